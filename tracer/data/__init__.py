@@ -1,0 +1,1 @@
+"""Everybody's data, as one record: `Examples`."""

@@ -1,0 +1,98 @@
+"""A data set: images by index, with labels, captions, or both."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from PIL import Image
+
+
+class Images(Protocol):
+    """Images by index, decoded when asked for. Implementations can be pickled, so that workers can hold them."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> Image.Image: ...
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Images that already lie in memory as uint8 pixels, [n, h, w, 3]."""
+
+    array: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return Image.fromarray(self.array[index])
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Some of the images of another collection, in the order given."""
+
+    images: Images
+    indices: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return self.images[int(self.indices[index])]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Images with what is known of each: an id, a class label (−1: none), captions (empty: none)."""
+
+    name: str
+    images: Images
+    ids: Sequence[str]
+    labels: np.ndarray
+    captions: Sequence[tuple[str, ...]]
+    classes: tuple[str, ...] = ()  # the name of each label, as a person would say it
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.images), len(self.ids), len(self.labels), len(self.captions)}
+        if len(sizes) != 1:
+            raise ValueError(f"{self.name}: images, ids, labels and captions differ in number: {sorted(sizes)}")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def labelled(self) -> bool:
+        return len(self.classes) > 0
+
+    @property
+    def captioned(self) -> bool:
+        return any(self.captions)
+
+    def take(self, indices: np.ndarray) -> Examples:
+        """The examples at `indices`, in that order."""
+        if isinstance(self.images, Pixels):
+            images: Images = Pixels(self.images.array[indices])
+        else:
+            images = Subset(self.images, indices)
+        return replace(
+            self,
+            images=images,
+            ids=[self.ids[i] for i in indices],
+            labels=self.labels[indices],
+            captions=[self.captions[i] for i in indices],
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of ids, labels, captions and class names: the same data has the same fingerprint."""
+        digest = hashlib.blake2b(digest_size=8)
+        for part in (*self.classes, *self.ids):
+            digest.update(part.encode() + b"\0")
+        digest.update(np.ascontiguousarray(self.labels, dtype=np.int64).tobytes())
+        for texts in self.captions:
+            digest.update("\0".join(texts).encode() + b"\1")
+        return digest.hexdigest()

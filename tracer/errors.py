@@ -1,0 +1,24 @@
+"""What goes wrong on the user's side, said so that it can be put right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """Something the user gave cannot be used. The command prints it and exits with code 2, before any work."""
+
+
+def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:
+    """An error that names the thing, the value given and the nearest valid choices."""
+    known = sorted({str(choice) for choice in choices})
+    near = get_close_matches(str(value).lower(), [name.lower() for name in known], n=3, cutoff=0.5)
+    named = [name for name in known if name.lower() in near]
+    if named:
+        hint = f"did you mean {' or '.join(named)}?"
+    elif len(known) <= 24:
+        hint = f"choose from: {', '.join(known) or '(nothing available)'}"
+    else:
+        hint = f"{len(known)} are known, for example {', '.join(known[:5])}"
+    return UserError(f"unknown {kind} {str(value)!r}: {hint}")
