@@ -1,0 +1,77 @@
+"""The digits that ship with the package, and their coloured variant.
+
+A subset of MNIST, 10 000 training and 2 000 test images, balanced over the ten digits.
+Y. LeCun, C. Cortes, C. Burges, *The MNIST database of handwritten digits*; licence CC BY-SA 3.0.
+`benchmarks/digits/build.py` made the file from the original ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from importlib.resources import as_file, files
+from typing import Literal, get_args
+
+import numpy as np
+
+from tracer.data.examples import Examples, Pixels
+from tracer.data.idx import Split, digit_examples
+from tracer.errors import UserError, unknown
+
+Task = Literal["digit", "colour", "group"]
+COLOURS = ("red", "blue")
+GROUPS = ("low", "high")  # 0 to 4, and 5 to 9
+CHANNELS = np.array([0, 2])  # where red and blue lie in RGB
+
+
+def digits(split: Split = "train") -> Examples:
+    """Grey handwritten digits, labelled "0" to "9"."""
+    grey, labels = _embedded(split)
+    return digit_examples(f"digits/{split}", grey, labels)
+
+
+def coloured(
+    split: Split = "train",
+    *,
+    correlation: float = 0.95,
+    flipped: bool = False,
+    seed: int = 0,
+    task: Task = "digit",
+) -> Examples:
+    """Digits painted so that colour predicts the group of the digit with probability `correlation`.
+
+    0 to 4 are red and 5 to 9 blue, each with that probability; `flipped` exchanges the two colours, which breaks
+    whoever learnt the colour instead of the shape. `task` says what the label is: the digit, its colour or its group.
+    """
+    if not 0 <= correlation <= 1:
+        raise UserError(f"correlation {correlation} is not a probability: choose one between 0 and 1")
+    if task not in get_args(Task):
+        raise unknown("task", task, get_args(Task))
+    grey, digit = _embedded(split)
+    group = (digit >= 5).astype(np.int64)
+    draws = np.random.default_rng([seed, get_args(Split).index(split)]).random(len(digit))
+    colour = group ^ (draws >= correlation) ^ flipped
+    labels, classes = {"digit": (digit, None), "colour": (colour, COLOURS), "group": (group, GROUPS)}[task]
+    plain = digit_examples(f"digits:{'flipped' if flipped else 'coloured'}/{split}", grey, labels)
+    return replace(
+        plain,
+        images=Pixels(_painted(grey, CHANNELS[colour])),
+        # The colour is part of the id, so that other paint has another fingerprint.
+        ids=[f"{each}:{COLOURS[paint]}" for each, paint in zip(plain.ids, colour, strict=True)],
+        classes=classes or plain.classes,
+    )
+
+
+def _painted(grey: np.ndarray, channel: np.ndarray) -> np.ndarray:
+    """Each grey image [h, w] as RGB [h, w, 3], its values in one channel only."""
+    pixels = np.zeros((*grey.shape, 3), np.uint8)
+    pixels[np.arange(len(grey)), :, :, channel] = grey
+    return pixels
+
+
+@cache
+def _embedded(split: Split) -> tuple[np.ndarray, np.ndarray]:
+    if split not in get_args(Split):
+        raise unknown("split", split, get_args(Split))
+    with as_file(files("tracer.data") / "digits.npz") as path, np.load(path, allow_pickle=False) as stored:
+        return stored[f"{split}_images"], stored[f"{split}_labels"]
