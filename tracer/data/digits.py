@@ -41,8 +41,8 @@ def coloured(
     """Digits painted so that colour predicts the group of the digit with probability `correlation`.
 
     0 to 4 are red and 5 to 9 blue, each with that probability; `flipped` exchanges the two colours, which
-    breaks whoever learnt the colour instead of the shape. `task` says what the label is: the digit, its colour
-    or its group.
+    breaks whoever learnt the colour instead of the shape. `task` says what the label is: the digit, its
+    colour or its group.
     """
     if not 0 <= correlation <= 1:
         raise UserError(f"correlation {correlation} is not a probability: choose one between 0 and 1")
