@@ -1,0 +1,115 @@
+"""Batches as a pure function of seed and step, so that resuming needs no replay and ranks need no talk."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from tracer.batch import Batch
+from tracer.data.examples import Examples, Pixels
+from tracer.data.transforms import Transform
+from tracer.text import Tokeniser
+
+# Each stream of random numbers has its own first word, so that no two of them ever coincide.
+ORDER, CAPTION, AUGMENT = 1, 2, 3
+
+
+class Batches(Dataset[Batch]):
+    """Batch number `step`, for any step: an epoch visits every example once, short last batches are dropped.
+
+    An image's text is one of its own captions, or its class name in one of the templates, drawn anew each step.
+    Without class labels, examples with the same caption share a label, so that they count as positives.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        *,
+        batch: int,
+        seed: int,
+        transform: Transform,
+        tokeniser: Tokeniser | None = None,
+        templates: Sequence[str] = ("{}",),
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> None:
+        if batch > len(examples):
+            raise ValueError(f"a batch of {batch} cannot be drawn from {len(examples)} examples")
+        if batch % ranks:
+            raise ValueError(f"a batch of {batch} does not divide among {ranks} processes")
+        self.examples, self.batch, self.seed = examples, batch, seed
+        self.transform, self.tokeniser, self.templates = transform, tokeniser, tuple(templates)
+        self.share = slice(rank * batch // ranks, (rank + 1) * batch // ranks)
+        self.labels = examples.labels if examples.labelled else _caption_groups(examples)
+
+    @property
+    def per_epoch(self) -> int:
+        return len(self.examples) // self.batch
+
+    def indices(self, step: int) -> np.ndarray:
+        """The examples of this process in batch `step`."""
+        epoch, place = divmod(step, self.per_epoch)
+        order = _order(len(self.examples), self.seed, epoch)
+        return order[place * self.batch : (place + 1) * self.batch][self.share]
+
+    def __getitem__(self, step: int) -> Batch:
+        indices = self.indices(step)
+        batch = Batch(image=self._pixels(indices, step), label=torch.from_numpy(self.labels[indices]))
+        if self.tokeniser is None:
+            return batch
+        texts, caption = np.unique(self.texts(indices, step), return_inverse=True)
+        return batch._replace(text=self.tokeniser(texts.tolist()), caption=torch.from_numpy(caption))
+
+    def texts(self, indices: np.ndarray, step: int) -> list[str]:
+        """One caption for each example, as drawn at this step."""
+        return [self._text(int(i), np.random.default_rng([CAPTION, self.seed, step, int(i)])) for i in indices]
+
+    def _text(self, index: int, rng: np.random.Generator) -> str:
+        own = self.examples.captions[index]
+        if own:
+            return own[rng.integers(len(own))]
+        template = self.templates[rng.integers(len(self.templates))]
+        return template.format(self.examples.classes[self.examples.labels[index]])
+
+    def _pixels(self, indices: np.ndarray, step: int) -> UInt8[Tensor, "n 3 h w"]:
+        images = self.examples.images
+        if isinstance(images, Pixels) and self.transform.keeps(images.array):
+            return torch.from_numpy(images.array[indices].transpose(0, 3, 1, 2).copy())
+        epoch = step // self.per_epoch
+        generators = (np.random.default_rng([AUGMENT, self.seed, epoch, int(i)]) for i in indices)
+        return torch.stack([self.transform(images[int(i)], rng) for i, rng in zip(indices, generators, strict=True)])
+
+
+def loader(batches: Dataset[Batch], steps: range, workers: int = 0, pin: bool = False) -> DataLoader[Batch]:
+    """The batches of `steps`, in order, made ahead of time by worker processes."""
+    return DataLoader(
+        batches,
+        batch_size=None,
+        sampler=steps,
+        num_workers=workers,
+        pin_memory=pin,
+        worker_init_fn=_ignore_interrupts,
+        generator=torch.Generator(),  # its own, so that making a loader draws nothing from the global one
+    )
+
+
+@lru_cache(maxsize=2)
+def _order(count: int, seed: int, epoch: int) -> np.ndarray:
+    return np.random.default_rng([ORDER, seed, epoch]).permutation(count)
+
+
+def _caption_groups(examples: Examples) -> np.ndarray:
+    groups: dict[tuple[str, ...], int] = {}
+    return np.array([groups.setdefault(tuple(texts), len(groups)) for texts in examples.captions], dtype=np.int64)
+
+
+def _ignore_interrupts(worker: int) -> None:
+    del worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent finishes its step and stops the workers itself

@@ -1,0 +1,62 @@
+"""From a decoded image to the pixels a model expects, as uint8; the model itself scales and normalises them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from PIL import Image
+from torch import Tensor
+
+from tracer.clip import open_clip
+from tracer.errors import unknown
+
+Augment = Literal["none", "crop", "crop+flip"]
+AUGMENTS = ("none", "crop", "crop+flip")
+
+
+class Transform:
+    """Resize and crop as the checkpoint wants; `augment` adds a random crop of 90 to 100 % and a mirror image."""
+
+    def __init__(self, preprocess: dict[str, Any], augment: Augment = "none") -> None:
+        if augment not in AUGMENTS:
+            raise unknown("augmentation", augment, AUGMENTS)
+        config = open_clip.transform.PreprocessCfg(**preprocess)
+        size = config.size if isinstance(config.size, tuple) else (config.size, config.size)
+        self.height, self.width = size
+        self.augment = augment
+        # open_clip's evaluation transform without its last two members, which make floats and normalise them.
+        self._fit = open_clip.image_transform_v2(config, is_train=False).transforms[:-2]
+
+    def __call__(self, image: Image.Image, rng: np.random.Generator | None = None) -> UInt8[Tensor, "3 h w"]:
+        if rng is not None and self.augment != "none":
+            image = self._crop(image, rng)
+            if self.augment == "crop+flip" and rng.random() < 0.5:
+                image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        else:
+            for step in self._fit:
+                image = step(image)
+        return torch.from_numpy(np.asarray(image.convert("RGB"), dtype=np.uint8).transpose(2, 0, 1).copy())
+
+    def keeps(self, array: np.ndarray) -> bool:
+        """Whether an array of images passes through unchanged, so that a batch of it can be taken at once."""
+        return self.augment == "none" and array.shape[1:3] == (self.height, self.width)
+
+    def _crop(self, image: Image.Image, rng: np.random.Generator) -> Image.Image:
+        """A random window of 90 to 100 % of the area, at most a third longer on one side, resized."""
+        width, height = image.size
+        target = (self.width, self.height)
+        for _ in range(10):
+            area = width * height * rng.uniform(0.9, 1.0)
+            aspect = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
+            w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+            if 0 < w <= width and 0 < h <= height:
+                left, top = rng.integers(0, width - w + 1), rng.integers(0, height - h + 1)
+                box = (float(left), float(top), float(left + w), float(top + h))
+                return image.resize(target, Image.Resampling.BICUBIC, box=box)
+        side = min(width, height)
+        left, top = (width - side) / 2, (height - side) / 2
+        return image.resize(target, Image.Resampling.BICUBIC, box=(left, top, left + side, top + side))

@@ -1,0 +1,34 @@
+"""EMA self-distillation: TRACER's own loss with an exponential moving average as teacher."""
+
+from __future__ import annotations
+
+from tracer.method import Method, Stage
+from tracer.methods.tracer import Preset, composite
+from tracer.teachers import EMA
+from tracer.terms.contrastive import Targets
+
+
+def ema_sd(
+    *,
+    horizon: float = 0.2,
+    every: int = 1,
+    preset: Preset = "released",
+    strength: float = 0.9,
+    targets: Targets = "class",
+) -> Method:
+    """The same composite loss under an EMA teacher; an EMA forgets the start, a weighted average need not.
+
+    Args:
+        horizon: the teacher's memory as a share of training; 0.5 has the mean age of TRACER's teacher.
+        every: steps between two moves of the teacher.
+        preset: coefficients of the terms, as in TRACER.
+        strength: λ, the weight of all distillation together.
+        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+    """
+    loss = composite(preset, strength, targets)
+    return Method(
+        (Stage(loss, teacher=EMA(horizon=horizon, every=every)),),
+        title="EMA self-distillation",
+        paper="openreview:XOYXLQRlj8",
+        year=2026,
+    )

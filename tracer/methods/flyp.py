@@ -1,0 +1,16 @@
+"""FLYP: finetune like you pretrain, with the contrastive loss on both towers."""
+
+from __future__ import annotations
+
+from tracer.method import Method, Stage
+from tracer.terms import contrastive
+from tracer.terms.contrastive import Targets
+
+
+def flyp(*, targets: Targets = "class") -> Method:
+    """The contrastive loss on (image, prompt) pairs, both towers and the temperature.
+
+    Args:
+        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+    """
+    return Method((Stage(contrastive(targets)),), title="FLYP", paper="arXiv:2212.00638", year=2023)

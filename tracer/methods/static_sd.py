@@ -1,0 +1,25 @@
+"""Static self-distillation: TRACER's own loss with a teacher that never moves."""
+
+from __future__ import annotations
+
+from tracer.method import Method, Stage
+from tracer.methods.tracer import Preset, composite
+from tracer.teachers import Frozen
+from tracer.terms.contrastive import Targets
+
+
+def static_sd(*, preset: Preset = "released", strength: float = 0.9, targets: Targets = "class") -> Method:
+    """The control that isolates TRACER's teacher: the same composite loss, the pretrained model as teacher.
+
+    Args:
+        preset: coefficients of the terms, as in TRACER.
+        strength: λ, the weight of all distillation together.
+        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+    """
+    loss = composite(preset, strength, targets)
+    return Method(
+        (Stage(loss, teacher=Frozen()),),
+        title="Static self-distillation",
+        paper="openreview:XOYXLQRlj8",
+        year=2026,
+    )

@@ -1,0 +1,74 @@
+"""TRACER: contrastive finetuning held to a weighted moving average of its own path."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tracer.errors import unknown
+from tracer.kernels import Beta
+from tracer.method import Method, Objective, Stage
+from tracer.teachers import WMA
+from tracer.terms import contrastive, cross, cross_frobenius, feature, interactive, relational
+from tracer.terms.contrastive import Targets
+
+Preset = Literal["released", "equations"]
+
+# "released" produced the paper's tables: its FD is a mean over the d = 512 coordinates times 2000, its CRD an
+# average of two directions. "equations" is the paper's text: every term once.
+PRESETS: dict[str, dict[str, float]] = {
+    "released": {"feature": 2000 / 512, "relational": 0.5, "interactive": 1.0, "cross": 1.0, "frobenius": 0.05},
+    "equations": {"feature": 1.0, "relational": 1.0, "interactive": 1.0, "cross": 1.0, "frobenius": 0.05},
+}
+
+
+def tracer(
+    *,
+    preset: Preset = "released",
+    beta: float = 0.5,
+    every: int = 1,
+    clock: Literal["progress", "updates"] = "progress",
+    strength: float = 0.9,
+    targets: Targets = "class",
+    feature: float | None = None,
+    relational: float | None = None,
+    interactive: float | None = None,
+    cross: float | None = None,
+    frobenius: float | None = None,
+) -> Method:
+    """Contrastive loss plus four ways of listening to a teacher that averages the student's whole path.
+
+    Args:
+        preset: coefficients of the terms: "released" (the paper's tables) or "equations" (the paper's text).
+        beta: shape of the Beta kernel; 0.5 weighs both ends of the path most, 1 is a plain mean.
+        every: steps between two moves of the teacher.
+        clock: "progress" keeps the kernel's shape at any `every`; "updates" reproduces the released code.
+        strength: λ, the weight of all distillation together.
+        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+        feature: weight of FD, the distance of embeddings.
+        relational: weight of CRD, the divergence of similarities.
+        interactive: weight of ICL, the student's contrastive loss against the teacher's embeddings.
+        cross: weight of CrossKD, the divergence of student-to-teacher similarities.
+        frobenius: weight of the penalty on the two projections' overlap.
+    """
+    asked = {"feature": feature, "relational": relational, "interactive": interactive, "cross": cross}
+    loss = composite(preset, strength, targets, **asked, frobenius=frobenius)
+    return Method(
+        (Stage(loss, teacher=WMA(Beta(beta), every, clock)),),
+        title="TRACER",
+        paper="openreview:XOYXLQRlj8",
+        year=2026,
+    )
+
+
+def composite(preset: Preset, strength: float, targets: Targets, **asked: float | None) -> Objective:
+    """TRACER's loss under any teacher: a preset's coefficients, overridden where a number is given."""
+    if preset not in PRESETS:
+        raise unknown("preset", preset, PRESETS)
+    weight = PRESETS[preset] | {name: value for name, value in asked.items() if value is not None}
+    held = (
+        weight["feature"] * feature()
+        + weight["relational"] * relational()
+        + weight["interactive"] * interactive(targets)
+        + weight["cross"] * cross()
+    )
+    return contrastive(targets) + weight["frobenius"] * cross_frobenius() + strength * held

@@ -1,0 +1,179 @@
+"""The model that learns: two towers and, where a method wants one, a classification head, behind one call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor, nn
+from torch.nn.functional import linear, normalize
+
+from tracer.batch import Batch, Embedding
+from tracer.clip import open_clip
+from tracer.errors import UserError
+from tracer.text import Tokeniser, encode_text, text_tower
+
+Weights = dict[str, Tensor]
+
+MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned temperature
+
+
+class Head(nn.Module):
+    """A linear classifier over image embeddings."""
+
+    def __init__(self, weight: Float[Tensor, "c d"], bias: bool = True) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach().clone())
+        self.bias = nn.Parameter(weight.new_zeros(len(weight))) if bias else None
+
+    def forward(self, image: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
+        return linear(image, self.weight, self.bias)
+
+
+class Student(nn.Module):
+    """Any open_clip model: `student(batch, needs)` computes what the objective needs and nothing else."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, clip: Any, tokeniser: Any, *, name: str, config: dict[str, Any]) -> None:
+        super().__init__()
+        self.clip = clip
+        self.head: Head | None = None
+        self.name = name
+        self.config = config  # open_clip's model_cfg, which an export carries along
+        self.preprocess: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
+        self.tokeniser = Tokeniser.of(clip, tokeniser)
+        for key in ("mean", "std"):
+            values = torch.tensor(self.preprocess[key]).view(3, 1, 1)
+            self.register_buffer(key, values, persistent=False)
+
+    def forward(self, batch: Batch, needs: frozenset[str] = frozenset({"text"})) -> Embedding:
+        image = self.embed_image(batch.image)
+        return Embedding(
+            image=image,
+            text=self._texts(batch) if "text" in needs else None,
+            scale=self.scale,
+            scores=self._head(image) if "scores" in needs else None,
+            classes=self.head.weight if "scores" in needs and self.head is not None else None,
+            probe=self.embed_text(batch.probe) if "probe" in needs and batch.probe is not None else None,
+            projections=projections(self.clip) if "projections" in needs else None,
+        )
+
+    def embed_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Unit-length image embeddings of uint8 pixels, or of floats that are already normalised."""
+        if not image.is_floating_point():
+            image = (image.to(self.mean.dtype) / 255 - self.mean) / self.std
+        return normalize(self.clip.encode_image(image), dim=-1)
+
+    def embed_text(self, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
+        """Unit-length text embeddings, each row at the length it comes in."""
+        return normalize(encode_text(self.clip, tokens), dim=-1)
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """exp(logit_scale): the inverse temperature of the similarities."""
+        return self.clip.logit_scale.exp().squeeze()
+
+    @torch.no_grad()
+    def clamp_scale(self, highest: float = MAX_LOG_SCALE) -> None:
+        """Keep the learned temperature where CLIP keeps it."""
+        self.clip.logit_scale.clamp_(max=highest)
+
+    @property
+    def image_tower(self) -> nn.Module:
+        return self.clip.visual
+
+    @property
+    def text_parameters(self) -> list[nn.Parameter]:
+        """All parameters of the text side; in the original CLIP they lie beside the image tower."""
+        tower = text_tower(self.clip)
+        if tower is not self.clip:
+            return list(tower.parameters())
+        return [
+            parameter
+            for name, parameter in self.clip.named_parameters()
+            if not name.startswith("visual.") and name not in ("logit_scale", "logit_bias")
+        ]
+
+    def _texts(self, batch: Batch) -> Tensor:
+        if batch.text is None:
+            raise ValueError("the objective needs text and the batch has none")
+        text = self.embed_text(batch.text)
+        return text if batch.caption is None else text[batch.caption]
+
+    def _head(self, image: Tensor) -> Tensor:
+        if self.head is None:
+            raise ValueError("the objective needs class scores and the student has no head")
+        return self.head(image)
+
+
+def projections(clip: Any) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]]:
+    """The last linear map of each tower, with the shared embedding as columns."""
+    visual, text = clip.visual, text_tower(clip)
+    candidates = {
+        "image": [_path(visual, "proj"), _path(visual, "attnpool.c_proj"), _path(visual, "head.proj")],
+        "text": [_path(text, "text_projection"), _path(text, "proj")],
+    }
+    found = []
+    for side, maps in candidates.items():
+        matrices = [_matrix(map_) for map_ in maps if _matrix(map_) is not None]
+        if not matrices:
+            raise UserError(f"this model's {side} tower ends without a linear projection; use --frobenius 0")
+        found.append(matrices[0])
+    return found[0], found[1]
+
+
+def _path(module: Any, dotted: str) -> Any:
+    for name in dotted.split("."):
+        module = getattr(module, name, None)
+    return module
+
+
+def _matrix(map_: Any) -> Tensor | None:
+    if isinstance(map_, nn.Linear):
+        return map_.weight.T
+    return map_ if isinstance(map_, Tensor) and map_.ndim == 2 else None
+
+
+def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student:
+    """A student by name: see `tracer list models`.
+
+    `model` is an open_clip name, a folder written by `tracer export` (or open_clip), an `hf-hub:` name, or a
+    config JSON; `pretrained` is a tag known to open_clip or a local file (safetensors, or a torch file that is
+    read weights-only). Without weights the model starts at random, from `seed`.
+    """
+    from tracer.zoo import locate
+
+    place = locate(model, pretrained)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        clip = place.build()
+    return Student(clip, place.tokeniser(), name=place.name, config=place.config)
+
+
+def initialise_from(student: Student, weights: Weights) -> None:
+    """Load a run's weights, head included, into a student of the same architecture."""
+    if "head.weight" in weights:
+        student.head = Head(torch.zeros_like(weights["head.weight"]), bias="head.bias" in weights)
+    mine = student.state_dict()
+    misfits = sorted(mine.keys() ^ weights.keys())
+    misfits += [name for name in mine.keys() & weights.keys() if mine[name].shape != weights[name].shape]
+    if misfits:
+        raise UserError(f"these weights do not fit {student.name}: {len(misfits)} misfits, e.g. {misfits[0]}")
+    student.load_state_dict(weights)
+
+
+def read_weights(path: Path) -> Weights:
+    """The tensors of a safetensors file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"no weights at {path}") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is not a readable safetensors file: {error}") from None

@@ -1,0 +1,41 @@
+"""What happened, as lines of JSON: the truth from which every curve and table is drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tracer.atomic import write_text
+
+
+class Recorder:
+    """An append-only log; a line is `{"step": …, "kind": …, …values}`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def log(self, step: int, kind: str, **values: Any) -> None:
+        line = json.dumps({"step": step, "kind": kind, **values}, ensure_ascii=False)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def rewind(self, step: int) -> None:
+        """Forget what came after `step`, so that a resumed run does not tell it twice."""
+        if self.path.exists():
+            kept = [json.dumps(line, ensure_ascii=False) + "\n" for line in read(self.path) if line["step"] <= step]
+            write_text(self.path, "".join(kept))
+
+
+def read(path: Path, kind: str | None = None) -> Iterator[dict[str, Any]]:
+    """The lines of a log; a last line that was cut short by a crash is passed over."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict) and "step" in entry and kind in (None, entry.get("kind")):
+                yield entry

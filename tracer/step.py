@@ -1,0 +1,66 @@
+"""One training step: the screen that everybody reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from tracer.batch import Batch, Scene
+from tracer.method import Stage
+from tracer.model import Student
+from tracer.objective import Loss
+from tracer.optim import Schedule
+from tracer.parallel import World
+from tracer.teachers import Shadow
+from tracer.tether import Hold
+
+
+@dataclass
+class State:
+    """All that changes while a stage trains, and what it trains with."""
+
+    stage: Stage
+    student: Student
+    shadow: Shadow | None
+    optimiser: torch.optim.Optimizer
+    hold: Hold | None
+    schedule: Schedule
+    world: World
+    clip: float | None = None
+    step: int = 0  # optimiser steps taken in this stage
+    scene: Scene | None = None  # the last one seen, for the probes
+
+    @property
+    def progress(self) -> float:
+        return self.step / self.schedule.steps
+
+
+def step(state: State, batch: Batch) -> Loss:
+    """Embed, compare, learn; then let the tether hold and the teacher follow."""
+    student, world, objective = state.student, state.world, state.stage.objective
+    batch = world.to_device(batch)
+    lr = state.schedule(state.step)
+
+    with world.autocast():
+        seen = student(batch, objective.needs)
+        taught = state.shadow(batch, objective.needs) if state.shadow and "teacher" in objective.needs else None
+    state.scene = world.gather(Scene(seen, taught, batch.label, state.progress))
+    loss = objective(state.scene)
+
+    loss.total.backward()
+    if state.hold:
+        state.hold.pull()
+    if state.clip:
+        world.clip(student.parameters(), state.clip)
+    for group in state.optimiser.param_groups:
+        group["lr"] = lr
+    state.optimiser.step()
+    state.optimiser.zero_grad(set_to_none=True)
+    student.clamp_scale()
+    if state.hold:
+        state.hold.clamp(lr)
+    state.step += 1
+    if state.shadow:
+        state.shadow.follow(student)
+    return loss
