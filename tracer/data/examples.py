@@ -12,7 +12,7 @@ from PIL import Image
 
 
 class Images(Protocol):
-    """Images by index, decoded when asked for. Implementations can be pickled, so that workers can hold them."""
+    """Images by index, decoded when asked for. They can be pickled, so that workers can hold them."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Image.Image: ...
@@ -59,7 +59,9 @@ class Examples:
     def __post_init__(self) -> None:
         sizes = {len(self.images), len(self.ids), len(self.labels), len(self.captions)}
         if len(sizes) != 1:
-            raise ValueError(f"{self.name}: images, ids, labels and captions differ in number: {sorted(sizes)}")
+            raise ValueError(
+                f"{self.name}: images, ids, labels and captions differ in number: {sorted(sizes)}"
+            )
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tracer.clip import open_clip
+from tracer.data.classes import classes
+from tracer.errors import UserError
+
+
+def test_without_a_list_every_key_is_a_class_under_its_own_name():
+    found = classes(["tabby_cat", "golden__retriever", "tabby_cat"])
+    assert found.keys == ("golden__retriever", "tabby_cat")
+    assert found.names == ("golden retriever", "tabby cat")
+    assert found.labels(["tabby_cat", "", "golden__retriever"]).tolist() == [1, -1, 0]
+
+
+def test_numbers_are_ordered_as_numbers():
+    assert classes(["10", "9", "0"]).keys == ("0", "9", "10")
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "mapping"])
+def test_files_name_the_classes(tmp_path, form):
+    path = tmp_path / ("names.txt" if form == "lines" else "names.json")
+    names = ["dog", "cat", "newt"]
+    content = {"lines": "dog\ncat\n\nnewt\n", "list": json.dumps(names)}
+    path.write_text(content.get(form, json.dumps({"DOG": "dog", "Cat": "cat", "newt": "newt"})))
+    found = classes(["Cat", "DOG"], path)
+    assert found.names == ("dog", "cat", "newt")  # a class without images keeps its place
+    assert found.labels(["Cat", "DOG"]).tolist() == [1, 0]
+
+
+def test_a_list_is_matched_by_spelling_then_number_then_order():
+    names = ["red fox", "polar bear"]
+    assert classes(["polar_bear", "Red_Fox"], names).labels(["Red_Fox"]).tolist() == [0]
+    assert classes(["1"], names).labels(["1"]).tolist() == [1]
+    assert classes(["00", "01"], names).labels(["01"]).tolist() == [1]
+    by_order = classes(["n02", "n01"], names)
+    assert by_order.labels(["n01", "n02"]).tolist() == [0, 1]
+    assert by_order.how == "class names: by order, n01 is 'red fox'"
+
+
+def test_imagenet_by_synset_number_and_name():
+    name = open_clip.IMAGENET_CLASSNAMES
+    assert classes(["n01443537", "n01440764"], "imagenet").labels(["n01443537"]).tolist() == [1]
+    assert classes(["999"], "imagenet").labels(["999"]).tolist() == [999]
+    assert classes([name[5]], "imagenet").labels([name[5]]).tolist() == [5]
+    assert classes([], "imagenet").names == tuple(name)
+
+
+@pytest.mark.parametrize(
+    ("found", "spec", "message"),
+    [
+        (["cat", "dgo"], ["cat", "dog"], "unknown class 'dgo': did you mean dog"),
+        (["cot"], {"cat": "a cat"}, "unknown class 'cot': did you mean"),
+        (["0", "2"], ["cat", "dog"], "label 2 lies outside the 2 class names"),
+        (["a"], ["cat", "cat"], "'cat' is given 2 times"),
+        (["a"], [], "empty"),
+        (["a"], "nowhere.txt", "unknown class names 'nowhere.txt'"),
+    ],
+)
+def test_classes_that_do_not_fit_are_named(found, spec, message):
+    with pytest.raises(UserError, match=message):
+        classes(found, spec)
+
+
+@pytest.mark.parametrize("content", ["{", "3", '["a", 1]', '[""]', '{"a": ["b"]}', "[" * 100_000])
+def test_broken_files_are_refused(tmp_path, content):
+    path = tmp_path / "names.json"
+    path.write_text(content)
+    with pytest.raises(UserError, match=r"names\.json"):
+        classes(["a"], path)
+
+
+def test_a_label_that_appears_later_is_named():
+    with pytest.raises(UserError, match="unknown class 'dgo': did you mean dog"):
+        classes(["cat", "dog"]).labels(["dgo"])
