@@ -60,6 +60,7 @@ def coloured(
         # The colour is part of the id, so that other paint has another fingerprint.
         ids=[f"{each}:{COLOURS[paint]}" for each, paint in zip(plain.ids, colour, strict=True)],
         classes=classes or plain.classes,
+        templates=("a {} digit",) if classes else plain.templates,
     )
 
 

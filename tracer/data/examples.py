@@ -55,6 +55,10 @@ class Examples:
     labels: np.ndarray
     captions: Sequence[tuple[str, ...]]
     classes: tuple[str, ...] = ()  # the name of each label, as a person would say it
+    splits: tuple[str, ...] = ()  # the splits the source has, if it has any: these examples are one of them
+    detected: tuple[str, ...] = ()  # what was concluded from the source rather than given, to be shown
+    skipped: tuple[str, ...] = ()  # what could not be read and is not among these examples, with the reason
+    templates: tuple[str, ...] = ()  # prompts that suit these classes, where the data know them
 
     def __post_init__(self) -> None:
         sizes = {len(self.images), len(self.ids), len(self.labels), len(self.captions)}

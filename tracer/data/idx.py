@@ -58,6 +58,7 @@ def digit_examples(name: str, grey: np.ndarray, labels: np.ndarray) -> Examples:
         labels=labels.astype(np.int64),
         captions=[()] * len(labels),
         classes=DIGITS,
+        templates=("the digit {}",),
     )
 
 
