@@ -1,0 +1,1 @@
+"""What the theory claims, each claim as a function from a random generator to the violation it found."""

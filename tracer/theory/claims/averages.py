@@ -1,0 +1,120 @@
+"""Claims about teachers as averages of any path (appendix "WMA vs. EMA Teachers" and what follows it)."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from numpy.random import Generator
+
+from tracer.kernels import Exponential
+from tracer.teachers import EMA, WMA
+from tracer.theory import flow
+from tracer.theory.instances import apart, average, defined_moves, duration, excess, interval_masses
+
+
+def unrolled_average(rng: Generator) -> float:
+    steps = duration(rng)
+    teacher = average(rng, steps)
+    path = _walk(rng, steps)
+    masses = interval_masses(teacher, steps)
+    expected = np.cumsum(masses[:, None] * path, axis=0) / np.cumsum(masses)[:, None]
+    return apart(flow.averaged(path, flow.step_weights(teacher, steps)), expected)
+
+
+def start_mass(rng: Generator) -> float:
+    steps = duration(rng)
+    teacher = average(rng, steps)
+    moves, masses = flow.step_weights(teacher, steps), interval_masses(teacher, steps)
+    weights = flow.averaged(np.eye(steps + 1), moves)  # row t holds ω_{0|t} … ω_{t|t}
+    expected = masses[0] / np.cumsum(masses)
+    return max(
+        float(np.abs(weights[:, 0] / expected - 1).max()),
+        float(np.abs(flow.start_mass(moves) / expected - 1).max()),
+        float(np.abs(weights.sum(axis=1) - 1).max()),
+        excess(-weights.min(), 0.0, scale=1.0),
+    )
+
+
+def ema_is_a_kernel(rng: Generator) -> float:
+    """With α₀ = 1 it is the EMA; the smooth exponential, α_k = ρ⁻ᵏ throughout, is the bias-corrected EMA."""
+    steps, momentum = duration(rng), float(rng.uniform(0.5, 0.99))
+    path = _walk(rng, steps)
+    by_kernel = flow.step_weights(WMA(Exponential(momentum, steps)), steps)
+    by_recursion = flow.step_weights(EMA(momentum=momentum), steps)
+    smooth = flow.step_weights(WMA(lambda t: momentum ** -(t * (steps + 1))), steps)
+    corrected = (1 - momentum) / (1 - momentum ** np.arange(1, steps + 2))
+    return max(
+        apart(by_kernel[1:], np.full(steps, 1 - momentum)),
+        apart(flow.averaged(path, by_kernel), flow.averaged(path, by_recursion)),
+        apart(smooth, corrected),
+    )
+
+
+def ema_collapse(rng: Generator) -> float:
+    """It vanishes with the student's steps, whether or not the student converges."""
+    steps, momentum, slow = 400, float(rng.uniform(0.1, 0.9)), float(rng.uniform(0.1, 0.9))
+    moves = flow.step_weights(EMA(momentum=momentum), steps)
+    deltas = rng.normal(size=(steps + 1, 4))
+    deltas[1:] *= slow ** np.arange(steps)[:, None]
+    path = np.cumsum(deltas, axis=0)
+    gaps = path - flow.averaged(path, moves)
+    lags = np.subtract.outer(np.arange(steps + 1), np.arange(steps + 1)) + 1.0
+    kernel = np.where(lags >= 1, momentum ** np.maximum(lags, 1), 0.0)
+    kernel[:, 0] = 0.0
+    lengths = np.linalg.norm(deltas, axis=1)
+    later = np.maximum.accumulate(lengths[::-1])[::-1]
+    split = steps // 2
+    bound = momentum**split * np.linalg.norm(gaps[split]) + momentum / (1 - momentum) * later[split + 1]
+    scale = float(lengths[1:].max())
+    return max(
+        apart(gaps, kernel @ deltas, scale=scale),
+        excess(float(np.linalg.norm(gaps[2 * split])), bound, scale=scale),
+        float(np.linalg.norm(gaps[-1])) / scale,
+    )
+
+
+def finite_horizon_persistence(rng: Generator) -> float:
+    """The gap bound, and the bound on the pull of a loss that is not quadratic."""
+    steps, p, d, n = duration(rng), int(rng.integers(2, 6)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
+    teacher = average(rng, steps)
+    start, along = rng.normal(size=(p, d)), rng.normal(size=(p, d))
+    along /= np.linalg.norm(along)
+    travelled = np.concatenate([[0.0], np.cumsum(rng.exponential(size=steps))])
+    path = start + (10 ** rng.uniform(-3, 0) * travelled)[:, None, None] * along
+    student, anchor = path[-1], flow.averaged(path, flow.step_weights(teacher, steps))[-1]
+    held = float(np.prod(1 - defined_moves(teacher, steps)[1:]))
+    gap, moved = float(np.linalg.norm(student - anchor)), float(np.linalg.norm(student - start))
+    inputs = rng.normal(size=(d, n))
+    pull = _distillation_gradient(student, anchor, inputs)
+    linear = _curvature(anchor, student - anchor, inputs)
+    stiffness = float((along * _curvature(anchor, along, inputs)).sum())
+    signal, error = stiffness * held * moved, float(np.linalg.norm(pull - linear))
+    return max(
+        excess(held * moved, gap, scale=moved),
+        excess(signal - error, float(np.linalg.norm(pull)), scale=stiffness * moved),
+    )
+
+
+def _walk(rng: Generator, steps: int) -> Float[ndarray, "T+1 k"]:
+    return np.cumsum(rng.normal(size=(steps + 1, int(rng.integers(1, 9)))), axis=0)
+
+
+def _distillation_gradient(
+    student: Float[ndarray, "p d"], anchor: Float[ndarray, "p d"], inputs: Float[ndarray, "d n"]
+) -> Float[ndarray, "p d"]:
+    """∇_W Σ_i KL(softmax(ψ x_i) ‖ softmax(W x_i)): a self-distillation loss that is not quadratic."""
+    return (_softmax(student @ inputs) - _softmax(anchor @ inputs)) @ inputs.T
+
+
+def _curvature(
+    anchor: Float[ndarray, "p d"], along: Float[ndarray, "p d"], inputs: Float[ndarray, "d n"]
+) -> Float[ndarray, "p d"]:
+    """F(D): the Hessian of that loss at the teacher, applied to D."""
+    share, change = _softmax(anchor @ inputs), along @ inputs
+    return (share * (change - (share * change).sum(axis=0))) @ inputs.T
+
+
+def _softmax(scores: Float[ndarray, "p n"]) -> Float[ndarray, "p n"]:
+    grown = np.exp(scores - scores.max(axis=0))
+    return grown / grown.sum(axis=0)

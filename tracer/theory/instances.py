@@ -1,0 +1,129 @@
+"""Random instances on which the theory is put to the test, and how far apart two answers are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from numpy.random import Generator
+
+from tracer.kernels import Beta, Early, Exponential, Kernel, Late, Triangular, Uniform
+from tracer.teachers import EMA, WMA, Frozen, Teacher
+from tracer.theory.problem import Problem, contrastive
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Pairs, two pretrained maps and a penalty. `rank` is the rank that the images were made with."""
+
+    images: Float[ndarray, "d n"]
+    texts: Float[ndarray, "e n"]
+    image_map: Float[ndarray, "p d"]
+    text_map: Float[ndarray, "p e"]
+    strength: float
+    rank: int
+
+    @cached_property
+    def problem(self) -> Problem:
+        return contrastive(self.images, self.texts, self.image_map, self.text_map)
+
+
+def instance(rng: Generator, *, tame: bool = False) -> Instance:
+    """Any shapes and any rank; tall and wide, full and deficient.
+
+    Singular values span three decades and λ six; `tame` keeps both near 1, for claims that run descent.
+    """
+    p, d, n, e = (int(rng.integers(low, high)) for low, high in ((1, 7), (2, 17), (2, 17), (1, 9)))
+    rank = int(rng.integers(1, min(d, n) + 1))
+    spectrum = 10 ** rng.uniform(-0.2, 0.2, rank) if tame else 10 ** rng.uniform(-2, 1, rank)
+    images = (_orthonormal(rng, d, rank) * spectrum) @ _orthonormal(rng, n, rank).T
+    strength = 10 ** rng.uniform(-0.5, 0.5) if tame else 10 ** rng.uniform(-3, 3)
+    return Instance(
+        images=images,
+        texts=rng.normal(size=(e, n)),
+        image_map=rng.normal(size=(p, d)),
+        text_map=rng.normal(size=(p, e)) / n,
+        strength=float(strength),
+        rank=rank,
+    )
+
+
+def kernel(rng: Generator, steps: int) -> Kernel:
+    shape = float(rng.uniform(0.2, 2))
+    kinds: list[Kernel] = [
+        Beta(shape),
+        Beta(shape, float(rng.uniform(0.2, 2))),
+        Uniform(),
+        Early(shape),
+        Late(shape),
+        Triangular(float(rng.uniform(0.1, 0.9))),
+        Exponential(float(rng.uniform(0.5, 0.99)), steps),
+    ]
+    return kinds[rng.integers(len(kinds))]
+
+
+def average(rng: Generator, steps: int, *, every: int | None = None) -> WMA:
+    """A kernel-weighted teacher that moves every so often, at least once."""
+    if every is None:
+        every = int(rng.integers(1, min(5, steps) + 1))
+    return WMA(kernel(rng, steps), every=every)
+
+
+def policy(rng: Generator, steps: int) -> Teacher:
+    """Any teacher at all."""
+    every = int(rng.integers(1, min(5, steps) + 1))
+    kinds: list[Teacher] = [
+        average(rng, steps),
+        average(rng, steps, every=1),
+        WMA(kernel(rng, steps), every=every, clock="updates"),
+        EMA(momentum=float(rng.uniform(0.1, 0.99)), every=every),
+        EMA(horizon=float(rng.uniform(0.02, 1)), every=every),
+        EMA(momentum=0.9, ramp=0.5),
+        Frozen(),
+    ]
+    return kinds[rng.integers(len(kinds))]
+
+
+def duration(rng: Generator) -> int:
+    return int(rng.integers(1, 41))
+
+
+def interval_masses(teacher: WMA, steps: int) -> Float[ndarray, " T+1"]:
+    """The kernel mass on iterate k by the definition: α_k summed since the last move, 0 where there is none.
+
+    α_k = κ((k + ½) / (T + 1)) is written out here, so that a policy that gets it wrong has a witness.
+    """
+    alpha = [teacher.kernel((k + 0.5) / (steps + 1)) for k in range(steps + 1)]
+    masses = np.zeros(steps + 1)
+    masses[0] = alpha[0]
+    for k in range(teacher.every, steps + 1, teacher.every):
+        masses[k] = math.fsum(alpha[k - teacher.every + 1 : k + 1])
+    return masses
+
+
+def defined_moves(teacher: WMA, steps: int) -> Float[ndarray, " T+1"]:
+    """ω_t = (mass on iterate t) / (mass so far), by the definition."""
+    masses = interval_masses(teacher, steps)
+    return masses / np.cumsum(masses)
+
+
+def apart(ours: ndarray | float, theirs: ndarray | float, scale: float = 0.0) -> float:
+    """The distance of two answers relative to the larger of them, or to `scale` if that is larger still."""
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    largest = max(float(np.linalg.norm(ours)), float(np.linalg.norm(theirs)), scale)
+    return float(np.linalg.norm(ours - theirs)) / largest if largest > 0 else 0.0
+
+
+def excess(small: ndarray | float, large: ndarray | float, scale: float | None = None) -> float:
+    """By how much small ≤ large fails at worst, relative to `scale` or to the largest value of `large`."""
+    small, large = np.asarray(small, dtype=float), np.asarray(large, dtype=float)
+    unit = float(np.abs(large).max()) if scale is None else scale
+    return max(0.0, float((small - large).max())) / unit if unit > 0 else max(0.0, float(small.max()))
+
+
+def _orthonormal(rng: Generator, size: int, rank: int) -> Float[ndarray, "size rank"]:
+    return np.linalg.qr(rng.normal(size=(size, rank)))[0]
