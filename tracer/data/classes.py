@@ -50,9 +50,10 @@ def classes(found: Iterable[str], spec: Spec | None = None) -> Classes:
         return _imagenet(keys)
     given = _read(Path(spec)) if isinstance(spec, str | Path) else spec
     if isinstance(given, Mapping):
-        _refuse_repeats(given.values())
-        return _known(Classes(tuple(given), tuple(given.values())), keys)
-    _refuse_repeats(given)
+        strange = [key for key in keys if key not in given]
+        if strange:
+            raise unknown("class", strange[0], given)
+        return Classes(tuple(given), tuple(given.values()))
     return _matched(keys, tuple(given))
 
 
@@ -69,17 +70,22 @@ def _is_number(key: str) -> bool:
 
 def _matched(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
     """Keys found in the data, matched to a list of names: by spelling, else by number, else by order."""
-    said = {spoken(name).lower(): i for i, name in enumerate(names)}
-    places = {key: said[spoken(key).lower()] for key in keys if spoken(key).lower() in said}
-    if len(places) < len(keys) and not places:
+    said = [spoken(name).lower() for name in names]
+    times = Counter(said)  # a name given twice tells nothing
+    once = {name: i for i, name in enumerate(said) if times[name] == 1}
+    places = {key: once[spoken(key).lower()] for key in keys if spoken(key).lower() in once}
+    if keys and not places:
         if all(map(_is_number, keys)):
             return _numbered(keys, names)
         if len(keys) == len(names):
             return Classes(keys, names, how=f"class names: by order, {keys[0]} is {names[0]!r}")
+    strange = [key for key in keys if key not in places]
+    if strange:
+        raise unknown("class", strange[0], names)
     written = list(names)
     for key, place in places.items():
         written[place] = key
-    return _known(Classes(tuple(written), names), keys)
+    return Classes(tuple(written), names)
 
 
 def _numbered(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
@@ -103,36 +109,22 @@ def _imagenet(keys: tuple[str, ...]) -> Classes:
     return Classes(synsets, names) if set(keys) <= set(synsets) else _matched(keys, names)
 
 
-def _known(classes: Classes, found: Iterable[str]) -> Classes:
-    strange = sorted(set(found) - set(classes.keys))
-    if strange:
-        raise unknown("class", strange[0], (*classes.keys, *classes.names))
-    return classes
-
-
-def _refuse_repeats(names: Iterable[str]) -> None:
-    counts = Counter(names)
-    if not counts:
-        raise UserError("the list of class names is empty")
-    name, count = counts.most_common(1)[0]
-    if count > 1:
-        raise UserError(f"the class name {name!r} is given {count} times: captions could not tell them apart")
-
-
 def _read(path: Path) -> Sequence[str] | Mapping[str, str]:
     """Class names from a file: JSON by its suffix, else one name a line."""
     if not path.is_file():
         raise unknown("class names", path, ("imagenet", *(str(near) for near in path.parent.glob("*.*"))))
     try:
         text = path.read_text(encoding="utf-8-sig")
-        given = (
-            json.loads(text)
-            if path.suffix == ".json"
-            else [s.strip() for s in text.splitlines() if s.strip()]
-        )
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        given = json.loads(text) if path.suffix == ".json" else lines
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"the class names in {path} cannot be read: {error}") from error
     names = list(given.values()) if isinstance(given, dict) else given
     if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
         raise UserError(f"{path} must hold a list of class names, or a mapping from folder to name")
+    if not names:
+        raise UserError(f"{path} holds no class names")
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise UserError(f"{path} names {count} classes {name!r}: captions could not tell them apart")
     return given

@@ -1,0 +1,101 @@
+"""A folder of images: a subfolder for each class, or captions in text files beside the images."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from tracer.data.assembly import assembled
+from tracer.data.encoded import SUFFIXES, Files
+from tracer.data.examples import Examples
+from tracer.data.options import SYNONYMS, Options, canonical, in_order
+from tracer.errors import UserError
+
+
+def foldered(root: Path, options: Options) -> Examples:
+    """The images below `root`, labelled by their first folder, captioned by `.txt` files beside them."""
+    options.refuse("a folder of images", "image", "caption", "label", "separator")
+    files = sorted(_files(root))
+    images = [path for path in files if PurePosixPath(path).suffix.lower() in SUFFIXES]
+    if not images:
+        raise UserError(f"no images in {root}: looked for {', '.join(sorted(SUFFIXES))} at any depth")
+    splits = _splits(images)
+    paths, split_note = _of_split(images, splits, options, root)
+    keys = {path: _key(path, splits) for path in paths}
+    stray = [path for path in paths if not keys[path]]
+    labelled = len(stray) < len(paths)
+    inside = [path for path in paths if keys[path]] if labelled else paths
+    captions = _captions(root, inside, set(files))
+    return assembled(
+        str(root),
+        Files(root, tuple(inside)),
+        inside,
+        keys=[keys[path] for path in inside] if labelled else None,
+        vocabulary=(_key(path, splits) for path in images),
+        naming=options.classes,
+        captions=captions,
+        splits=splits,
+        detected=(
+            split_note,
+            "captions: text files beside the images" if any(captions) else "",
+            f"outside the class folders: {len(stray)} images left out, as {stray[0]}"
+            if labelled and stray
+            else "",
+        ),
+    )
+
+
+def _files(root: Path) -> Iterator[str]:
+    """The visible files below `root`, as relative paths; links are followed, but not back to where they lie."""
+    above: dict[str, frozenset[tuple[int, int]]] = {str(root): frozenset()}
+    for folder, below, names in os.walk(root, followlinks=True):
+        status = Path(folder).stat()
+        here = (status.st_dev, status.st_ino)
+        if here in above[folder]:
+            below.clear()
+            continue
+        below[:] = [name for name in below if not name.startswith(".")]
+        above |= {os.path.join(folder, name): above[folder] | {here} for name in below}  # noqa: PTH118
+        way = Path(folder).relative_to(root)
+        yield from ((way / name).as_posix() for name in names if not name.startswith("."))
+
+
+def _of_split(
+    images: list[str], splits: tuple[str, ...], options: Options, root: Path
+) -> tuple[list[str], str]:
+    """The images of the split that is meant, and what to say about it."""
+    if not splits:
+        options.refuse(f"{root}, which has no folders train, val or test", "split")
+        return images, ""
+    chosen = options.choose(splits, str(root))
+    paths = [path for path in images if canonical(path.partition("/")[0]) == chosen]
+    return paths, f"split folders: {', '.join(splits)}; this is {chosen}"
+
+
+def _splits(paths: list[str]) -> tuple[str, ...]:
+    """The splits, if that is what all the folders at the top are."""
+    tops = {canonical(way) for way, slash, _ in (path.partition("/") for path in paths) if slash}
+    return in_order(tops) if tops <= set(SYNONYMS.values()) else ()
+
+
+def _key(path: str, splits: tuple[str, ...]) -> str:
+    """The class folder of an image, which comes after its split if there are any; empty if it lies in none."""
+    *folders, _ = path.split("/")
+    return next(iter(folders[1:] if splits else folders), "")
+
+
+def _captions(root: Path, paths: list[str], files: set[str]) -> list[tuple[str, ...]]:
+    return [_lines(root / beside) if (beside := _beside(path)) in files else () for path in paths]
+
+
+def _beside(path: str) -> str:
+    return str(PurePosixPath(path).with_suffix(".txt"))
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the caption file {path} cannot be read: {error}") from error
+    return tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))

@@ -1,0 +1,30 @@
+"""Any image as eight-bit RGB."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image
+
+TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
+
+
+def rgb(image: Image.Image) -> Image.Image:
+    """The first frame as RGB: sixteen bits are scaled to eight, what is transparent lies on white.
+
+    As in open_clip's own preprocessing, a rotation that is only written in EXIF is not applied.
+    """
+    if image.mode.startswith("I;16"):
+        return _grey(image, scale=255 / 65535)
+    if image.mode == "F":
+        return _grey(image, scale=255.0)
+    if image.mode == "I":  # 32 bits that hold 8 or, more often, 16
+        return _grey(image, scale=255 / 65535 if np.asarray(image).max() > 255 else 1.0)
+    if image.mode in TRANSPARENT or "transparency" in image.info:
+        opaque = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(opaque, image.convert("RGBA")).convert("RGB")
+    return image.convert("RGB")
+
+
+def _grey(image: Image.Image, scale: float) -> Image.Image:
+    values = np.nan_to_num(np.asarray(image, np.float64)) * scale
+    return Image.fromarray(np.clip(np.rint(values), 0, 255).astype(np.uint8)).convert("RGB")

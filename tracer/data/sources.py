@@ -1,0 +1,110 @@
+"""Everybody's data: one function that looks at what it is given and reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tracer.data.arrays import arrayed
+from tracer.data.classes import Spec
+from tracer.data.digits import coloured, digits
+from tracer.data.examples import Examples
+from tracer.data.folder import foldered
+from tracer.data.hub import PREFIX, hosted
+from tracer.data.idx import FILES, Split, idx
+from tracer.data.options import Options
+from tracer.data.rows import tabled
+from tracer.data.shards import sharded
+from tracer.errors import UserError, unknown
+
+EMBEDDED: dict[str, Callable[[Split], Examples]] = {
+    "digits": digits,
+    "digits:coloured": lambda split: coloured(split),
+    "digits:colour": lambda split: coloured(split, task="colour"),
+    "digits:group": lambda split: coloured(split, task="group"),
+    "digits:flipped": lambda split: coloured(split, flipped=True),
+}
+TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # the hub's name for a table among images
+
+
+def load(
+    spec: str | Path,
+    *,
+    image: str | None = None,
+    caption: str | None = None,
+    label: str | None = None,
+    separator: str | None = None,
+    classes: Spec | None = None,
+    split: str | None = None,
+) -> Examples:
+    """The examples that `spec` names.
+
+    A folder of images, a table (CSV, TSV, JSON lines, Parquet), webdataset shards (`x-{000..011}.tar`, any
+    fsspec address), `hf:name`, a NumPy `.npz`, a folder with MNIST's idx files, or the embedded `digits`.
+    What is not said is looked for, and what was found is told in `Examples.detected`. `split` picks one where
+    the source has several: training data if it is left out. `caption="none"`, `label="none"` ignore a column.
+    """
+    options = Options(image, caption, label, separator, classes, split)
+    name = str(spec)
+    if name in EMBEDDED or name.startswith("digits:"):
+        return _embedded(name, options)
+    if name.startswith(PREFIX):
+        return hosted(name, options)
+    if "://" in name or name.endswith((".tar", ".tar}")):
+        return sharded(name, options)
+    if Path(name).is_dir():
+        return _directory(Path(name), options)
+    if Path(name).is_file():
+        return _file(Path(name), options)
+    raise unknown("data", name, (*EMBEDDED, *_neighbours(Path(name))))
+
+
+def _embedded(name: str, options: Options) -> Examples:
+    if name not in EMBEDDED:
+        raise unknown("data", name, EMBEDDED)
+    options.refuse(f"the embedded {name}", "image", "caption", "label", "separator", "classes")
+    return _either_split(EMBEDDED[name], options, name)
+
+
+def _directory(path: Path, options: Options) -> Examples:
+    """A folder is a table if it holds one, shards if it holds those, MNIST if it is that, else images."""
+    inside = {each.name for each in path.iterdir()}
+    for name in METADATA:
+        if name in inside:
+            return tabled(path / name, options)
+    if any(name.endswith(".tar") for name in inside):
+        return sharded(str(path), options)
+    if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & inside:
+        options.refuse("MNIST", "image", "caption", "label", "separator", "classes")
+        return _either_split(lambda split: idx(path, split), options, str(path))
+    return foldered(path, options)
+
+
+def _file(path: Path, options: Options) -> Examples:
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        return tabled(path, options)
+    if suffix in (".npz", ".npy"):
+        return arrayed(path, options)
+    if suffix in (".gz", ".tgz", ".zst", ".zip", ".bz2", ".xz"):
+        raise UserError(f"{path} is compressed, so single images cannot be read from it: unpack it first")
+    raise UserError(
+        f"{path} is no data of a known kind: expected {', '.join((*TABLES, '.npz', '.tar'))} or a folder"
+    )
+
+
+def _either_split(source: Callable[[Split], Examples], options: Options, name: str) -> Examples:
+    splits: tuple[Split, ...] = ("train", "test")
+    chosen = options.choose(splits, name)
+    return replace(
+        source("test" if chosen == "test" else "train"), splits=splits, detected=(f"split: {chosen}",)
+    )
+
+
+def _neighbours(path: Path) -> list[str]:
+    """What lies where `path` was looked for, spelt as `path` is."""
+    if not path.parent.is_dir():
+        return []
+    return [str(each) for each in path.parent.iterdir()]

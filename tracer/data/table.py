@@ -1,0 +1,177 @@
+"""A table, read from CSV, TSV, JSON lines or Parquet into columns of plain values."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from tracer.data.columns import recognised
+from tracer.errors import UserError
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+SPOKEN = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length by name, and what had to be guessed to read them."""
+
+    columns: dict[str, list[Any]]
+    detected: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), []))
+
+
+def table(path: Path, separator: str | None = None, told: Sequence[str] = ()) -> Table:
+    """The table in `path`; `told` are column names that the user says are there."""
+    readers = {".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _json_list, ".parquet": _parquet}
+    suffix = path.suffix.lower()
+    if suffix in readers:
+        if separator is not None:
+            raise UserError(f"--separator means nothing for {path.name}: leave it out")
+        return readers[suffix](path)
+    return _separated(path, separator, told)
+
+
+def _separated(path: Path, separator: str | None, told: Sequence[str]) -> Table:
+    text, encoding = _text(path)
+    if "\0" in text:
+        raise UserError(f"{path} holds zero bytes: it is not a text table")
+    mark = SPOKEN.get(separator, separator) if separator else _separator(text, told)
+    if len(mark) != 1 or mark in '"\r\n ':
+        raise UserError(f"the separator {separator!r} must be one character, such as ',' or 'tab'")
+    reader = csv.reader(StringIO(text, newline=""), delimiter=mark)
+    try:
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise UserError(f"{path}, line {reader.line_num}: {error}") from error
+    if not lines:
+        raise UserError(f"{path} is empty")
+    (_, header), *rows = lines
+    names = _header(path, header)
+    for number, row in rows:
+        if len(row) != len(names):
+            hint = f"text that holds {mark!r} must stand in double quotes"
+            raise UserError(f"{path}, line {number}: {len(row)} fields under {len(names)} columns; {hint}")
+    columns = {name: [row[i] for _, row in rows] for i, name in enumerate(names)}
+    notes = [f"separator: {SEPARATORS.get(mark, repr(mark))}", f"encoding: {encoding}"]
+    return Table(columns, tuple(notes[bool(separator) :]))
+
+
+def _header(path: Path, header: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in header]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise UserError(f"{path} has more than one column {repeated[0]!r}")
+    return names
+
+
+def _separator(text: str, told: Sequence[str]) -> str:
+    """The separator whose cut of the first line makes most sense: names we know first, then most columns."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+
+    def sense(mark: str) -> tuple[int, int]:
+        try:
+            names = [name.strip() for name in next(csv.reader([line], delimiter=mark), [])]
+        except csv.Error:
+            return (0, 0)
+        return (recognised(names) + sum(name in names for name in told), len(names))
+
+    return max(SEPARATORS, key=sense)
+
+
+def _text(path: Path) -> tuple[str, str]:
+    """The text of a file and its encoding: by its byte-order mark, else UTF-8, else Windows' Western one."""
+    content = _bytes(path)
+    marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), "utf-8")
+    try:
+        return content.decode(marked), marked.removesuffix("-sig")
+    except UnicodeDecodeError as error:
+        if marked != "utf-8":
+            raise UserError(f"{path} is not the {marked} text it starts as: {error}") from error
+        return content.decode("cp1252", errors="replace"), "cp1252, because it is not UTF-8"
+
+
+def _json_lines(path: Path) -> Table:
+    text, _ = _text(path)
+    return _records(path, ((i, line) for i, line in enumerate(text.split("\n"), 1) if line.strip()))
+
+
+def _json_list(path: Path) -> Table:
+    text, _ = _text(path)
+    records = _parsed(text, str(path))
+    if not isinstance(records, list):
+        raise UserError(f"{path} must hold a list of records, or be JSON lines with the ending .jsonl")
+    return _records(path, enumerate(records, 1))
+
+
+def _records(path: Path, found: Iterable[tuple[int, Any]]) -> Table:
+    records = []
+    for number, each in found:
+        where = f"{path}, line {number}"
+        record = _parsed(each, where) if isinstance(each, str) else each
+        if not isinstance(record, dict):
+            raise UserError(
+                f'{where}: expected an object such as {{"image": …, "label": …}}, found {each!r:.60}'
+            )
+        records.append(record)
+    if not records:
+        raise UserError(f"{path} is empty")
+    names = dict.fromkeys(name for record in records for name in record)
+    return Table({name: [record.get(name) for record in records] for name in names})
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON: {error}") from error
+
+
+def _parquet(path: Path) -> Table:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UserError("Parquet needs pyarrow: pip install 'tracer-clip[data]'") from error
+    try:
+        schema = pq.read_schema(path)
+        # Images stored inside the table can be larger than memory, and are read through `hf:` instead.
+        plain = [
+            field.name
+            for field in schema
+            if not pa.types.is_struct(field.type) and not _is_binary(field.type)
+        ]
+        columns = pq.read_table(path, columns=plain).to_pydict()
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{path} cannot be read as Parquet: {error}") from error
+    if not columns:
+        raise UserError(
+            f"{path} has no columns of text or numbers; if it holds the images themselves, say hf:{path}"
+        )
+    return Table(columns)
+
+
+def _is_binary(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
