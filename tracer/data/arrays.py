@@ -21,7 +21,7 @@ CLASSES = ("classes", "class_names", "classnames", "names")
 
 def arrayed(path: Path, options: Options) -> Examples:
     """The examples in an `.npz` file, whose arrays are found by name as the columns of a table are."""
-    options.refuse("a NumPy file", "split", "separator")
+    options.refuse("a NumPy file", "separator")
     arrays = _read(path)
     names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
     used = columns(tuple(arrays), options, path.name)

@@ -46,13 +46,13 @@ def columns(names: Sequence[str], options: Options, source: str, *, image: str |
     if image is None:
         raise UserError(
             f"{source} has no column that looks like an image path: its columns are {_listed(names)}; "
-            "name the right one with --image"
+            "name the right one with --image-column"
         )
     caption, label = _column(names, options.caption, CAPTION), _column(names, options.label, LABEL)
     if caption is None and label is None and NONE not in (options.caption, options.label):
         raise UserError(
             f"{source} has no column that looks like a caption or a label: its columns are {_listed(names)}; "
-            "name one with --caption or --label"
+            "name one with --caption-column or --label-column"
         )
     return Columns(image, caption, label)
 

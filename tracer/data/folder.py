@@ -27,6 +27,7 @@ def foldered(root: Path, options: Options) -> Examples:
     labelled = len(stray) < len(paths)
     inside = [path for path in paths if keys[path]] if labelled else paths
     captions = _captions(root, inside, set(files))
+    left_out = f"outside the class folders: {len(stray)} images, left out" if labelled and stray else ""
     return assembled(
         str(root),
         Files(root, tuple(inside)),
@@ -36,18 +37,12 @@ def foldered(root: Path, options: Options) -> Examples:
         naming=options.classes,
         captions=captions,
         splits=splits,
-        detected=(
-            split_note,
-            "captions: text files beside the images" if any(captions) else "",
-            f"outside the class folders: {len(stray)} images left out, as {stray[0]}"
-            if labelled and stray
-            else "",
-        ),
+        detected=(split_note, "captions: text files beside the images" if any(captions) else "", left_out),
     )
 
 
 def _files(root: Path) -> Iterator[str]:
-    """The visible files below `root`, as relative paths; links are followed, but not back to where they lie."""
+    """The visible files below `root`, as relative paths; links are followed, but not in circles."""
     above: dict[str, frozenset[tuple[int, int]]] = {str(root): frozenset()}
     for folder, below, names in os.walk(root, followlinks=True):
         status = Path(folder).stat()
@@ -66,7 +61,6 @@ def _of_split(
 ) -> tuple[list[str], str]:
     """The images of the split that is meant, and what to say about it."""
     if not splits:
-        options.refuse(f"{root}, which has no folders train, val or test", "split")
         return images, ""
     chosen = options.choose(splits, str(root))
     paths = [path for path in images if canonical(path.partition("/")[0]) == chosen]
@@ -80,7 +74,7 @@ def _splits(paths: list[str]) -> tuple[str, ...]:
 
 
 def _key(path: str, splits: tuple[str, ...]) -> str:
-    """The class folder of an image, which comes after its split if there are any; empty if it lies in none."""
+    """The class folder of an image, after that of its split if there are any; empty if it lies in none."""
     *folders, _ = path.split("/")
     return next(iter(folders[1:] if splits else folders), "")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from tracer.data.classes import Spec
 from tracer.errors import UserError, unknown
@@ -14,9 +14,21 @@ SYNONYMS = {
 }
 
 
+FLAGS = {
+    "image": "--image-column",
+    "caption": "--caption-column",
+    "label": "--label-column",
+    "separator": "--separator",
+    "classes": "--classes",
+}
+
+
 @dataclass(frozen=True)
 class Options:
-    """Which columns hold what, how the table is cut, what the classes are called, which split is meant."""
+    """Which columns hold what, how a table is cut, what the classes are called, which split is meant.
+
+    Data without splits are a split of any name.
+    """
 
     image: str | None = None
     caption: str | None = None
@@ -27,19 +39,21 @@ class Options:
 
     def refuse(self, source: str, *names: str) -> None:
         """Refuse options that mean nothing for this source, rather than ignore them."""
-        for field in fields(self):
-            if field.name in names and getattr(self, field.name) is not None:
-                raise UserError(f"--{field.name} means nothing for {source}: leave it out")
+        for name in names:
+            if getattr(self, name) is not None:
+                raise UserError(f"{FLAGS[name]} means nothing for {source}: leave it out")
 
     def choose(self, available: tuple[str, ...], source: str) -> str:
         """The split that is meant, among those `source` has: training data unless told otherwise."""
         wanted = canonical(self.split or "train")
         named = {canonical(each): each for each in available}
-        if wanted in named:
-            return named[wanted]
         if self.split is None and len(available) == 1:
             return available[0]
-        raise unknown(f"split of {source}", self.split or "train", available)
+        # What some call their validation data others call their test data.
+        other = {"val": "test", "test": "val"}.get(wanted, wanted)
+        if not {wanted, other} & set(named):
+            raise unknown(f"split of {source}", self.split or "train", available)
+        return named.get(wanted) or named[other]
 
 
 def canonical(split: str) -> str:

@@ -60,15 +60,11 @@ def _rows(found: Table, options: Options, source: str) -> tuple[list[int], tuple
     name = split_column(tuple(found.columns))
     values = [canonical(str(value)) for value in found.columns[name]] if name else []
     if not name or not set(values) <= set(SYNONYMS.values()):
-        options.refuse(f"{source}, which has no column that says train, val or test", "split")
         return everything, (), ""
     splits = in_order(set(values))
     chosen = options.choose(splits, source)
-    return (
-        [i for i in everything if values[i] == chosen],
-        splits,
-        f"split column: {name}, {chosen} of {splits}",
-    )
+    note = f"split column: {name}, with {', '.join(splits)}; this is {chosen}"
+    return [i for i in everything if values[i] == chosen], splits, note
 
 
 def _entries(found: Table, used: Columns, rows: list[int], path: Path) -> dict[str, Entry]:

@@ -69,7 +69,7 @@ class Sample:
 
 def sharded(pattern: str, options: Options) -> Examples:
     """The examples in the shards that `pattern` stands for: braces, `*`, or a folder of tar files."""
-    options.refuse("shards", "split", "separator")
+    options.refuse("shards", "separator")
     urls = _urls(pattern)
     found = [(shard, key, sample) for shard, url in enumerate(urls) for key, sample in _samples(url).items()]
     kept = [(shard, key, sample) for shard, key, sample in found if sample.images]

@@ -98,9 +98,8 @@ def _file(path: Path, options: Options) -> Examples:
 def _either_split(source: Callable[[Split], Examples], options: Options, name: str) -> Examples:
     splits: tuple[Split, ...] = ("train", "test")
     chosen = options.choose(splits, name)
-    return replace(
-        source("test" if chosen == "test" else "train"), splits=splits, detected=(f"split: {chosen}",)
-    )
+    found = source("test" if chosen == "test" else "train")
+    return replace(found, name=name, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
 
 
 def _neighbours(path: Path) -> list[str]:

@@ -1,0 +1,52 @@
+"""Images that are there more than once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracer.data.encoded import content
+from tracer.data.examples import Examples
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Groups of ids whose images are identical, byte by byte."""
+
+    within: tuple[tuple[str, ...], ...] = ()
+    across: tuple[tuple[str, str], ...] = ()  # one of the examples, one of the held-out ones
+    contradicting: tuple[tuple[str, ...], ...] = ()  # those of `within` whose labels differ
+
+
+def duplicates(examples: Examples, held_out: Examples | None = None) -> Duplicates:
+    """The identical images among the examples, and between them and the held-out ones."""
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for index in range(len(examples)):
+        places[_digest(examples, index)].append(index)
+    groups = [group for group in places.values() if len(group) > 1]
+    shared = [
+        (examples.ids[places[digest][0]], held_out.ids[index])
+        for index in range(len(held_out) if held_out else 0)
+        if held_out and (digest := _digest(held_out, index)) in places
+    ]
+    return Duplicates(
+        within=tuple(tuple(examples.ids[i] for i in group) for group in groups),
+        across=tuple(shared),
+        contradicting=tuple(
+            tuple(examples.ids[i] for i in group)
+            for group in groups
+            if len({int(examples.labels[i]) for i in group}) > 1
+        ),
+    )
+
+
+def _digest(examples: Examples, index: int) -> bytes:
+    """A hash of the encoded image, or of its pixels where there is nothing else."""
+    encoded = content(examples.images, index)
+    if encoded is None:
+        pixels = np.asarray(examples.images[index])
+        encoded = repr(pixels.shape).encode() + pixels.tobytes()
+    return hashlib.blake2b(encoded, digest_size=16).digest()
