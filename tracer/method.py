@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 from tracer.errors import UserError, unknown
 from tracer.finish import Finish, keep_student
@@ -81,4 +82,32 @@ def method(name: str, **options: Any) -> Method:
         raise UserError(f"{name}: {error}") from error
 
 
-__all__ = ["Method", "Objective", "Recipe", "Stage", "Term", "method", "methods"]
+class Option(NamedTuple):
+    """A hyper-parameter of a method, as its signature and docstring declare it."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+
+
+def options(name: str) -> list[Option]:
+    """The hyper-parameters of a method, read off its function."""
+    if name not in methods():
+        raise unknown("method", name, methods())
+    recipe = methods()[name]
+    hints, told = get_type_hints(recipe), dict(_ARGUMENT.findall(inspect.getdoc(recipe) or ""))
+    return [
+        Option(parameter.name, hints[parameter.name], parameter.default, told.get(parameter.name, ""))
+        for parameter in inspect.signature(recipe).parameters.values()
+    ]
+
+
+def summary(name: str) -> str:
+    """The first sentence of a method's docstring."""
+    return (inspect.getdoc(methods()[name]) or "").split("\n")[0]
+
+
+_ARGUMENT = re.compile(r"^ +(\w+): (.+)$", re.MULTILINE)  # a line of an "Args:" section
+
+__all__ = ["Method", "Objective", "Option", "Recipe", "Stage", "Term", "method", "methods", "options", "summary"]

@@ -84,9 +84,9 @@ class Objective(Sum):
         return frozenset().union(*(term.needs for _, term in self.weighted))
 
     def __call__(self, scene: Scene) -> Loss:
-        parts = {term.name: term(scene) for _, term in self.weighted}
-        weighted = [_at(weight, scene.progress) * parts[term.name] for weight, term in self.weighted]
-        return Loss(reduce(add, weighted), parts)
+        values = {term.name: term(scene) for _, term in self.weighted}
+        weighted = [_at(weight, scene.progress) * values[term.name] for weight, term in self.weighted]
+        return Loss(reduce(add, weighted), {name: value.detach() for name, value in values.items()})
 
     def __repr__(self) -> str:
         return " + ".join(f"{_label(weight)}{term.name}" for weight, term in self.weighted)

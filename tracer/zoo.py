@@ -100,3 +100,17 @@ def _zoo(name: str, pretrained: str | None, config: dict[str, Any]) -> Place:
     # OpenAI's weights were trained with QuickGELU; building ViT-B-16 without it only warns and scores wrongly.
     quick = bool(open_clip.get_pretrained_cfg(name, pretrained).get("quick_gelu"))
     return Place(name, pretrained, {**config, **({"quick_gelu": True} if quick else {})}, quick_gelu=quick)
+
+
+def pretrained_tag(model: str, pretrained: str) -> str | None:
+    """The weights meant: a tag or file as given, OpenAI's for "auto", nothing for "none" or a model that has its own."""
+    if pretrained == "none" or model.startswith(("hf-hub:", "local-dir:")) or Path(model).is_dir():
+        return None
+    if pretrained != "auto":
+        return pretrained
+    known_models()
+    tags = open_clip.list_pretrained_tags_by_model(model.replace("/", "-"))
+    if open_clip.get_model_config(model.replace("/", "-")) is not None and "openai" not in tags:
+        offer = f"tags: {', '.join(tags)}" if tags else "no tag is known for it"
+        raise UserError(f"{model} has no OpenAI weights: give --pretrained ({offer}), a file, or none")
+    return "openai"

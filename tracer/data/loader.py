@@ -8,12 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
-from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from tracer.batch import Batch
-from tracer.data.examples import Examples, Pixels
+from tracer.data.examples import Examples
+from tracer.data.prompts import render
 from tracer.data.transforms import Transform
 from tracer.text import Tokeniser
 
@@ -61,7 +60,10 @@ class Batches(Dataset[Batch]):
 
     def __getitem__(self, step: int) -> Batch:
         indices = self.indices(step)
-        batch = Batch(image=self._pixels(indices, step), label=torch.from_numpy(self.labels[indices]))
+        epoch = step // self.per_epoch
+        generators = (np.random.default_rng([AUGMENT, self.seed, epoch, int(i)]) for i in indices)
+        image = self.transform.batch(self.examples.images, indices, generators)
+        batch = Batch(image=image, label=torch.from_numpy(self.labels[indices]))
         if self.tokeniser is None:
             return batch
         texts, caption = np.unique(self.texts(indices, step), return_inverse=True)
@@ -69,22 +71,16 @@ class Batches(Dataset[Batch]):
 
     def texts(self, indices: np.ndarray, step: int) -> list[str]:
         """One caption for each example, as drawn at this step."""
-        return [self._text(int(i), np.random.default_rng([CAPTION, self.seed, step, int(i)])) for i in indices]
+        return [
+            self._text(int(i), np.random.default_rng([CAPTION, self.seed, step, int(i)])) for i in indices
+        ]
 
     def _text(self, index: int, rng: np.random.Generator) -> str:
         own = self.examples.captions[index]
         if own:
             return own[rng.integers(len(own))]
         template = self.templates[rng.integers(len(self.templates))]
-        return template.format(self.examples.classes[self.examples.labels[index]])
-
-    def _pixels(self, indices: np.ndarray, step: int) -> UInt8[Tensor, "n 3 h w"]:
-        images = self.examples.images
-        if isinstance(images, Pixels) and self.transform.keeps(images.array):
-            return torch.from_numpy(images.array[indices].transpose(0, 3, 1, 2).copy())
-        epoch = step // self.per_epoch
-        generators = (np.random.default_rng([AUGMENT, self.seed, epoch, int(i)]) for i in indices)
-        return torch.stack([self.transform(images[int(i)], rng) for i, rng in zip(indices, generators, strict=True)])
+        return render(template, self.examples.classes[self.examples.labels[index]])
 
 
 def loader(batches: Dataset[Batch], steps: range, workers: int = 0, pin: bool = False) -> DataLoader[Batch]:
@@ -107,7 +103,9 @@ def _order(count: int, seed: int, epoch: int) -> np.ndarray:
 
 def _caption_groups(examples: Examples) -> np.ndarray:
     groups: dict[tuple[str, ...], int] = {}
-    return np.array([groups.setdefault(tuple(texts), len(groups)) for texts in examples.captions], dtype=np.int64)
+    return np.array(
+        [groups.setdefault(tuple(texts), len(groups)) for texts in examples.captions], dtype=np.int64
+    )
 
 
 def _ignore_interrupts(worker: int) -> None:

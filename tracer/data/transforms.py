@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from tracer.clip import open_clip
+from tracer.data.examples import Images, Pixels
 from tracer.errors import unknown
 
 Augment = Literal["none", "crop", "crop+flip"]
@@ -29,7 +32,7 @@ class Transform:
         self.height, self.width = size
         self.augment = augment
         # open_clip's evaluation transform without its last two members, which make floats and normalise them.
-        self._fit = open_clip.image_transform_v2(config, is_train=False).transforms[:-2]
+        self._fit = open_clip.transform.image_transform_v2(config, is_train=False).transforms[:-2]
 
     def __call__(self, image: Image.Image, rng: np.random.Generator | None = None) -> UInt8[Tensor, "3 h w"]:
         if rng is not None and self.augment != "none":
@@ -41,8 +44,17 @@ class Transform:
                 image = step(image)
         return torch.from_numpy(np.asarray(image.convert("RGB"), dtype=np.uint8).transpose(2, 0, 1).copy())
 
-    def keeps(self, array: np.ndarray) -> bool:
-        """Whether an array of images passes through unchanged, so that a batch of it can be taken at once."""
+    def batch(
+        self, images: Images, indices: Sequence[int] | np.ndarray, generators: Iterable[np.random.Generator] | None = None
+    ) -> UInt8[Tensor, "n 3 h w"]:
+        """The images at `indices` as one tensor; with generators, one an image, they are augmented."""
+        if isinstance(images, Pixels) and self._keeps(images.array):
+            return torch.from_numpy(images.array[indices].transpose(0, 3, 1, 2).copy())
+        rngs = generators if generators is not None else repeat(None)
+        return torch.stack([self(images[int(i)], rng) for i, rng in zip(indices, rngs, strict=False)])
+
+    def _keeps(self, array: np.ndarray) -> bool:
+        """Whether images in memory pass through unchanged, so that a batch of them can be taken at once."""
         return self.augment == "none" and array.shape[1:3] == (self.height, self.width)
 
     def _crop(self, image: Image.Image, rng: np.random.Generator) -> Image.Image:

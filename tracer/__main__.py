@@ -1,0 +1,8 @@
+"""`python -m tracer` is the command `tracer`."""
+
+import sys
+
+from tracer.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

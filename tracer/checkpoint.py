@@ -1,0 +1,123 @@
+"""Where a killed run goes on: atomic folders of safetensors, each file with its digest, the last two kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.optim import Optimizer
+
+from tracer.atomic import write_folder
+from tracer.errors import UserError
+from tracer.model import Weights
+from tracer.step import State
+
+KEPT = 2
+
+
+class Checkpoint(NamedTuple):
+    """Tensors by owner (student, teacher, optimiser, tether) and the counters that belong to them."""
+
+    tensors: dict[str, Weights]
+    counters: dict[str, Any]
+
+
+def capture(state: State) -> Checkpoint:
+    """Everything that changes in training, as plain tensors and numbers."""
+    tensors = {"student": dict(state.student.state_dict()), "optimiser": _optimiser_tensors(state)}
+    counters: dict[str, Any] = {"stage_step": state.step}
+    if state.shadow:
+        shadow = state.shadow.state_dict()
+        tensors["teacher"] = shadow["model"]
+        counters["teacher"] = {"counters": shadow["counters"], "policy": shadow["policy"]}
+    if state.hold:
+        tensors["tether"] = state.hold.state_dict()
+    return Checkpoint(tensors, counters)
+
+
+def restore(state: State, checkpoint: Checkpoint) -> None:
+    """Put a freshly built state where the checkpoint was taken."""
+    state.student.load_state_dict(checkpoint.tensors["student"])
+    _load_optimiser(state, checkpoint.tensors["optimiser"])
+    if state.shadow:
+        state.shadow.load_state_dict({"model": checkpoint.tensors["teacher"], **checkpoint.counters["teacher"]})
+    if state.hold:
+        state.hold.load_state_dict(checkpoint.tensors["tether"])
+    state.step = checkpoint.counters["stage_step"]
+
+
+def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint in one indivisible move, then drop all but the last two."""
+
+    def fill(beside: Path) -> None:
+        digests = {}
+        for owner, tensors in checkpoint.tensors.items():
+            file = beside / f"{owner}.safetensors"
+            save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, file)
+            digests[file.name] = digest(file)
+        manifest = {"step": step, "counters": checkpoint.counters, "files": digests}
+        (beside / "manifest.json").write_text(json.dumps(manifest, indent=1))
+
+    place = folder / f"step-{step:09d}"
+    write_folder(place, fill)
+    for old in sorted(folder.glob("step-*"))[:-KEPT]:
+        shutil.rmtree(old)
+    return place
+
+
+def latest(folder: Path) -> tuple[int, Checkpoint, list[str]] | None:
+    """The newest checkpoint whose digests hold, its step, and what was wrong with newer ones."""
+    damaged: list[str] = []
+    for place in sorted(folder.glob("step-*"), reverse=True):
+        try:
+            return *_read(place), damaged
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            damaged.append(f"{place.name} is damaged ({error}); an earlier checkpoint is used")
+    if damaged:
+        raise UserError(f"no usable checkpoint in {folder}: {'; '.join(damaged)}")
+    return None
+
+
+def digest(file: Path) -> str:
+    """A hash of a file's bytes."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def _read(place: Path) -> tuple[int, Checkpoint]:
+    manifest = json.loads((place / "manifest.json").read_text())
+    tensors = {}
+    for name, expected in manifest["files"].items():
+        if digest(place / name) != expected:
+            raise ValueError(f"{name} does not match its digest")
+        tensors[Path(name).stem] = load_file(place / name)
+    return manifest["step"], Checkpoint(tensors, manifest["counters"])
+
+
+def _named(student: nn.Module, optimiser: Optimizer) -> dict[str, nn.Parameter]:
+    trained = {id(parameter) for group in optimiser.param_groups for parameter in group["params"]}
+    return {name: parameter for name, parameter in student.named_parameters() if id(parameter) in trained}
+
+
+def _optimiser_tensors(state: State) -> Weights:
+    return {
+        f"{name}/{key}": value
+        for name, parameter in _named(state.student, state.optimiser).items()
+        for key, value in state.optimiser.state.get(parameter, {}).items()
+    }
+
+
+def _load_optimiser(state: State, tensors: Weights) -> None:
+    parameters = _named(state.student, state.optimiser)
+    for place, value in tensors.items():
+        name, _, key = place.rpartition("/")
+        if name not in parameters:
+            raise UserError(f"this optimiser state does not fit the model: it has {name}")
+        parameter = parameters[name]
+        state.optimiser.state[parameter][key] = value if key == "step" else value.to(parameter.device)

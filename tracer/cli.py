@@ -1,0 +1,59 @@
+"""The command `tracer`: finds the subcommand, shows errors as sentences, and answers with an exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pkgutil import iter_modules
+
+from tracer import __version__, commands
+from tracer.console import console, errors
+from tracer.errors import UserError, unknown
+
+EXAMPLES = """\
+  tracer check photos/                     what is in your data, and the command to train on it
+  tracer train --data photos/              TRACER on CLIP ViT-B-16, defaults by the size of your data
+  tracer train flyp --data pairs.csv --lr 3e-6 --dry-run
+  tracer resume runs/1a2b3c                after a crash or Ctrl-C, bit for bit
+  tracer eval runs/1a2b3c --data test/     accuracy and calibration, before and after
+  tracer export runs/1a2b3c                a folder that open_clip loads in one line
+  tracer demo                              all of it on embedded digits, in minutes"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a subcommand. 0: done; 2: something the user can put right; 128 + n: stopped by signal n."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        _overview()
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        console.print(f"tracer {__version__}")
+        return 0
+    try:
+        name = arguments[0]
+        if name not in _names():
+            raise unknown("command", name, _names())
+        return import_module(f"tracer.commands.{name}").main(arguments[1:])
+    except UserError as error:
+        errors.print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        errors.print("stopped")
+        return 130
+
+
+def _names() -> list[str]:
+    return [module.name for module in iter_modules(commands.__path__)]
+
+
+def _overview() -> None:
+    console.print("[bold]tracer[/]: finetune CLIP-style models without losing what they already know\n")
+    for name in _names():
+        told = (import_module(f"tracer.commands.{name}").__doc__ or "").splitlines()[0]
+        console.print(f"  [bold]{name:10}[/] {_plain(told)}", highlight=False, soft_wrap=True)
+    console.print(f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.", highlight=False, markup=False)
+
+
+def _plain(text: str) -> str:
+    """Text in which brackets are brackets."""
+    return text.replace("[", r"\[")

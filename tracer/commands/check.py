@@ -1,0 +1,52 @@
+"""Look at data before using it: `tracer check DATA`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import tyro
+
+from tracer.console import console
+from tracer.data.check import describe
+from tracer.data.scan import scan
+from tracer.data.sources import load
+from tracer.data.split import hold_out
+
+
+def main(arguments: list[str]) -> int:
+    def check(
+        data: Annotated[str, tyro.conf.Positional],
+        image_column: str | None = None,
+        caption_column: str | None = None,
+        label_column: str | None = None,
+        separator: str | None = None,
+        classes: str | None = None,
+        strict: bool = False,
+    ) -> int:
+        """Say what is in a data set, what is wrong with it, and the command that trains on it.
+
+        Args:
+            data: a folder of images, a table, shards, or an embedded name.
+            image_column: column that holds the image's path.
+            caption_column: column that holds the caption.
+            label_column: column that holds the class.
+            separator: separator of a table.
+            classes: file with the class names.
+            strict: refuse the data if any image is unreadable.
+        """
+        flags = {"data": data, "image-column": image_column, "caption-column": caption_column}
+        flags |= {"label-column": label_column, "separator": separator, "classes": classes}
+        found = load(
+            data,
+            image=image_column,
+            caption=caption_column,
+            label=label_column,
+            separator=separator,
+            classes=classes,
+        )
+        train, held_out = hold_out(scan(found, strict=strict))
+        for line in describe(train, held_out, flags=flags).lines():
+            console.print(line, highlight=False, markup=False)
+        return 0
+
+    return tyro.cli(check, args=arguments, prog="tracer check")

@@ -1,0 +1,39 @@
+"""The whole story on embedded digits, in minutes: `tracer demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import tyro
+
+from tracer.console import Display, console, percent, show_table
+from tracer.demo import demo
+from tracer.plan import Plan
+from tracer.train import Report
+
+
+def main(arguments: list[str]) -> int:
+    def show(out: Path = Path("runs/demo"), seed: int = 0) -> int:
+        """Pretrain a small CLIP on grey digits, finetune it on coloured ones in four ways, see what each forgets.
+
+        Args:
+            out: where the runs go; what is finished there is not run again.
+            seed: another seed needs another --out.
+        """
+        rows = demo(out, _watch, seed)
+        show_table(
+            "A small CLIP that could read digits learns to name their colour",
+            ("method", "new task", "original digits", "forgotten"),
+            [(row.title, percent(row.task), percent(row.kept), percent(row.forgotten) if row.run else "") for row in rows],
+        )
+        console.print(f"The runs are in {out}.", highlight=False)
+        return 0
+
+    return tyro.cli(show, args=arguments, prog="tracer demo")
+
+
+def _watch(plan: Plan, reports: Iterator[Report]) -> None:
+    with Display(plan.method.title, plan.steps) as display:
+        for report in reports:
+            display.show(report)

@@ -1,0 +1,55 @@
+"""What there is: `tracer list methods|models|kernels`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import tyro
+
+from tracer.clip import open_clip
+from tracer.console import show_table
+from tracer.errors import unknown
+from tracer.kernels import KERNELS
+from tracer.method import method, methods, summary
+from tracer.zoo import known_models
+
+
+def main(arguments: list[str]) -> int:
+    def show(what: Annotated[str, tyro.conf.Positional] = "methods", like: str = "") -> int:
+        """List what can be named on the command line.
+
+        Args:
+            what: methods, models or kernels.
+            like: only names that contain this.
+        """
+        if what not in LISTS:
+            raise unknown("list", what, LISTS)
+        columns, rows = LISTS[what]()
+        show_table(what, columns, [row for row in rows if like.lower() in row[0].lower()])
+        return 0
+
+    return tyro.cli(show, args=arguments, prog="tracer list")
+
+
+Listing = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+
+def _methods() -> Listing:
+    rows = []
+    for name in methods():
+        made = method(name)
+        rows.append((name, made.title, str(made.year or ""), made.paper, summary(name)))
+    return ("name", "method", "year", "paper", "what it does"), rows
+
+
+def _models() -> Listing:
+    rows = [(name, ", ".join(open_clip.list_pretrained_tags_by_model(name))) for name in known_models()]
+    return ("name", "weights"), rows
+
+
+def _kernels() -> Listing:
+    return ("name", "density"), [(name, (kernel.__doc__ or "").splitlines()[0]) for name, kernel in KERNELS.items()]
+
+
+LISTS: dict[str, Callable[[], Listing]] = {"methods": _methods, "models": _models, "kernels": _kernels}

@@ -1,0 +1,45 @@
+"""Go on with a run that was stopped, bit for bit: `tracer resume RUN`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from tracer.commands.train import Machine, carry_out
+from tracer.console import console
+from tracer.errors import UserError
+from tracer.plan import plan
+from tracer.run import Run, identity
+
+
+def main(arguments: list[str]) -> int:
+    def resume(
+        run: Annotated[Path, tyro.conf.Positional],
+        device: str = "auto",
+        workers: int | None = None,
+        save_every: int | None = None,
+    ) -> int:
+        """Go on from the newest checkpoint of a run.
+
+        Args:
+            run: the run's directory.
+            device: auto, cpu, cuda or mps.
+            workers: processes that decode images.
+            save_every: steps between checkpoints.
+        """
+        return carry_on(Run.open(run), Machine(device=device, workers=workers, save_every=save_every))
+
+    return tyro.cli(resume, args=arguments, prog="tracer resume")
+
+
+def carry_on(run: Run, machine: Machine) -> int:
+    """Rebuild the plan from the run's own description, make sure that the data are the same, and train."""
+    if run.finished:
+        console.print(f"{run.folder} is finished: there is nothing to resume", highlight=False)
+        return 0
+    made = plan(run.experiment)
+    if identity(made) != run.description["id"]:
+        raise UserError(f"the data of {run.folder} have changed since it began: {made.experiment.data}")
+    return carry_out(made, run, machine)

@@ -1,0 +1,89 @@
+"""What is to be run: everything that decides the outcome, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from tracer.errors import unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is the same for every method. What is None is settled by the data (`tracer.plan`)."""
+
+    data: str
+    """Training data: a folder of images, a table (CSV, TSV, JSONL, Parquet), shards, or an embedded name."""
+    held_out: str | None = None
+    """Held-out data; by default 2 % of the training data, at least one image a class."""
+    retain: tuple[str, ...] = ()
+    """Data sets whose zero-shot accuracy should survive; measured before and after."""
+    image_column: str | None = None
+    """Column of a table that holds the image's path."""
+    caption_column: str | None = None
+    """Column that holds the caption."""
+    label_column: str | None = None
+    """Column that holds the class."""
+    separator: str | None = None
+    """Separator of a table, if it is not the one detected."""
+    classes: str | None = None
+    """File with the class names, one a line, where folder names are not what a person would say."""
+    templates: str | None = None
+    """Prompts that make captions of class names: openai (80, the default), simple (7), name, or a file."""
+
+    model: str = "ViT-B-16"
+    """A model of open_clip (`tracer list models`), a folder with an export, a config JSON, or hf-hub:NAME."""
+    pretrained: str = "auto"
+    """Weights: a tag of open_clip, a file, or none for a random start. auto takes OpenAI's."""
+
+    epochs: float | None = None
+    """Passes over the data; by default 10, or 20 below 5 000 images."""
+    steps: int | None = None
+    """Optimiser steps, instead of epochs."""
+    batch: int | None = None
+    """Images a step; by default an eighth of the data, at most 128."""
+    lr: float = 1e-5
+    """Peak learning rate of AdamW."""
+    warmup: float | None = None
+    """Warm-up: a share of training below 1, steps from 1 on; by default 2 %, and up to 50 steps in short runs."""
+    decay: float = 0.1
+    """Weight decay."""
+    decay_on: Literal["matrices", "all"] = "matrices"
+    """What decays: matrices only, or all parameters as in the released recipes."""
+    clip: float | None = None
+    """Clip the gradient's norm."""
+    augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
+    """Random crops of 90 to 100 % and mirror images; choose crop or none where left and right matter."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """auto: bf16 where the hardware has it."""
+    strict: bool = False
+    """Refuse the data if any image is unreadable, instead of naming and skipping it."""
+    seed: int = 0
+    """Decides order, captions and augmentation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Settings):
+    """Everything that decides the outcome of a run: a method with its options, and the settings."""
+
+    method: str = "tracer"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """A short hash: the same experiment has the same id, on any machine."""
+        canonical = json.dumps(asdict(self), sort_keys=True, default=str)
+        return hashlib.blake2b(canonical.encode(), digest_size=5).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Experiment:
+        names = {f.name for f in fields(cls)}
+        for name in value:
+            if name not in names:
+                raise unknown("setting in experiment.json", name, names)
+        return cls(**{**value, "retain": tuple(value.get("retain", ()))})

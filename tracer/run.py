@@ -1,0 +1,139 @@
+"""A run directory: the unit of truth. Whoever has the folder can resume, evaluate, export and report it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save
+
+from tracer.atomic import write_bytes, write_json
+from tracer.errors import UserError
+from tracer.experiment import Experiment
+from tracer.model import Student, Weights, initialise_from, load, read_weights
+from tracer.plan import Plan
+from tracer.record import Recorder
+from tracer.zoo import pretrained_tag
+
+DESCRIPTION = "experiment.json"
+
+
+class Run:
+    """`experiment.json`, `log.jsonl`, `weights/`, `resume/`, and `result.json` once it has ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.recorder = Recorder(folder / "log.jsonl")
+        self.resume = folder / "resume"
+
+    @classmethod
+    def create(cls, plan: Plan, folder: Path | None = None) -> Run:
+        """A new run; a folder that holds one already is never overwritten."""
+        name = identity(plan)
+        folder = folder or Path("runs") / name
+        if (folder / DESCRIPTION).exists():
+            run = cls.open(folder)
+            if run.description["id"] != name:
+                raise UserError(f"{folder} holds another experiment ({run.description['id']}): choose another --out")
+            hint = "it is finished" if run.finished else f"go on with: tracer resume {folder}"
+            raise UserError(f"this experiment is already in {folder}: {hint}")
+        if folder.exists() and any(folder.iterdir()):
+            raise UserError(f"{folder} is not empty and holds no run: choose another --out")
+        try:
+            write_json(folder / DESCRIPTION, describe(plan))
+        except OSError as error:
+            raise UserError(f"cannot write to {folder}: {error.strerror}") from None
+        return cls(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """A run that exists."""
+        if not (folder / DESCRIPTION).is_file():
+            raise UserError(f"{folder} is not a run: it has no {DESCRIPTION}")
+        run = cls(folder)
+        run.description  # noqa: B018  (an unreadable description is an error now, not later)
+        return run
+
+    @property
+    def description(self) -> dict[str, Any]:
+        try:
+            return json.loads((self.folder / DESCRIPTION).read_text())
+        except ValueError as error:
+            raise UserError(f"{self.folder / DESCRIPTION} is not readable: {error}") from None
+
+    @property
+    def experiment(self) -> Experiment:
+        return Experiment.from_json(self.description["experiment"])
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / "result.json").exists()
+
+    def weights_file(self, name: str) -> Path:
+        return self.folder / "weights" / f"{name}.safetensors"
+
+    def keep(self, name: str, weights: Weights) -> None:
+        """Write named weights, whole or not at all."""
+        content = save({key: tensor.detach().cpu().contiguous() for key, tensor in weights.items()})
+        write_bytes(self.weights_file(name), content)
+
+    def student(self, name: str = "result") -> Student:
+        """The model with this run's weights: "result", "student", "teacher", or "pretrained" as it started."""
+        experiment = self.experiment
+        student = load(experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed)
+        if name == "pretrained":
+            return student
+        if not self.weights_file(name).exists():
+            there = sorted(file.stem for file in (self.folder / "weights").glob("*.safetensors"))
+            raise UserError(f"{self.folder} has no {name} weights; it has: {', '.join(there) or 'none yet'}")
+        initialise_from(student, read_weights(self.weights_file(name)))
+        return student
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second process out of this folder for as long as the block runs."""
+        with (self.folder / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(f"another process is working on {self.folder}") from None
+            yield
+
+
+def identity(plan: Plan) -> str:
+    """The experiment and the data it was given, as a short hash."""
+    parts = [plan.experiment.id, plan.train.fingerprint, plan.held_out.fingerprint]
+    return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """What was run, on what, with which versions."""
+    data = {"name": plan.train.name, "train": len(plan.train), "held_out": len(plan.held_out)}
+    return {
+        "id": identity(plan),
+        "experiment": plan.experiment.to_json(),
+        "steps": plan.steps,
+        "data": {**data, "fingerprint": plan.train.fingerprint, "held_out_fingerprint": plan.held_out.fingerprint},
+        "classes": list(plan.train.classes),
+        "versions": {name: version(name) for name in ("tracer-clip", "torch", "open_clip_torch", "numpy")},
+        "git": _git_hash(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _git_hash() -> str | None:
+    """The commit of the working copy this package lies in, if it lies in one."""
+    here = Path(__file__).resolve().parent
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,205 @@
+"""The loop: stages, batches, evaluation points, checkpoints. It yields reports and prints nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tracer import checkpoint as checkpoints
+from tracer.classifier import zero_shot
+from tracer.data.loader import Batches, loader
+from tracer.data.transforms import Transform
+from tracer.dynamics import distance, probes
+from tracer.errors import UserError
+from tracer.evaluate import held_out_accuracy
+from tracer.finish import Trained
+from tracer.interrupt import Interrupt, Interrupted
+from tracer.method import Stage
+from tracer.model import Head, Student, Weights, initialise_from, load, read_weights
+from tracer.objective import Loss
+from tracer.optim import Schedule, adamw
+from tracer.parallel import World
+from tracer.plan import Plan
+from tracer.run import Run
+from tracer.step import State, step
+from tracer.teachers import Shadow
+from tracer.zoo import pretrained_tag
+
+
+class NonFinite(UserError):
+    """The loss left the numbers; the last good checkpoint is kept."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a run stands."""
+
+    step: int
+    steps: int
+    loss: float | None = None
+    accuracy: float | None = None
+    gap: float | None = None  # KL between teacher and student
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often things happen, in steps."""
+
+    log: int
+    evaluate: int
+    save: int
+
+    @classmethod
+    def of(cls, steps: int, save: int | None = None) -> Pace:
+        return cls(log=max(1, min(10, steps // 50)), evaluate=max(1, steps // 10), save=save or max(1, steps // 20))
+
+
+def train(plan: Plan, run: Run, world: World, *, save_every: int | None = None, workers: int = 0) -> Iterator[Report]:
+    """Run or resume: go on from the newest checkpoint if there is one, finish with weights and a result."""
+    experiment = plan.experiment
+    student = load(experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed)
+    pretrained = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+    world.place(student)
+    found = checkpoints.latest(run.resume)
+    if found:
+        for damage in found[2]:
+            yield Report(found[0], plan.steps, message=damage)
+    run.recorder.rewind(found[0] if found else -1)
+    pace, shadow, done = Pace.of(plan.steps, save_every), None, 0
+    with Interrupt() as interrupt:
+        for index, (stage, length) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
+            if found and found[0] >= done + length and index + 1 < len(plan.method.stages):
+                initialise_from(student, read_weights(run.weights_file(f"stage-{index}")))
+                done += length
+                continue
+            state = begin(plan, stage, length, student, pretrained, world)
+            if found and found[0] > done:
+                checkpoints.restore(state, found[1])
+            yield from _stage(plan, run, state, done, pace, interrupt, workers)
+            shadow, done = state.shadow, done + length
+            if index + 1 < len(plan.method.stages):
+                run.keep(f"stage-{index}", student.state_dict())
+    yield _finish(plan, run, student, shadow, pretrained, world)
+
+
+def begin(plan: Plan, stage: Stage, steps: int, student: Student, pretrained: Weights, world: World) -> State:
+    """A stage about to take its first step."""
+    experiment = plan.experiment
+    if "scores" in stage.objective.needs and student.head is None:
+        student.head = world.place(_new_head(plan, stage, student))  # pyright: ignore[reportAttributeAccessIssue]
+    stage.tune(student)
+    student.train()
+    hold = None
+    if stage.tether is not None:
+        trained = [(name, p) for name, p in student.named_parameters() if p.requires_grad]
+        anchors = [pretrained.get(name, p.detach()).to(p.device, copy=True) for name, p in trained]
+        hold = stage.tether.fasten([p for _, p in trained], anchors)
+    warmup = min(plan.warmup, steps - 1)
+    return State(
+        stage=stage,
+        student=student,
+        shadow=Shadow(student, stage.teacher, steps=steps) if stage.teacher else None,
+        optimiser=adamw(student, experiment.decay, experiment.decay_on),
+        hold=hold,
+        schedule=Schedule(experiment.lr, warmup, steps),
+        world=world,
+        clip=experiment.clip,
+    )
+
+
+def _new_head(plan: Plan, stage: Stage, student: Student) -> Head:
+    """A head that starts as the zero-shot classifier, temperature included, or at random."""
+    if stage.head == "zeroshot":
+        return Head(zero_shot(student, plan.train.classes, plan.templates) * student.scale.detach())
+    width = student.config["embed_dim"]
+    generator = torch.Generator().manual_seed(plan.experiment.seed)
+    return Head(torch.randn(len(plan.train.classes), width, generator=generator) / math.sqrt(width))
+
+
+def _stage(
+    plan: Plan, run: Run, state: State, done: int, pace: Pace, interrupt: Interrupt, workers: int
+) -> Iterator[Report]:
+    """Train one stage from wherever `state` is; `done` is the number of steps before the stage."""
+    experiment, world = plan.experiment, state.world
+    needs_text = bool({"text"} & state.stage.objective.needs)
+    batches = Batches(
+        plan.train,
+        batch=plan.batch,
+        seed=experiment.seed,
+        transform=Transform(state.student.preprocess, experiment.augment),
+        tokeniser=state.student.tokeniser if needs_text else None,
+        templates=plan.templates,
+        rank=world.rank,
+        ranks=world.size,
+    )
+    end = done + state.schedule.steps
+    unseen: list[tuple[int, Loss]] = []  # losses stay on the device until the log asks for them
+    for batch in loader(batches, range(done + state.step, end), workers, pin=world.device.type == "cuda"):
+        torch.manual_seed(_mix(experiment.seed, done + state.step))
+        loss = step(state, batch)
+        now = done + state.step
+        unseen.append((now, loss))
+        saving = now % pace.save == 0 or now == end or interrupt.asked is not None
+        if now % pace.log == 0 or saving:
+            yield _logged(plan, run, state, unseen)
+        if now % pace.evaluate == 0 or now == end:
+            yield _evaluated(plan, run, state, now)
+        if saving:
+            checkpoints.save(run.resume, now, checkpoints.capture(state))
+        if interrupt.asked is not None and now < plan.steps:
+            raise Interrupted(interrupt.asked, now)
+
+
+def _mix(seed: int, step: int) -> int:
+    """A seed for each step, so that dropout too is a function of seed and step."""
+    return (seed * 0x9E3779B97F4A7C15 + step) % 2**63
+
+
+def _logged(plan: Plan, run: Run, state: State, unseen: list[tuple[int, Loss]]) -> Report:
+    """Write the newest loss; refuse to go on if any since the last time was not a number."""
+    for at, loss in unseen:
+        if not torch.isfinite(loss.total):
+            broken = [name for name, part in loss.parts.items() if not torch.isfinite(part)]
+            raise NonFinite(
+                f"the loss is not finite at step {at} (term: {', '.join(broken) or 'their sum'}); "
+                f"the last good checkpoint is in {run.resume}. A lower --lr or --clip 1 often helps"
+            )
+    at, loss = unseen[-1]
+    total = float(loss.total.detach())
+    unseen.clear()
+    seen = {name: float(value) for name, value in {**loss.parts, **_watched(state)}.items()}
+    run.recorder.log(at, "train", loss=total, lr=state.schedule(state.step - 1), **seen)
+    return Report(at, plan.steps, loss=total, gap=seen.get("kl"))
+
+
+def _watched(state: State) -> dict[str, Tensor]:
+    scale = {"scale": state.student.scale.detach()}
+    return scale if state.scene is None else {**scale, **probes(state.scene)}
+
+
+def _evaluated(plan: Plan, run: Run, state: State, now: int) -> Report:
+    head = state.student.head is not None
+    accuracy = held_out_accuracy(state.student, plan.held_out, plan.templates, state.world, head=head)
+    gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
+    run.recorder.log(now, "held_out", accuracy=accuracy, **gap)
+    return Report(now, plan.steps, accuracy=accuracy)
+
+
+def _finish(
+    plan: Plan, run: Run, student: Student, shadow: Shadow | None, pretrained: Weights, world: World
+) -> Report:
+    """Keep student, teacher and result; write down what the held-out data say before and after."""
+    from tracer.outcome import outcome
+
+    trained = Trained(pretrained, student.state_dict(), dict(shadow.model.state_dict()) if shadow else None)
+    run.keep("student", trained.student)
+    if trained.teacher is not None:
+        run.keep("teacher", trained.teacher)
+    run.keep("result", plan.method.finish(trained))
+    result = outcome(plan, run, world)
+    return Report(plan.steps, plan.steps, accuracy=result["after"]["accuracy"], message="done")
