@@ -1,0 +1,38 @@
+"""Suites: test sets with roles, counted before they are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tracer.suites.corruptions import Corrupted, corrupted, corrupted_shifts
+from tracer.suites.imagenet import check, imagenet
+from tracer.suites.own import own, suite
+from tracer.suites.projection import Columns, Everything, LargestOf, Projection
+from tracer.suites.shift import AbsentError, Average, Opened, Opening, Role, Shift, Suite
+from tracer.suites.wilds import fmow, iwildcam
+
+SUITES: dict[str, Callable[..., Suite]] = {"imagenet": imagenet, "iwildcam": iwildcam, "fmow": fmow}
+
+__all__ = [
+    "SUITES",
+    "AbsentError",
+    "Average",
+    "Columns",
+    "Corrupted",
+    "Everything",
+    "LargestOf",
+    "Opened",
+    "Opening",
+    "Projection",
+    "Role",
+    "Shift",
+    "Suite",
+    "check",
+    "corrupted",
+    "corrupted_shifts",
+    "fmow",
+    "imagenet",
+    "iwildcam",
+    "own",
+    "suite",
+]

@@ -1,0 +1,205 @@
+"""ImageNet and its five shifts, read from local copies as they are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tracer.data.examples import Examples
+from tracer.data.prompts import templates
+from tracer.errors import UserError, unknown
+from tracer.suites import objectnet
+from tracer.suites.layouts import Found, read
+from tracer.suites.projection import Columns, Everything, Projection
+from tracer.suites.shift import AbsentError, Average, Role, Shift, Suite
+from tracer.suites.synsets import CLASSES, places, subset
+
+
+@dataclass(frozen=True)
+class Set:
+    """One of the six: where its copies usually lie, which classes it asks about, how many images it has."""
+
+    name: str
+    short: str
+    size: int
+    folders: tuple[str, ...]
+    homepage: str
+    classes: Literal["all", "r", "a"] = "all"
+    role: Role = "ood"
+
+    def find(self, root: Path) -> Path:
+        """The first of the usual places below `root` that is there."""
+        found = next((root / each for each in self.folders if (root / each).is_dir()), None)
+        if found is None:
+            looked = ", ".join(self.folders)
+            raise AbsentError(
+                f"{self.name} is not in {root} (looked for {looked}): get it from {self.homepage}"
+            )
+        return found
+
+
+SETS: dict[str, Set] = {
+    "val": Set(
+        "ImageNet",
+        "IN",
+        50_000,
+        (
+            "val",
+            "imagenet/val",
+            "ILSVRC2012/val",
+            "ILSVRC/Data/CLS-LOC/val",
+            "imagenet-val",
+            "wds_imagenet1k",
+        ),
+        "https://www.image-net.org",
+        role="id",
+    ),
+    "v2": Set(
+        "ImageNet-V2",
+        "IN-V2",
+        10_000,
+        (
+            *("imagenetv2-matched-frequency-format-val", "imagenetv2-matched-frequency"),
+            *("ImageNetV2-matched-frequency", "imagenetv2", "wds_imagenetv2"),
+        ),
+        "https://github.com/modestyachts/ImageNetV2",
+    ),
+    "r": Set(
+        "ImageNet-R",
+        "IN-R",
+        30_000,
+        ("imagenet-r", "ImageNet-R", "wds_imagenet-r"),
+        "https://github.com/hendrycks/imagenet-r",
+        classes="r",
+    ),
+    "a": Set(
+        "ImageNet-A",
+        "IN-A",
+        7_500,
+        ("imagenet-a", "ImageNet-A", "wds_imagenet-a"),
+        "https://github.com/hendrycks/natural-adv-examples",
+        classes="a",
+    ),
+    "sketch": Set(
+        "ImageNet-Sketch",
+        "IN-S",
+        50_889,
+        ("sketch", "ImageNet-Sketch/sketch", "ImageNet-Sketch", "imagenet-sketch", "wds_imagenet_sketch"),
+        "https://github.com/HaohanWang/ImageNet-Sketch",
+    ),
+    "objectnet": Set(
+        "ObjectNet",
+        "ObjNet",
+        18_574,
+        ("objectnet-1.0", "objectnet", "ObjectNet", "wds_objectnet"),
+        "https://objectnet.dev",
+    ),
+}
+FOUR = Average("OOD without ObjectNet", tuple(SETS[key].name for key in ("v2", "r", "a", "sketch")))
+
+
+def imagenet(
+    root: str | Path,
+    *,
+    only: Iterable[str] = SETS,
+    elsewhere: Mapping[str, str] | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Suite:
+    """The suite of the paper: ImageNet (ID), V2, R, A, Sketch and ObjectNet (OOD).
+
+    `elsewhere` says where a set lies if not in one of the usual folders below `root`: a folder, shards, or
+    any data with WordNet ids or indices as labels. `sizes` replaces the expected number of images.
+    """
+    elsewhere, sizes, wanted = elsewhere or {}, sizes or {}, tuple(only)
+    for key in (*wanted, *elsewhere, *sizes):
+        if key not in SETS:
+            raise unknown("ImageNet test set", key, SETS)
+    if not Path(root).is_dir():
+        raise UserError(f"the root {root} is not a folder")
+    shifts = [_shift(key, Path(root), elsewhere.get(key), sizes.get(key, SETS[key].size)) for key in wanted]
+    return Suite("imagenet", tuple(shifts), extra=(FOUR,))
+
+
+def check(root: str | Path) -> list[str]:
+    """What is there of the six sets, what is missing, and where to get it; images are counted, not read."""
+    return [_line(key, Path(root)) for key in SETS]
+
+
+def _line(key: str, root: Path) -> str:
+    chosen = SETS[key]
+    try:
+        place = chosen.find(root)
+        count = len(_found(key, place).ids)
+    except UserError as error:
+        return f"✗ {error}"
+    if count == chosen.size:
+        return f"✓ {chosen.name}: {count} images in {place}, complete"
+    return f"✗ {chosen.name}: {count} of {chosen.size} images in {place}: get the rest from {chosen.homepage}"
+
+
+def _found(key: str, place: str | Path) -> Found:
+    """The images of a set and how their classes are written, once these are known to be its own."""
+    if key == "objectnet":
+        return objectnet.overlapping(Path(place), objectnet.mapping(Path(place)))
+    found = read(place)
+    places(found.keys, SETS[key].classes, SETS[key].name)
+    return found
+
+
+def _shift(key: str, root: Path, given: str | None, size: int) -> Shift:
+    """A set where it lies; one that is not there says so when it is opened."""
+    chosen = SETS[key]
+    try:
+        place = given or chosen.find(root)
+        load, project = _objectnet(Path(place)) if key == "objectnet" else _plain(chosen, place)
+    except AbsentError as error:
+        load, project = partial(_raise, error), Everything(CLASSES)
+    return Shift(
+        name=chosen.name,
+        role=chosen.role,
+        load=load,
+        classes=_names(),
+        project=project,
+        templates=templates("openai"),
+        size=size,
+        short=chosen.short,
+    )
+
+
+def _plain(chosen: Set, place: str | Path) -> tuple[Callable[[], Examples], Projection]:
+    columns = subset(chosen.classes)
+    project = Everything(CLASSES) if chosen.classes == "all" else Columns(columns, CLASSES)
+    return partial(_examples, chosen, place), project
+
+
+def _objectnet(place: Path) -> tuple[Callable[[], Examples], Projection]:
+    mapping = objectnet.mapping(place)
+    return partial(objectnet.examples, place, mapping), mapping.projection
+
+
+def _examples(chosen: Set, place: str | Path) -> Examples:
+    found = read(place)
+    names = _names()
+    return Examples(
+        name=chosen.name,
+        images=found.images,
+        ids=found.ids,
+        labels=np.array(places(found.keys, chosen.classes, chosen.name), np.int64),
+        captions=[()] * len(found.ids),
+        classes=tuple(names[i] for i in subset(chosen.classes)),
+    )
+
+
+def _names() -> tuple[str, ...]:
+    from tracer.clip import open_clip  # late: it is slow to import
+
+    return tuple(open_clip.IMAGENET_CLASSNAMES)
+
+
+def _raise(error: AbsentError) -> Examples:
+    raise error

@@ -1,0 +1,66 @@
+"""Anybody's own data as a test set: any data that `tracer.data` reads, with a role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracer.data.classes import Spec
+from tracer.data.options import canonical
+from tracer.data.prompts import templates
+from tracer.data.sources import load
+from tracer.errors import UserError, unknown
+from tracer.suites.projection import Everything
+from tracer.suites.shift import ROLES, Role, Shift, Suite
+
+
+def own(
+    spec: str | Path,
+    role: Role = "ood",
+    *,
+    name: str | None = None,
+    classes: Spec | None = None,
+    prompts: str | Sequence[str] | None = None,
+    size: int | None = None,
+    **options: Any,
+) -> Shift:
+    """The data that `spec` names as one shift.
+
+    Labels count in `classes`, which must be the training data's for scores to be comparable; without it they
+    are those found in the data, whose test split is taken if it has one. `prompts` default to the data's own,
+    else to "openai"; `options` are those of `load`.
+    """
+    examples = load(spec, classes=classes, **options)
+    if examples.splits and "split" not in options:
+        unseen = next((each for each in ("test", "val") if each in map(canonical, examples.splits)), "train")
+        examples = load(spec, classes=classes, split=unseen, **options)
+    if not examples.labelled:
+        raise UserError(f"{spec} has no labels, so nothing in it can be right or wrong")
+    sentences = (
+        examples.templates if prompts is None and examples.templates else templates(prompts or "openai")
+    )
+    return Shift(
+        name=name or Path(str(spec)).name or str(spec),
+        role=role,
+        load=lambda: examples,
+        classes=examples.classes,
+        project=Everything(len(examples.classes)),
+        templates=sentences,
+        size=size,
+    )
+
+
+def suite(*specs: str, classes: Spec | None = None, prompts: str | Sequence[str] | None = None) -> Suite:
+    """A suite of own data, each written `role=data`, for example `ood=photos/night`."""
+    if not specs:
+        raise UserError("a suite needs at least one test set, written role=data")
+    shifts = []
+    for each in specs:
+        role, equals, spec = each.partition("=")
+        if not equals or not spec:
+            raise UserError(f"{each!r} must be written role=data, with a role out of {', '.join(ROLES)}")
+        if role not in ROLES:
+            raise unknown("role", role, ROLES)
+        shifts.append(own(spec, role, name=spec, classes=classes, prompts=prompts))
+    return Suite("own", tuple(shifts))

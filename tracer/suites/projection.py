@@ -1,0 +1,79 @@
+"""Projections: from the classes a model scores to the classes a test set asks about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+class Projection(Protocol):
+    """A pure map on logits, with the line that says in a result what was done."""
+
+    @property
+    def description(self) -> str: ...
+    def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n j"]: ...
+
+
+@dataclass(frozen=True)
+class Everything:
+    """All classes compete."""
+
+    of: int
+
+    @property
+    def description(self) -> str:
+        return f"all {self.of} classes"
+
+    def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
+        return expected(logits, self.of)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Only these classes compete: the other logits are left out before softmax and argmax."""
+
+    indices: tuple[int, ...]
+    of: int
+
+    @property
+    def description(self) -> str:
+        return f"logits restricted to {len(self.indices)} of {self.of} classes"
+
+    def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n j"]:
+        return expected(logits, self.of)[:, torch.tensor(self.indices, device=logits.device)]
+
+
+@dataclass(frozen=True)
+class LargestOf:
+    """Each class of the test set stands for several of the model's, and scores as the best of them."""
+
+    groups: tuple[tuple[int, ...], ...]
+    of: int
+
+    def __post_init__(self) -> None:
+        if not all(self.groups):
+            raise ValueError("every class needs at least one column to take the largest logit of")
+
+    @property
+    def description(self) -> str:
+        used = sum(map(len, self.groups))
+        return (
+            f"{len(self.groups)} classes, each the largest logit of its own among {used} of {self.of} columns"
+        )
+
+    def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n j"]:
+        width = max(map(len, self.groups))
+        filled = [(*group, *group[:1] * (width - len(group))) for group in self.groups]
+        columns = torch.tensor(filled, device=logits.device)
+        return expected(logits, self.of)[:, columns].amax(dim=2)
+
+
+def expected(logits: Float[Tensor, "n k"], classes: int) -> Float[Tensor, "n k"]:
+    """`logits`, when they have a column for each of the classes."""
+    if logits.ndim != 2 or logits.shape[1] != classes:
+        raise ValueError(f"logits of {classes} classes needed, not of shape {list(logits.shape)}")
+    return logits
