@@ -51,9 +51,9 @@ def defocus_blur(image: Image.Image, radius: float, rng: np.random.Generator) ->
     del rng
     kernel = disk(round(radius * share(image), 3))
     reach = kernel.shape[0] // 2
-    values = torch.from_numpy(unit(image).transpose(2, 0, 1))[:, None]
+    values = torch.from_numpy(unit(image).transpose(2, 0, 1)).float()[:, None]
     padded = pad(values, (reach, reach, reach, reach), mode="replicate")
-    return picture(conv2d(padded, kernel[None, None])[:, 0].numpy().transpose(1, 2, 0))
+    return picture(conv2d(padded, kernel[None, None].float())[:, 0].numpy().transpose(1, 2, 0))
 
 
 def jpeg(image: Image.Image, quality: float, rng: np.random.Generator) -> Image.Image:
