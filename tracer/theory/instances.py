@@ -114,15 +114,21 @@ def defined_moves(teacher: WMA, steps: int) -> Float[ndarray, " T+1"]:
 def apart(ours: ndarray | float, theirs: ndarray | float, scale: float = 0.0) -> float:
     """The distance of two answers relative to the larger of them, or to `scale` if that is larger still."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
-    largest = max(float(np.linalg.norm(ours)), float(np.linalg.norm(theirs)), scale)
-    return float(np.linalg.norm(ours - theirs)) / largest if largest > 0 else 0.0
+    unit = worst(np.linalg.norm(ours), np.linalg.norm(theirs), scale)
+    return float(np.linalg.norm(ours - theirs)) / unit if unit != 0 else 0.0
 
 
 def excess(small: ndarray | float, large: ndarray | float, scale: float | None = None) -> float:
     """By how much small ≤ large fails at worst, relative to `scale` or to the largest value of `large`."""
     small, large = np.asarray(small, dtype=float), np.asarray(large, dtype=float)
     unit = float(np.abs(large).max()) if scale is None else scale
-    return max(0.0, float((small - large).max())) / unit if unit > 0 else max(0.0, float(small.max()))
+    over = worst(0.0, (small - large).max())
+    return over / unit if unit != 0 else over
+
+
+def worst(*violations: float | np.floating) -> float:
+    """The largest; unlike with `max`, a NaN is never lost."""
+    return float(np.array(violations, dtype=float).max())
 
 
 def _orthonormal(rng: Generator, size: int, rank: int) -> Float[ndarray, "size rank"]:

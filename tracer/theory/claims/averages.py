@@ -10,7 +10,15 @@ from numpy.random import Generator
 from tracer.kernels import Exponential
 from tracer.teachers import EMA, WMA
 from tracer.theory import flow
-from tracer.theory.instances import apart, average, defined_moves, duration, excess, interval_masses
+from tracer.theory.instances import (
+    apart,
+    average,
+    defined_moves,
+    duration,
+    excess,
+    interval_masses,
+    worst,
+)
 
 
 def unrolled_average(rng: Generator) -> float:
@@ -28,7 +36,7 @@ def start_mass(rng: Generator) -> float:
     moves, masses = flow.step_weights(teacher, steps), interval_masses(teacher, steps)
     weights = flow.averaged(np.eye(steps + 1), moves)  # row t holds ω_{0|t} … ω_{t|t}
     expected = masses[0] / np.cumsum(masses)
-    return max(
+    return worst(
         float(np.abs(weights[:, 0] / expected - 1).max()),
         float(np.abs(flow.start_mass(moves) / expected - 1).max()),
         float(np.abs(weights.sum(axis=1) - 1).max()),
@@ -44,7 +52,7 @@ def ema_is_a_kernel(rng: Generator) -> float:
     by_recursion = flow.step_weights(EMA(momentum=momentum), steps)
     smooth = flow.step_weights(WMA(lambda t: momentum ** -(t * (steps + 1))), steps)
     corrected = (1 - momentum) / (1 - momentum ** np.arange(1, steps + 2))
-    return max(
+    return worst(
         apart(by_kernel[1:], np.full(steps, 1 - momentum)),
         apart(flow.averaged(path, by_kernel), flow.averaged(path, by_recursion)),
         apart(smooth, corrected),
@@ -67,7 +75,7 @@ def ema_collapse(rng: Generator) -> float:
     split = steps // 2
     bound = momentum**split * np.linalg.norm(gaps[split]) + momentum / (1 - momentum) * later[split + 1]
     scale = float(lengths[1:].max())
-    return max(
+    return worst(
         apart(gaps, kernel @ deltas, scale=scale),
         excess(float(np.linalg.norm(gaps[2 * split])), bound, scale=scale),
         float(np.linalg.norm(gaps[-1])) / scale,
@@ -90,7 +98,7 @@ def finite_horizon_persistence(rng: Generator) -> float:
     linear = _curvature(anchor, student - anchor, inputs)
     stiffness = float((along * _curvature(anchor, along, inputs)).sum())
     signal, error = stiffness * held * moved, float(np.linalg.norm(pull - linear))
-    return max(
+    return worst(
         excess(held * moved, gap, scale=moved),
         excess(signal - error, float(np.linalg.norm(pull)), scale=stiffness * moved),
     )

@@ -12,7 +12,7 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from tracer.theory import descent, solve
-from tracer.theory.instances import apart, excess, instance
+from tracer.theory.instances import apart, excess, instance, worst
 from tracer.theory.problem import (
     Problem,
     cross_frobenius,
@@ -33,7 +33,7 @@ def trace_and_least_squares(rng: Generator) -> float:
     squares = least_squares(problem, weights)
     parts = separating_quadratic(problem, weights) + trace_form(problem, weights)
     constant = float(np.square(problem.target).sum() / 2)
-    return max(
+    return worst(
         apart(loss, by_trace, scale=squares / (n * (n - 1))),
         apart(squares, parts + constant),
         apart(cross_frobenius(weights, case.text_map), product),
@@ -64,7 +64,7 @@ def direct_finetuning(rng: Generator) -> float:
     reached = descent.direct_objective(tame).descend(tame.start, steps=200)
     inverse = _inverse(wild)
     printed = wild.start - (wild.start @ wild.inputs) @ inverse + wild.target @ inverse
-    return max(apart(solve.direct(wild), printed), apart(solve.direct(tame), reached))
+    return worst(apart(solve.direct(wild), printed), apart(solve.direct(tame), reached))
 
 
 def l2_regularisation(rng: Generator) -> float:
@@ -75,7 +75,7 @@ def l2_regularisation(rng: Generator) -> float:
     ridge = inputs.T @ inputs + wild.strength * np.eye(inputs.shape[1])
     residual = wild.problem.target - start @ inputs
     printed = start + np.linalg.solve(ridge, residual.T).T @ inputs.T
-    return max(
+    return worst(
         apart(solve.l2(wild.problem, wild.strength), printed),
         apart(solve.l2(tame.problem, tame.strength), reached),
     )
@@ -88,7 +88,7 @@ def self_distillation(rng: Generator) -> float:
     problem, inverse, share = wild.problem, _inverse(wild.problem), 1 / (1 + wild.strength)
     projected = (problem.start @ problem.inputs) @ inverse
     printed = problem.start - share * projected + share * (problem.target @ inverse)
-    return max(
+    return worst(
         apart(solve.distilled(problem, wild.strength), printed),
         apart(solve.distilled(tame.problem, tame.strength), reached),
     )
@@ -102,10 +102,10 @@ def l2_limits(rng: Generator) -> float:
     from_direct = float(np.linalg.norm(solution - solve.direct(problem)))
     from_start = float(np.linalg.norm(solution - problem.start))
     strong, weak = float(spectrum[0]) ** 2, float(spectrum[-1]) ** 2
-    return max(
-        excess(from_direct, whole * strength / (strength + weak)),
+    return worst(
+        excess(from_direct, whole * strength / (strength + weak), scale=whole),
         excess(whole * strength / (strength + strong), from_direct, scale=whole),
-        excess(from_start, whole * strong / (strong + strength)),
+        excess(from_start, whole * strong / (strong + strength), scale=whole),
         excess(whole * weak / (weak + strength), from_start, scale=whole),
         apart(solve.l2(problem, 0.0), solve.direct(problem)),
         apart(solve.l2(problem, float("inf")), problem.start),
@@ -117,7 +117,7 @@ def geometric_decomposition(rng: Generator) -> float:
     problem, task, strength = case.problem, case.problem.task, case.strength
     pretrained, best = problem.start, solve.task_solution(problem)
     unseen = task.outside(rng.normal(size=(3, pretrained.shape[1])))
-    worst = [
+    found = [
         float(abs(task.rank - case.rank)),
         apart(task.inside(problem.inputs.T), problem.inputs.T),
         apart(task.inside(unseen), np.zeros_like(unseen), scale=1.0),
@@ -130,13 +130,13 @@ def geometric_decomposition(rng: Generator) -> float:
     }
     for solution, keep in keeps.values():
         blend = keep * task.coordinates(pretrained) + (1 - keep) * task.coordinates(best)
-        worst += [
+        found += [
             apart(task.outside(solution), task.outside(pretrained), scale=float(np.linalg.norm(solution))),
             apart(task.coordinates(solution), blend),
             apart(solution @ unseen.T, pretrained @ unseen.T, scale=float(np.linalg.norm(solution))),
         ]
-    worst.append(excess(solve.l2_keep(task.spectrum, strength), 1.0))
-    return max(worst)
+    found.append(excess(solve.l2_keep(task.spectrum, strength), 1.0))
+    return worst(*found)
 
 
 def _inverse(problem: Problem) -> Float[ndarray, "n d"]:

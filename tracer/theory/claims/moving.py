@@ -18,6 +18,7 @@ from tracer.theory.instances import (
     excess,
     instance,
     policy,
+    worst,
 )
 from tracer.theory.problem import Problem, least_squares
 
@@ -27,14 +28,14 @@ def single_step(rng: Generator) -> float:
     case, steps = instance(rng, tame=True), int(rng.integers(1, 6))
     problem, teacher = case.problem, policy(rng, steps)
     path = _path(case, teacher, steps)
-    worst = 0.0
+    found = []
     for t in range(1, steps + 1):
         anchor, before = path.teacher(t - 1), path.student(t - 1)
         reached = descent.distilled_objective(problem, case.strength, anchor).descend(before, steps=200)
         kept = case.strength / (1 + case.strength) * problem.task.inside(anchor)
         printed = problem.task.outside(before) + kept + solve.task_solution(problem) / (1 + case.strength)
-        worst = max(worst, apart(path.student(t), reached), apart(path.student(t), printed))
-    return worst
+        found += [apart(path.student(t), reached), apart(path.student(t), printed)]
+    return worst(*found)
 
 
 def teacher_contraction(rng: Generator) -> float:
@@ -66,7 +67,7 @@ def bias_free_convergence(rng: Generator) -> float:
     bound = np.exp(-total / (1 + case.strength)) * path.error[0]
     limit = solve.distilled_keep(case.strength) * bound[:-1]
     predicted = flow.contraction(path.moves, case.strength) * path.error[0]
-    return max(
+    return worst(
         apart(path.error, predicted),
         excess(path.error, bound),
         excess(path.bias[1:], limit, scale=float(path.error[0])),
@@ -82,7 +83,7 @@ def linear_rate(rng: Generator) -> float:
     moved = np.concatenate([[0], np.cumsum(due)])
     factor = (1 - slowest / (1 + case.strength)) ** moved
     losses = np.array([_excess_loss(case.problem, teacher) for teacher in path.teachers])
-    return max(excess(path.error, factor * path.error[0]), excess(losses, factor**2 * losses[0]))
+    return worst(excess(path.error, factor * path.error[0]), excess(losses, factor**2 * losses[0]))
 
 
 def dominance(rng: Generator) -> float:
@@ -98,7 +99,7 @@ def dominance(rng: Generator) -> float:
     dynamic = flow.pulled(problem.begun, anchor, problem.best, case.strength, whole) - problem.best
     path = _path(case, policy(rng, steps), steps)
     scale = float(path.error[0])
-    return max(
+    return worst(
         apart(static, kept * scale, scale=scale),
         apart(dynamic, kept * (anchor - problem.best), scale=scale),
         excess(float(np.linalg.norm(dynamic)), static, scale=scale),
@@ -114,7 +115,7 @@ def gap_formula(rng: Generator) -> float:
     factor = -(1 - path.moves[1:]) / (1 + case.strength) * shrunk
     first = path.teachers[0] - case.problem.best
     travelled, scale = path.bias[0] - path.bias, float(path.error[0])
-    return max(
+    return worst(
         apart(path.students[1:] - path.teachers[1:], factor[:, None, None] * first, scale=scale),
         excess(travelled[:-1], travelled[1:], scale=scale),
         excess(flow.start_mass(path.moves) * travelled, path.gap, scale=scale),
@@ -129,7 +130,7 @@ def bias_is_persistence(rng: Generator) -> float:
     largest = float(path.moves[1:].max())
     slack = largest / -np.log1p(-largest) if largest > 0 else 1.0
     left = path.error / path.error[0]
-    return max(excess(mass**power, left), excess(left, mass ** (power * slack)))
+    return worst(excess(mass**power, left), excess(left, mass ** (power * slack)))
 
 
 def direction_by_direction(rng: Generator) -> float:
@@ -138,15 +139,15 @@ def direction_by_direction(rng: Generator) -> float:
     problem, teacher = case.problem, policy(rng, steps)
     steepest = descent.distilled_objective(problem, case.strength, problem.start).largest
     rate = float(rng.uniform(0.05, 0.9)) / steepest
-    worst = 0.0
+    found = []
     for pace, advance in ((flow.Descent(rate), _stepped), (flow.Flow(rate), _flowed)):
         path = flow.followed(problem, teacher, strength=case.strength, steps=steps, pace=pace)
         student = anchor = problem.start
         for t, move in enumerate(flow.step_weights(teacher, steps)[1:], start=1):
             student = advance(descent.distilled_objective(problem, case.strength, anchor), student, rate)
             anchor = (1 - move) * anchor + move * student
-            worst = max(worst, apart(path.student(t), student), apart(path.teacher(t), anchor))
-    return worst
+            found += [apart(path.student(t), student), apart(path.teacher(t), anchor)]
+    return worst(*found)
 
 
 def _path(case: Instance, teacher: Teacher, steps: int) -> flow.Path:
