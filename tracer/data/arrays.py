@@ -46,7 +46,8 @@ def _naming(options: Options, names: np.ndarray | None) -> Spec | None:
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
             if not isinstance(stored, np.lib.npyio.NpzFile):
                 raise UserError(f"{path} holds one array: save images and labels together with np.savez")
             return {name: stored[name] for name in stored.files}

@@ -97,7 +97,7 @@ class Examples:
         """A short hash of ids, labels, captions and class names: the same data has the same fingerprint."""
         digest = hashlib.blake2b(digest_size=8)
         for part in (*self.classes, *self.ids):
-            digest.update(part.encode() + b"\0")
+            digest.update(part.encode(errors="surrogatepass") + b"\0")
         digest.update(np.ascontiguousarray(self.labels, dtype=np.int64).tobytes())
         for texts in self.captions:
             digest.update("\0".join(texts).encode() + b"\1")

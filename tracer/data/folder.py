@@ -26,7 +26,7 @@ def foldered(root: Path, options: Options) -> Examples:
     stray = [path for path in paths if not keys[path]]
     labelled = len(stray) < len(paths)
     inside = [path for path in paths if keys[path]] if labelled else paths
-    captions = _captions(root, inside, set(files))
+    captions = _captions(root, inside, files)
     left_out = f"outside the class folders: {len(stray)} images, left out" if labelled and stray else ""
     return assembled(
         str(root),
@@ -79,12 +79,11 @@ def _key(path: str, splits: tuple[str, ...]) -> str:
     return next(iter(folders[1:] if splits else folders), "")
 
 
-def _captions(root: Path, paths: list[str], files: set[str]) -> list[tuple[str, ...]]:
-    return [_lines(root / beside) if (beside := _beside(path)) in files else () for path in paths]
-
-
-def _beside(path: str) -> str:
-    return str(PurePosixPath(path).with_suffix(".txt"))
+def _captions(root: Path, paths: list[str], files: list[str]) -> list[tuple[str, ...]]:
+    """The lines of the text file beside each image."""
+    texts = {path for path in files if path.endswith(".txt")}
+    beside = (f"{path.rpartition('.')[0]}.txt" for path in paths)
+    return [_lines(root / each) if each in texts else () for each in beside]
 
 
 def _lines(path: Path) -> tuple[str, ...]:

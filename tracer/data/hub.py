@@ -16,6 +16,7 @@ from tracer.data.values import text, texts
 from tracer.errors import UserError
 
 PREFIX = "hf:"
+SAVED = ("dataset_dict.json", "state.json")  # what `save_to_disk` leaves in a folder
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _loaded(where: str) -> dict[str, Any]:
         raise UserError("hf: needs the datasets library: pip install 'tracer-clip[data]'") from error
     name, _, configuration = where.partition(":")
     try:
-        if any((Path(where) / each).is_file() for each in ("state.json", "dataset_dict.json")):
+        if any((Path(where) / each).is_file() for each in SAVED):
             found = datasets.load_from_disk(where)
         elif Path(where).is_file():
             found = datasets.load_dataset("parquet", data_files=where)

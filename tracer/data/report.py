@@ -101,10 +101,8 @@ class Report:
         yield "duplicates", f"{copies} images are copies of another" if copies else "none"
         yield from (("", each) for each in _some([" = ".join(_some(group)) for group in found.within]))
         if found.contradicting:
-            yield (
-                "",
-                f"{len(found.contradicting)} of them under different labels: {' = '.join(_some(found.contradicting[0]))}",
-            )
+            first = " = ".join(_some(found.contradicting[0]))
+            yield "", f"{len(found.contradicting)} of them under different labels, such as {first}"
         if found.across:
             yield "", f"{len(found.across)} held-out images are also trained on, such as {found.across[0][1]}"
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracer.data.arrays import arrayed
-from tracer.data.classes import Spec
+from tracer.data.classes import Spec, classes
 from tracer.data.digits import coloured, digits
 from tracer.data.examples import Examples
 from tracer.data.folder import foldered
-from tracer.data.hub import PREFIX, hosted
+from tracer.data.hub import PREFIX, SAVED, hosted
 from tracer.data.idx import FILES, Split, idx
 from tracer.data.options import Options
 from tracer.data.rows import tabled
@@ -46,8 +46,13 @@ def load(
     What is not said is looked for, and what was found is told in `Examples.detected`. `split` picks one where
     the source has several: training data if it is left out. `caption="none"`, `label="none"` ignore a column.
     """
-    options = Options(image, caption, label, separator, classes, split)
-    name = str(spec)
+    try:
+        return _source(str(spec), Options(image, caption, label, separator, classes, split))
+    except OSError as error:
+        raise UserError(f"{spec} cannot be read: {error.strerror or error}") from error
+
+
+def _source(name: str, options: Options) -> Examples:
     if name in EMBEDDED or name.startswith("digits:"):
         return _embedded(name, options)
     if name.startswith(PREFIX):
@@ -64,20 +69,20 @@ def load(
 def _embedded(name: str, options: Options) -> Examples:
     if name not in EMBEDDED:
         raise unknown("data", name, EMBEDDED)
-    options.refuse(f"the embedded {name}", "image", "caption", "label", "separator", "classes")
     return _either_split(EMBEDDED[name], options, name)
 
 
 def _directory(path: Path, options: Options) -> Examples:
-    """A folder is a table if it holds one, shards if it holds those, MNIST if it is that, else images."""
+    """A folder holds a table, a saved data set, shards or MNIST, each with its mark, or else images."""
     inside = {each.name for each in path.iterdir()}
     for name in METADATA:
         if name in inside:
             return tabled(path / name, options)
+    if inside & set(SAVED):
+        return hosted(f"{PREFIX}{path}", options)
     if any(name.endswith(".tar") for name in inside):
         return sharded(str(path), options)
     if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & inside:
-        options.refuse("MNIST", "image", "caption", "label", "separator", "classes")
         return _either_split(lambda split: idx(path, split), options, str(path))
     return foldered(path, options)
 
@@ -90,15 +95,18 @@ def _file(path: Path, options: Options) -> Examples:
         return arrayed(path, options)
     if suffix in (".gz", ".tgz", ".zst", ".zip", ".bz2", ".xz"):
         raise UserError(f"{path} is compressed, so single images cannot be read from it: unpack it first")
-    raise UserError(
-        f"{path} is no data of a known kind: expected {', '.join((*TABLES, '.npz', '.tar'))} or a folder"
-    )
+    known = ", ".join((*TABLES, ".npz", ".tar"))
+    raise UserError(f"{path} is no data of a known kind: expected a folder, or a file ending in {known}")
 
 
 def _either_split(source: Callable[[Split], Examples], options: Options, name: str) -> Examples:
+    options.refuse(f"the digits of {name}", "image", "caption", "label", "separator")
     splits: tuple[Split, ...] = ("train", "test")
     chosen = options.choose(splits, name)
     found = source("test" if chosen == "test" else "train")
+    if options.classes is not None:
+        named = classes(found.classes, options.classes)
+        found = replace(found, classes=named.names, labels=named.labels(found.classes)[found.labels])
     return replace(found, name=name, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
 
 

@@ -16,7 +16,7 @@ def text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, str | int | float):
-        return str(value).strip()
+        return str(value).strip().encode(errors="replace").decode()  # half a character pair is no text
     raise UserError(f"expected a text or a number, found {value!r:.60}")
 
 

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tracer.data.sources import load
+from tracer.errors import UserError
+
+GREY = np.arange(4 * 5 * 6, dtype=np.uint8).reshape(4, 5, 6)
+COLOUR = np.repeat(GREY[..., None], 3, axis=-1)
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        GREY,
+        GREY[..., None],
+        COLOUR,
+        COLOUR.transpose(0, 3, 1, 2),
+        GREY / 255,
+        (COLOUR / 255).astype(np.float32),
+    ],
+)
+def test_every_layout_gives_the_same_pixels(tmp_path, images):
+    np.savez(tmp_path / "x.npz", images=images, labels=[0, 1, 0, 1])
+    found = load(tmp_path / "x.npz")
+    assert all((np.asarray(found.images[i]) == COLOUR[i]).all() for i in range(4))
+    assert found.classes == ("0", "1")
+
+
+def test_captions_and_class_names(tmp_path):
+    captions = np.array([["a", "b"], ["c", ""], ["d", "d"], ["e", "f"]])
+    np.savez(
+        tmp_path / "x.npz", x=0, images=GREY, text=captions, y=[2, 0, 2, 0], classes=["cat", "dog", "owl"]
+    )
+    found = load(tmp_path / "x.npz")
+    assert found.captions == [("a", "b"), ("c",), ("d",), ("e", "f")]
+    assert found.classes == ("cat", "dog", "owl")
+    assert found.labels.tolist() == [2, 0, 2, 0]
+    assert found.detected[:3] == ("image array: images", "caption array: text", "label array: y")
+    assert load(tmp_path / "x.npz", classes=["a", "b", "c", "d"]).classes == ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"labels": [1]}, "no column that looks like an image path: .*'labels'"),
+        ({"images": GREY}, "no column that looks like a caption or a label"),
+        ({"images": GREY[0], "labels": [1]}, r"found the shape \(5, 6\)"),
+        ({"images": GREY.astype(int), "labels": [0, 1, 0, 1]}, "expected uint8 .*found int64"),
+        ({"images": GREY.astype(float), "labels": [0, 1, 0, 1]}, "between 0 and 1"),
+        ({"images": GREY, "labels": [0, 1]}, "4 images, but labels has the shape"),
+        ({"images": GREY, "labels": 3}, "4 images, but labels has the shape"),
+        ({"images": GREY, "labels": [0, 1, 0, 7], "classes": ["a", "b"]}, "label 7 lies outside the 2 class"),
+        ({"images": GREY, "labels": [-1, 1, 0, 1], "classes": ["a", "b"]}, "class '-1'"),
+        ({"images": GREY, "labels": np.array([{}, 1, 2, 3], object)}, "without pickles"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, arrays, message):
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(UserError, match=message):
+        load(tmp_path / "x.npz")
+
+
+def test_files_that_are_no_archives_are_named(tmp_path):
+    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04 but not really")
+    with pytest.raises(UserError, match=r"x\.npz cannot be read as a NumPy archive"):
+        load(tmp_path / "x.npz")
+    np.save(tmp_path / "x.npy", GREY)
+    with pytest.raises(UserError, match="holds one array"):
+        load(tmp_path / "x.npy")

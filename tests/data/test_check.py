@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import shlex
+import shutil
+
+import numpy as np
+import pytest
+
+from tracer.clip import open_clip
+from tracer.data.check import command, describe
+from tracer.data.duplicates import duplicates
+from tracer.data.scan import scan
+from tracer.data.sources import load
+from tracer.data.split import hold_out
+
+
+@pytest.fixture
+def birds(tmp_path, picture):
+    """A table of six images with captions, one of them there three times, once under another label."""
+    for i in range(4):
+        picture(f"{i}.png")
+    shutil.copy(tmp_path / "0.png", tmp_path / "4.png")
+    shutil.copy(tmp_path / "0.png", tmp_path / "5.png")
+    rows = [f"{i}.png,{'word ' * (i + 1)},{'owl' if i < 5 else 'jay'}" for i in range(6)]
+    (tmp_path / "birds.csv").write_text(
+        "\n".join(["filepath,title,label", *rows, f"1.png,{'long ' * 100},owl"])
+    )
+    return tmp_path / "birds.csv"
+
+
+def test_counts_lengths_and_duplicates(birds):
+    report = describe(load(birds))
+    assert report.images == 6
+    assert report.held_out is None
+    assert report.classes == (("jay", 1), ("owl", 5))
+    assert (report.per_class.least, report.per_class.median, report.per_class.most) == (1, 3, 5)
+    assert report.lengths.captions == 7
+    assert (report.lengths.words.least, report.lengths.words.median, report.lengths.words.most) == (1, 4, 100)
+    assert report.lengths.tokens.most == 102  # each word is one token; start and end are two
+    assert report.lengths.too_long == 1
+    assert report.duplicates.within == (("0.png", "4.png", "5.png"),)
+    assert report.duplicates.contradicting == report.duplicates.within
+
+
+def test_tokens_are_those_of_the_model(birds):
+    captions = [text for texts in load(birds).captions for text in texts]
+    tokens = open_clip.get_tokenizer("ViT-B-32")(captions, context_length=200)
+    assert describe(load(birds)).lengths.tokens.most == int((tokens != 0).sum(dim=1).max())
+    assert describe(load(birds), tokens=len).lengths.tokens.least == len("word")
+
+
+def test_duplicates_across_splits(birds):
+    examples = load(birds)
+    train, held_out = examples.take(np.array([0, 1, 2])), examples.take(np.array([3, 4, 5]))
+    report = describe(train, held_out)
+    assert report.held_out == 3
+    assert report.duplicates.across == (("0.png", "4.png"), ("0.png", "5.png"))
+    assert report.duplicates.within == ()
+
+
+def test_pixels_are_compared_where_there_are_no_files():
+    digits = load("digits", split="test")
+    assert duplicates(digits).within == ()
+    twice = digits.take(np.array([3, 4, 3]))
+    assert duplicates(twice).within == ((digits.ids[3], digits.ids[3]),)
+    assert len(duplicates(twice, digits).across) == 2
+
+
+def test_lines_say_everything_once(birds, tmp_path):
+    train, held_out = hold_out(load(birds))
+    lines = describe(train, held_out, flags={"data": "my birds.csv", "caption_column": "title"}).lines()
+    text = "\n".join(lines)
+    for finding in (
+        "images      5, and 1 held out",
+        "found       separator: comma",
+        "found       caption column: title",
+        "classes     2; images in each: 1 to 4",
+        "owl (4), jay (1)",
+        "are longer than 77 tokens",
+        "train with  tracer train --data 'my birds.csv' --caption-column title",
+    ):
+        assert text.count(finding) == 1, finding
+
+
+def test_unreadable_images_are_listed(tmp_path, picture):
+    for i in range(150):
+        picture(f"{'ab'[i % 2]}/{i}.png")
+    (tmp_path / "a" / "0.png").write_bytes(b"")
+    lines = describe(scan(load(tmp_path))).lines()
+    assert "unreadable  1 images, left out" in lines
+    assert any("a/0.png: the file is empty" in line for line in lines)
+
+
+def test_classes_without_images_are_listed(tmp_path, picture):
+    picture("cat/1.png")
+    picture("dog/1.png")
+    report = describe(load(tmp_path, classes=["cat", "dog", "owl"]))
+    assert report.per_class.least == 0
+    assert any("without any image: owl" in line for line in report.lines())
+
+
+def test_the_command_can_be_pasted():
+    flags = {"data": "a b/$HOME.csv", "label_column": "it's", "separator": None}
+    assert shlex.split(command(flags)) == [
+        *("tracer", "train", "--data", "a b/$HOME.csv"),
+        *("--label-column", "it's"),
+    ]

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tracer.data.digits import digits
+from tracer.data.examples import Examples, Pixels
+from tracer.data.scan import scan
+from tracer.data.sources import load
+from tracer.errors import UserError
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Two hundred small photographs in two classes."""
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 40, 3), dtype=np.uint8)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for i in range(100):
+            Image.fromarray(pixels).save(tmp_path / name / f"{i:03d}.jpg", quality=95)
+    return tmp_path
+
+
+def bomb() -> bytes:
+    """A PNG of a few bytes that says it holds 900 million pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(100))) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def test_good_data_come_back_as_they_are(photos):
+    found = load(photos)
+    seen = []
+    assert scan(found, strict=True, progress=lambda done, total: seen.append((done, total))) is found
+    assert seen[-1] == (200, 200)
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda content: b"", "empty"),
+        (lambda content: content[: len(content) // 2], "[Tt]runcated"),
+        (lambda content: content[:-40], "truncated"),
+        (lambda content: content[:100], "[Tt]runcated"),
+        (lambda content: b"<html>not found</html>", "no image of a known kind"),
+        (lambda content: bomb(), "enormous"),
+    ],
+)
+def test_a_broken_image_is_named_and_left_out(photos, harm, why):
+    path = photos / "b" / "007.jpg"
+    path.write_bytes(harm(path.read_bytes()))
+    found = load(photos)
+    left = scan(found)
+    assert len(left) == 199
+    assert "b/007.jpg" not in left.ids
+    assert left.labels.tolist() == [0] * 100 + [1] * 99
+    assert [each.startswith("b/007.jpg: ") for each in left.skipped] == [True]
+    with pytest.raises(UserError, match=rf"1 of 200 images \(0\.5%\).*\n  b/007\.jpg: .*({why})"):
+        scan(found, strict=True)
+    with pytest.raises(UserError, match=rf"007\.jpg cannot be read: .*({why}|cannot identify|no image)"):
+        found.images[107]
+
+
+def test_a_missing_image_is_as_good_as_broken(photos):
+    found = load(photos)
+    (photos / "a" / "003.jpg").unlink()
+    assert scan(found).skipped == ("a/003.jpg: there is no such file",)
+
+
+def test_more_than_one_per_cent_is_refused_always(photos):
+    for i in (1, 2):
+        (photos / "a" / f"{i:03d}.jpg").write_bytes(b"")
+    assert len(scan(load(photos)).skipped) == 2  # exactly 1 %
+    (photos / "b" / "000.jpg").write_bytes(b"")
+    with pytest.raises(UserError, match=r"3 of 200 images \(1\.5%, more than 1%\) .* cannot be read"):
+        scan(load(photos))
+
+
+def test_a_subset_can_be_scanned(photos):
+    (photos / "a" / "001.jpg").write_bytes(b"")
+    part = load(photos).take(np.arange(200)).take(np.arange(120))
+    assert scan(part).skipped == ("a/001.jpg: the file is empty",)
+
+
+def made(labels, captions=None, classes=("x", "y")) -> Examples:
+    n = len(labels)
+    return Examples(
+        name="made",
+        images=Pixels(np.zeros((n, 2, 2, 3), np.uint8)),
+        ids=[str(i) for i in range(n)],
+        labels=np.array(labels, np.int64),
+        captions=captions if captions is not None else [()] * n,
+        classes=classes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        (made([]), "there are no images in made"),
+        (made([-1, -1], classes=()), "neither classes nor captions"),
+        (made([0, 0], classes=("x",)), "one class only, 'x'"),
+        (made([0, -1, 1]), "1 of 3 images in made have no label, for example 1"),
+        (made([0, 2, 5]), "2 of 3 images in made have a label outside the 2 classes, for example 1"),
+        (made([0, -2]), "label outside the 2 classes"),
+        (made([-1, -1], [("a",), ()], ()), "1 of 2 images in made have an empty caption, for example 1"),
+        (made([0, 1], classes=("x", " ")), "class 1 of made has an empty name"),
+    ],
+)
+def test_data_that_nothing_can_be_learnt_from_are_refused(examples, message):
+    with pytest.raises(UserError, match=message):
+        scan(examples)
+
+
+def test_one_class_with_captions_is_enough():
+    examples = made([0, 0], [("a",), ("b",)], ("x",))
+    assert scan(examples) is examples
+
+
+def test_pixels_in_memory_need_no_look():
+    examples = digits("test")
+    assert scan(examples) is examples

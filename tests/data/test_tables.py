@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tracer.data.check import validate
+from tracer.data.sources import load
+from tracer.errors import UserError
+
+
+@pytest.fixture
+def written(tmp_path, picture):
+    """Write a table beside three images a.png, b.png and c.png."""
+    for name in "abc":
+        picture(f"{name}.png")
+
+    def write(text: str | bytes, name: str = "t.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("header", "image", "caption", "label"),
+    [
+        ("filepath\ttitle", "filepath", "title", None),
+        ("Image Path;Caption;Class Name", "Image Path", "Caption", "Class Name"),
+        ("file-name,label,text", "file-name", "text", "label"),
+        ("id|img|category", "img", None, "category"),
+        ("id,image,label,class_name", "image", None, "class_name"),
+    ],
+)
+def test_columns_and_separator_are_detected_and_told(written, header, image, caption, label):
+    mark = next(mark for mark in "\t;,|" if mark in header)
+    row = mark.join("a.png" if name == image else "x" for name in header.split(mark))
+    found = load(written(f"{header}\n{row}\n"))
+    assert found.ids == ["a.png"]
+    assert found.captioned == (caption is not None)
+    assert found.labelled == (label is not None)
+    roles = {"image": image, "caption": caption, "label": label}
+    assert set(found.detected) >= {f"{role} column: {name}" for role, name in roles.items() if name}
+    assert any(note.startswith("separator: ") for note in found.detected)
+
+
+def test_a_told_column_helps_to_find_the_separator(written):
+    path = written("where;what, exactly\na.png;a cat, sitting\n")
+    found = load(path, image="where", caption="what, exactly")
+    assert found.captions == [("a cat, sitting",)]
+
+
+@pytest.mark.parametrize("separator", ["tab", "\t", "\\t"])
+def test_the_separator_can_be_told(written, separator):
+    path = written("image\ttext,label\na.png\tone, two\n")
+    assert load(path, separator=separator, caption="text,label").captions == [("one, two",)]
+
+
+def test_quotes_newlines_and_blank_lines(written):
+    found = load(written('image,text\r\n\r\na.png,"one\ntwo ""three"", four"\r\n\r\n'))
+    assert found.captions == [('one\ntwo "three", four',)]
+
+
+def test_several_captions_come_from_rows_or_lists(written, tmp_path):
+    rows = load(written("image,text,label\na.png,one,x\nb.png,other,y\na.png,two,x\na.png,one,x\n"))
+    assert rows.ids == ["a.png", "b.png"]
+    assert rows.captions == [("one", "two"), ("other",)]
+    assert "repeated images: 2 rows merged into those before them" in rows.detected
+    records = [
+        {"image": "a.png", "text": ["one", "two", "", None, "one"], "label": "x"},
+        {"image": "b.png", "text": ["other"], "label": "y"},
+    ]
+    lists = load(written("\n".join(map(json.dumps, records)), "t.jsonl"))
+    pq.write_table(pa.Table.from_pylist(records), tmp_path / "t.parquet")
+    for found in (lists, load(tmp_path / "t.parquet"), load(written(json.dumps(records), "t.json"))):
+        assert found.captions == rows.captions
+        assert found.labels.tolist() == rows.labels.tolist()
+        assert found.fingerprint == rows.fingerprint
+
+
+def test_numbers_are_labels_whatever_their_type(written, tmp_path):
+    columns = {"image": ["a.png", "b.png", "c.png"], "label": [10, 9, 10]}
+    for kind in (pa.int64(), pa.float64(), pa.string()):
+        values = [str(v) if kind == pa.string() else v for v in columns["label"]]
+        table = pa.table({"image": columns["image"], "label": pa.array(values, kind)})
+        pq.write_table(table, tmp_path / "t.parquet")
+        found = load(tmp_path / "t.parquet")
+        assert found.classes == ("9", "10")
+        assert found.labels.tolist() == [1, 0, 1]
+
+
+def test_a_split_column_is_understood(written):
+    path = written("image,label,split\na.png,x,Train\nb.png,y,validation\nc.png,z,train\n")
+    assert load(path).ids == load(path, split="train").ids == ["a.png", "c.png"]
+    held_out = load(path, split="val")
+    assert held_out.ids == load(path, split="test").ids == ["b.png"]
+    assert held_out.classes == ("x", "y", "z")  # labels mean the same in every split
+    assert held_out.labels.tolist() == [1]
+    assert held_out.splits == ("train", "val")
+    plain = written("image,label,set\na.png,x,left\nb.png,y,right\n")
+    assert load(plain, split="train").ids == ["a.png", "b.png"]
+
+
+def test_paths_as_written_on_windows(written, picture):
+    picture("deep/er/d.png")
+    assert load(written("image,label\ndeep\\er\\d.png,x\n")).images[0].size == (7, 9)
+
+
+BAD = {
+    "": "is empty",
+    "image,label\n": "no rows",
+    "image,label\na.png\n": "line 2: 1 fields under 2 columns",
+    "image,text\na.png,one, two\n": "line 2: 3 fields under 2 columns; .*double quotes",
+    "image,image\na.png,b.png\n": "more than one column 'image'",
+    "picture_of,label\na.png,x\n": "no column that looks like an image path: .*'picture_of'.*--image-column",
+    "image,weight\na.png,3\n": "no column that looks like a caption or a label: .*--caption-column",
+    "image,label\n,x\n": "row 1: the image path is empty",
+    "image,label\nhttp://x.org/a.png,x\n": "is an address: download",
+    "image,label\nz.png,x\n": "no image z.png in .*relative to the table",
+    "image,label\na.png,x\nb.png,y\na.png,z\n": "rows 1 and 3 label a.png differently, 'x' and 'z'",
+    "image,label\0\na.png,x\n": "zero bytes",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_wrong_with_a_table_is_said(written, text):
+    with pytest.raises(UserError, match=BAD[text]):
+        load(written(text))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.jsonl", "{}\n[1]\n", "line 2: expected"),
+        ("t.jsonl", '{"image": \n', "line 1: not JSON"),
+        ("t.jsonl", '{"image": {"x": 1}, "label": 1}', "row 1: expected a text or a number"),
+        ("t.jsonl", "\n", "is empty"),
+        ("t.json", "{}", "must hold a list of records"),
+        ("t.parquet", "PAR1 but not really", "cannot be read as Parquet"),
+        ("t.csv", b"\xff\xfea\x00\x00\xd8", "not the utf-16 text"),
+        ("t.xlsx", "", "no data of a known kind"),
+        ("t.csv.gz", "", "is compressed"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(written, name, content, message):
+    with pytest.raises(UserError, match=message):
+        load(written(content, name))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": "lable"}, "unknown column 'lable': did you mean label"),
+        ({"image": "imag"}, "unknown column 'imag': did you mean image"),
+        ({"separator": "comma!"}, "separator 'comma!' must be one character"),
+        ({"classes": ["x", "z"]}, "unknown class 'y'"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(written, options, message):
+    with pytest.raises(UserError, match=message):
+        load(written("image,label\na.png,x\nb.png,y\n"), **options)
+
+
+def test_a_separator_means_nothing_to_json(written):
+    with pytest.raises(UserError, match="--separator means nothing"):
+        load(written('{"image": "a.png", "label": "x"}', "t.jsonl"), separator=",")
+
+
+def test_a_missing_table_names_its_neighbours(written, tmp_path):
+    written("image,label\na.png,x\n", "birds.csv")
+    with pytest.raises(UserError, match=r"unknown data .*brids.csv'.*birds.csv"):
+        load(tmp_path / "brids.csv")
+
+
+names = st.sampled_from(["image", "path", "text", "label", "split", "Image ", "", "x", "label"])
+cells = st.one_of(
+    st.sampled_from(["a.png", "b.png", "train", "val", "", " ", "1", "02", '"', "9" * 5000, "\ud800"]),
+    st.text(max_size=8),
+)
+tables = st.tuples(
+    st.lists(names, max_size=4), st.lists(st.lists(cells, max_size=4), max_size=4), st.sampled_from(",;\t|")
+).map(lambda t: "\n".join(t[2].join(row) for row in [t[0], *t[1]]))
+values = st.recursive(
+    st.one_of(cells, st.none(), st.integers(), st.floats(), st.booleans()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(names, inner, max_size=3)),
+    max_leaves=6,
+)
+lines = st.lists(st.dictionaries(names, values, max_size=4).map(json.dumps) | st.text(max_size=9), max_size=4)
+FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def loads_or_says_why(path, **options):
+    try:
+        found = load(path, **options)
+        validate(found)
+    except UserError:
+        return
+    assert len(found) > 0
+    assert len(found.fingerprint) == 16
+    assert all(found.captions) or not found.captioned
+    assert ((found.labels >= 0) & (found.labels < len(found.classes))).all() or not found.labelled
+
+
+@FUZZ
+@given(text=tables)
+@example(text="image,label\na.png,\n")
+@example(text='image,label\n"a.png,x\n')
+def test_no_table_crashes_the_parser(written, text):
+    loads_or_says_why(written(text.encode(errors="surrogatepass")))
+
+
+@FUZZ
+@given(content=st.binary(max_size=60), separator=st.none() | st.text(max_size=2))
+def test_no_bytes_crash_the_parser(written, content, separator):
+    loads_or_says_why(written(content), separator=separator)
+    loads_or_says_why(written(b"image,label\na.png," + content), separator=separator)
+
+
+@FUZZ
+@given(several=lines)
+def test_no_json_crashes_the_parser(written, several):
+    loads_or_says_why(written("\n".join(several).encode(errors="surrogatepass"), "t.jsonl"))
+    loads_or_says_why(written(f"[{','.join(several)}]".encode(errors="surrogatepass"), "t.json"))

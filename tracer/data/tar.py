@@ -1,0 +1,120 @@
+"""One webdataset shard: where in the tar file each image lies, and what is said of it.
+
+Members with the same stem make one sample: an image, and its values in `.txt`, `.cls` or `.json`. Only the
+headers and values are read; nothing is ever unpacked.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from fsspec.core import url_to_fs
+
+from tracer.data.encoded import SUFFIXES
+from tracer.errors import UserError, unknown
+
+VALUES = ("txt", "cls", "caption", "text", "label", "json")
+LARGEST = 1 << 20  # bytes; no caption is longer than this
+
+
+@dataclass(slots=True)
+class Sample:
+    """The members of one key: where its images lie, and the values of the rest."""
+
+    url: str
+    key: str
+    images: dict[str, tuple[int, int]] = field(default_factory=dict)  # ending -> offset and size
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def image(self, ending: str | None) -> tuple[int, int]:
+        """The image with this ending, else the first."""
+        if ending is None:
+            return next(iter(self.images.values()))
+        if ending not in self.images:
+            raise unknown(f"image of {self.key} in {self.url}", ending, self.images)
+        return self.images[ending]
+
+
+def reached(url: str) -> tuple[Any, str]:
+    """The file system of an address, and the path in it."""
+    try:
+        return url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        raise UserError(f"{url} cannot be reached: {error}") from error
+
+
+def samples(url: str) -> list[Sample]:
+    """The samples of one shard, in its order."""
+    system, path = reached(url)
+    found: dict[str, Sample] = {}
+    try:
+        with system.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
+            size = system.size(path)
+            for member in _regular(shard, url):
+                if member.offset_data + member.size > size:
+                    raise UserError(f"the shard {url} is cut off in the middle of {member.name}")
+                _add(found, member, shard, url)
+            _refuse_no_end(shard, file, url)
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise UserError(f"the shard {url} cannot be read as a plain tar file: {error}") from error
+    return list(found.values())
+
+
+def _refuse_no_end(shard: tarfile.TarFile, file: IO[bytes], url: str) -> None:
+    """Refuse a shard that does not end in zeros: `tarfile` silently takes a broken header for the end."""
+    file.seek(shard.offset)
+    end = file.read(LARGEST)
+    if not end or end.strip(b"\0"):
+        raise UserError(f"the shard {url} is cut off or damaged after {len(shard.getmembers())} members")
+
+
+def _regular(shard: tarfile.TarFile, url: str) -> Iterator[tarfile.TarInfo]:
+    """The plain files in a shard: links and devices are passed over, a way out of the folder is refused."""
+    for member in shard:
+        way = PurePosixPath(member.name)
+        if way.is_absolute() or ".." in way.parts:
+            raise UserError(f"the shard {url} holds {member.name!r}, which points outside of it: refused")
+        if member.isreg() and not member.issparse() and not way.name.startswith("."):
+            yield member
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The key of a member and its ending, cut at the first dot of its last part."""
+    way = PurePosixPath(name)
+    stem, _, ending = way.name.partition(".")
+    return (way.parent / stem).as_posix(), ending.lower()
+
+
+def _add(found: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.TarFile, url: str) -> None:
+    key, ending = _parts(member.name)
+    if f".{ending}" not in SUFFIXES and ending not in VALUES:
+        return
+    sample = found.setdefault(key, Sample(url, key))
+    if ending in sample.images or ending in sample.values:
+        raise UserError(f"the shard {url} holds {member.name} twice")
+    if ending not in VALUES:
+        sample.images[ending] = (member.offset_data, member.size)
+        return
+    if member.size > LARGEST:
+        raise UserError(f"{member.name} in {url} is too long for a caption or label: {member.size} bytes")
+    stored = shard.extractfile(member)  # into memory, nowhere else
+    content = stored.read() if stored else b""
+    where = f"{member.name} in {url}"
+    sample.values |= _fields(content, where) if ending == "json" else {ending: _said(content)}
+
+
+def _said(content: bytes) -> str:
+    return content.decode("utf-8-sig", errors="replace").strip()
+
+
+def _fields(content: bytes, where: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON: {error}") from error
+    return fields if isinstance(fields, dict) else {}
