@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from importlib import import_module
+from importlib.resources import files
 from pkgutil import iter_modules
 
 from tracer import __version__, commands
@@ -49,7 +51,8 @@ def _names() -> list[str]:
 def _overview() -> None:
     console.print("[bold]tracer[/]: finetune CLIP-style models without losing what they already know\n")
     for name in _names():
-        told = (import_module(f"tracer.commands.{name}").__doc__ or "").splitlines()[0]
+        source = files(commands).joinpath(f"{name}.py").read_text()
+        told = (ast.get_docstring(ast.parse(source)) or "").splitlines()[0]  # read, not imported: help is quick
         console.print(f"  [bold]{name:10}[/] {_plain(told)}", highlight=False, soft_wrap=True)
     console.print(f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.", highlight=False, markup=False)
 

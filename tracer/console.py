@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tracer.train import Report
+if TYPE_CHECKING:  # importing torch to print a line would make `tracer --help` slow
+    from tracer.train import Report
 
 console = Console(soft_wrap=True)
 errors = Console(stderr=True, soft_wrap=True)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
+from safetensors import safe_open
+from safetensors.torch import save
 from torch import Tensor
 
+from tracer.atomic import write_bytes
 from tracer.classifier import zero_shot
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
+from tracer.errors import UserError
+from tracer.metrics import accuracy, recall_at
 from tracer.model import Student
 from tracer.parallel import World
+from tracer.suites import Opened
 
 
 class Predictions(NamedTuple):
@@ -25,24 +33,54 @@ class Predictions(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        return float((self.logits.argmax(dim=1) == self.label).double().mean())
+        return accuracy(self.logits, self.label)
+
+    def write(self, path: Path) -> None:
+        """Keep them, so that every metric can be had again without the model."""
+        tensors = {"logits": self.logits.contiguous(), "label": self.label.contiguous()}
+        write_bytes(path, save(tensors, metadata={"ids": json.dumps(list(self.ids))}))
+
+    @classmethod
+    def read(cls, path: Path) -> Predictions:
+        with safe_open(path, "pt") as file:
+            ids = json.loads((file.metadata() or {}).get("ids", "[]"))
+            return cls(file.get_tensor("logits"), file.get_tensor("label"), ids)
 
 
-@torch.no_grad()
-def predict(
-    student: Student, examples: Examples, templates: Sequence[str], world: World, *, head: bool = False
-) -> Predictions:
-    """Class logits of every image: by the trained head if asked, else by the class names through the text tower."""
-    if head and student.head is not None:
-        score: Callable[[Tensor], Tensor] = student.head
-    else:
-        rows = zero_shot(student, examples.classes, templates)
+class Scorer:
+    """A student ready to score class lists: by its trained head where it knows the classes, else by their names.
 
-        def score(image: Tensor) -> Tensor:
-            return student.scale.float() * image.float() @ rows.T
+    Each pair of class names and templates goes through the text tower once, however many data sets share it.
+    """
 
-    logits = [score(image).float().cpu() for image in embed_images(student, examples, world)]
-    return Predictions(torch.cat(logits), torch.from_numpy(examples.labels), examples.ids)
+    def __init__(self, student: Student, world: World, trained_on: Sequence[str] = ()) -> None:
+        self.student, self.world, self.trained_on = student, world, tuple(trained_on)
+        self._rows: dict[tuple[tuple[str, ...], tuple[str, ...]], Tensor] = {}
+
+    def by_head(self, classes: Sequence[str]) -> bool:
+        return self.student.head is not None and self.trained_on == tuple(classes)
+
+    @torch.no_grad()
+    def predict(self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()) -> Predictions:
+        """Logits of every image over `classes`, by default the data's own."""
+        score = self._score(tuple(classes or examples.classes), tuple(templates))
+        logits = torch.cat([score(image) for image in embed_images(self.student, examples, self.world)])
+        return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
+
+    def predict_shift(self, opened: Opened) -> Predictions:
+        """Logits over a test set's own classes, by the rule that the set declares."""
+        shift, examples, _ = opened
+        scored = self.predict(examples, shift.templates, shift.classes)
+        return scored._replace(logits=shift.project(scored.logits))
+
+    def _score(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
+        student = self.student
+        if self.by_head(classes) and (head := student.head) is not None:
+            return lambda image: head(image).float().cpu()
+        if (classes, templates) not in self._rows:
+            self._rows[classes, templates] = zero_shot(student, classes, templates)
+        rows = self._rows[classes, templates] * student.scale.float()
+        return lambda image: (image.float() @ rows.T).cpu()
 
 
 @torch.no_grad()
@@ -62,23 +100,36 @@ def embed_images(
         student.train(training)
 
 
+def retrieval(student: Student, examples: Examples, world: World) -> dict[str, float]:
+    """Recall at 1, 5 and 10 from image to text and back, over all captions of all images."""
+    if not examples.captioned:
+        raise UserError(f"{examples.name} has no captions to retrieve")
+    captions = [(text, owner) for owner, texts in enumerate(examples.captions) for text in texts]
+    distinct = sorted({text for text, _ in captions})
+    row = {text: index for index, text in enumerate(distinct)}
+    text = zero_shot(student, distinct, ("{}",)).cpu()[[row[text] for text, _ in captions]]
+    image = torch.cat([part.float().cpu() for part in embed_images(student, examples, world)])
+    owners = torch.tensor([owner for _, owner in captions])
+    found: dict[str, float] = {}
+    for k in (1, 5, 10):
+        recall = recall_at(image, text, owners, k)
+        found |= {f"image_to_text@{k}": recall.image_to_text, f"text_to_image@{k}": recall.text_to_image}
+    return found
+
+
 @torch.no_grad()
-def pair_recall(student: Student, examples: Examples, world: World) -> float:
-    """Share of images whose own first caption is the nearest of all captions."""
-    captions = [texts[0] for texts in examples.captions]
-    distinct = sorted(set(captions))
+def caption_accuracy(student: Student, examples: Examples, world: World) -> float:
+    """Share of images whose nearest caption, of all distinct ones, is one of their own."""
+    distinct = sorted({text for texts in examples.captions for text in texts})
+    row = {text: index for index, text in enumerate(distinct)}
     text = zero_shot(student, distinct, ("{}",))
-    own = torch.tensor([distinct.index(caption) for caption in captions])
-    nearest = [
-        (image.float() @ text.T).argmax(dim=1).cpu() for image in embed_images(student, examples, world)
-    ]
-    return float((torch.cat(nearest) == own).double().mean())
+    nearest = torch.cat([(image.float() @ text.T).argmax(1) for image in embed_images(student, examples, world)])
+    found = [int(near) in {row[text] for text in own} for near, own in zip(nearest, examples.captions, strict=True)]
+    return sum(found) / len(found)
 
 
-def held_out_accuracy(
-    student: Student, examples: Examples, templates: Sequence[str], world: World, *, head: bool = False
-) -> float:
-    """The one number shown while training: class accuracy, or caption recall where there are no classes."""
+def held_out_accuracy(scorer: Scorer, examples: Examples, templates: Sequence[str]) -> float:
+    """The one number shown while training: class accuracy, or caption accuracy where there are no classes."""
     if examples.labelled:
-        return predict(student, examples, templates, world, head=head).accuracy
-    return pair_recall(student, examples, world)
+        return scorer.predict(examples, templates).accuracy
+    return caption_accuracy(scorer.student, examples, scorer.world)

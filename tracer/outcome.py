@@ -1,27 +1,67 @@
-"""What came out: the task and what was to be retained, before and after, in one file."""
+"""What came out: the task, and what the model already knew, before and after, in one file."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from tracer.atomic import write_json
-from tracer.evaluate import held_out_accuracy, predict
-from tracer.model import Student
+from tracer.clip import open_clip
+from tracer.data.examples import Examples
+from tracer.evaluate import Scorer, held_out_accuracy
+from tracer.metrics import METRICS, agreement, kl
 from tracer.parallel import World
 from tracer.plan import Plan, prompts_for
 from tracer.run import Run
 
+KNOWN_PROMPT = ("a photo of a {}.",)
+COLLAPSED = 0.5  # agreement, or share of a retained accuracy, below which a run has lost more than it should
+LOOKED_AT = 1000  # held-out images on which two models are compared over the names of ImageNet
+
 
 def outcome(plan: Plan, run: Run, world: World) -> dict[str, Any]:
-    """Measure the pretrained model and the result alike, and write `result.json`, which ends the run."""
-    scores = {"before": _scores(plan, run.student("pretrained"), world)}
-    scores["after"] = _scores(plan, run.student("result"), world)
-    write_json(run.folder / "result.json", scores)
-    return scores
+    """Measure the pretrained model and the result alike, and write `result.json`, which ends the run.
+
+    Retention needs no data of its own: on the held-out images, how far do pretrained model and result agree on
+    which of the 1000 names of ImageNet fits best, and how far do their distributions lie apart?
+    """
+    before, after = (Scorer(run.student(name), world, plan.train.classes) for name in ("pretrained", "result"))
+    world.place(before.student)
+    world.place(after.student)
+    views = [_view(scorer, plan.held_out) for scorer in (before, after)]
+    result: dict[str, Any] = {"before": _scores(plan, before), "after": _scores(plan, after)}
+    result["retention"] = {"agreement": agreement(*views), "kl": kl(*views)}
+    result["warnings"] = warnings(result)
+    write_json(run.folder / "result.json", result)
+    return result
 
 
-def _scores(plan: Plan, student: Student, world: World) -> dict[str, Any]:
-    world.place(student)
-    accuracy = held_out_accuracy(student, plan.held_out, plan.templates, world, head=student.head is not None)
-    retained = {data.name: predict(student, data, prompts_for(data), world).accuracy for data in plan.retain}
-    return {"accuracy": accuracy, "retain": retained}
+def warnings(result: dict[str, Any]) -> list[str]:
+    """What a person should not overlook."""
+    told = []
+    for name, before in result["before"]["retain"].items():
+        after = result["after"]["retain"][name]
+        if after < COLLAPSED * before:
+            told.append(f"{name} fell from {before:.1%} to {after:.1%}")
+    if result["retention"]["agreement"] < COLLAPSED:
+        told.append(f"it agrees with the pretrained model on only {result['retention']['agreement']:.0%} of images")
+    if told:
+        told.append("to keep more: a lower --lr, a higher --strength, fewer steps, or tracer merge with --keep")
+    return told
+
+
+def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
+    scores: dict[str, Any] = {"accuracy": held_out_accuracy(scorer, plan.held_out, plan.templates)}
+    if plan.held_out.labelled:
+        found = scorer.predict(plan.held_out, plan.templates)
+        scores |= {name: metric(found.logits, found.label) for name, metric in METRICS.items()}
+    retained = {data.name: scorer.predict(data, prompts_for(data)).accuracy for data in plan.retain}
+    return {**scores, "retain": retained}
+
+
+def _view(scorer: Scorer, held_out: Examples) -> Tensor:
+    """Logits over the names of ImageNet, of up to a thousand held-out images."""
+    some = held_out.take(torch.arange(min(LOOKED_AT, len(held_out))).numpy())
+    return scorer.predict(some, KNOWN_PROMPT, tuple(open_clip.IMAGENET_CLASSNAMES)).logits

@@ -15,7 +15,7 @@ from tracer.data.loader import Batches, loader
 from tracer.data.transforms import Transform
 from tracer.dynamics import distance, probes
 from tracer.errors import UserError
-from tracer.evaluate import held_out_accuracy
+from tracer.evaluate import Scorer, held_out_accuracy
 from tracer.finish import Trained
 from tracer.interrupt import Interrupt, Interrupted
 from tracer.method import Stage
@@ -183,8 +183,8 @@ def _watched(state: State) -> dict[str, Tensor]:
 
 
 def _evaluated(plan: Plan, run: Run, state: State, now: int) -> Report:
-    head = state.student.head is not None
-    accuracy = held_out_accuracy(state.student, plan.held_out, plan.templates, state.world, head=head)
+    scorer = Scorer(state.student, state.world, plan.train.classes)
+    accuracy = held_out_accuracy(scorer, plan.held_out, plan.templates)
     gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
     run.recorder.log(now, "held_out", accuracy=accuracy, **gap)
     return Report(now, plan.steps, accuracy=accuracy)

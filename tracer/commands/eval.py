@@ -1,4 +1,4 @@
-"""Measure a run or a model on data: `tracer eval RUN|MODEL --data …`."""
+"""Measure a run or a model: `tracer eval RUN|MODEL --data … | --suite … --root …`."""
 
 from __future__ import annotations
 
@@ -7,54 +7,68 @@ from typing import Annotated
 
 import tyro
 
+from tracer.assess import Row, assess
+from tracer.atomic import write_json
 from tracer.console import console, show_table
-from tracer.data.scan import scan
-from tracer.data.sources import load as load_data
-from tracer.errors import UserError
-from tracer.evaluate import predict
-from tracer.metrics import METRICS
+from tracer.errors import UserError, unknown
+from tracer.evaluate import Scorer
 from tracer.model import Student, load
 from tracer.parallel import World
-from tracer.plan import prompts_for
 from tracer.run import DESCRIPTION, Run
+from tracer.suites import SUITES, Suite, own, suite
 from tracer.zoo import pretrained_tag
+
+SHOWN = ("accuracy", "macro_f1", "nll", "ece")
 
 
 def main(arguments: list[str]) -> int:
     def measure(
         model: Annotated[str, tyro.conf.Positional],
-        data: str,
+        data: tuple[str, ...] = (),
+        suite: str | None = None,
+        root: Path | None = None,
         pretrained: str = "auto",
         weights: str = "result",
         templates: str | None = None,
         classes: str | None = None,
+        allow_partial: bool = False,
+        out: Path | None = None,
         device: str = "auto",
     ) -> int:
         """Accuracy and calibration of a run, an exported folder or a model of open_clip.
 
+        Predictions are kept, so that other measures can be had later without the model.
+
         Args:
             model: a run's directory, a folder with an export, or a model's name.
-            data: what to measure on: a folder of images, a table, shards, or an embedded name.
+            data: what to measure on; several are written role=data with a role out of id, ood and retain.
+            suite: imagenet, iwildcam or fmow, instead of --data.
+            root: the folder that holds the suite's data sets.
             pretrained: weights, where MODEL is a name.
             weights: result, student, teacher or pretrained, where MODEL is a run.
             templates: prompts: openai, simple, name, or a file.
             classes: file with the class names.
+            allow_partial: score incomplete data sets and mark every number that comes from them.
+            out: where predictions and rows are written; by default beside the run.
             device: auto, cpu, cuda or mps.
         """
-        world = World(device)
+        chosen = _suite(data, suite, root, templates, classes)
+        shifts = chosen.open(allow_partial).shifts
         student, trained_on = subject(model, pretrained, weights)
+        world = World(device)
         world.place(student)
-        examples = scan(load_data(data, classes=classes, split="test"))
-        if not examples.labelled:
-            raise UserError(f"{data} has no labels to measure against")
-        head = student.head is not None and trained_on == examples.classes
-        found = predict(student, examples, prompts_for(examples, templates), world, head=head)
-        rows = [(name, f"{metric(found.logits, found.label):.4f}") for name, metric in METRICS.items()]
-        show_table(f"{model} on {examples.name}, {len(examples)} images", ("measure", "value"), rows)
-        console.print("by the trained head" if head else "by prompts through the text tower", highlight=False)
+        keep = out or (Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None)
+        made: list[Row] = []
+        for opened, found in assess(Scorer(student, world, trained_on), shifts, keep):
+            made += found
+            console.print(f"{opened.shift.rule}, {len(opened.examples)} images", highlight=False, markup=False)
+        _show(chosen, made)
+        if keep is not None:
+            write_json(keep / "rows.json", [row._asdict() for row in made])
+            console.print(f"predictions and rows are in {keep}", highlight=False, markup=False)
         return 0
 
-    return tyro.cli(measure, args=arguments, prog="tracer eval")
+    return tyro.cli(measure, args=arguments, prog="tracer eval", config=(tyro.conf.FlagCreatePairsOff,))
 
 
 def subject(model: str, pretrained: str, weights: str) -> tuple[Student, tuple[str, ...]]:
@@ -63,3 +77,35 @@ def subject(model: str, pretrained: str, weights: str) -> tuple[Student, tuple[s
         run = Run.open(Path(model))
         return run.student(weights), tuple(run.description["classes"])
     return load(model, pretrained_tag(model, pretrained)), ()
+
+
+def _suite(
+    data: tuple[str, ...], name: str | None, root: Path | None, templates: str | None, classes: str | None
+) -> Suite:
+    if bool(data) == (name is not None):
+        raise UserError("give what to measure on: either --data or --suite")
+    if name is not None:
+        if name not in SUITES:
+            raise unknown("suite", name, SUITES)
+        if root is None:
+            raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
+        return SUITES[name](root)
+    if len(data) == 1 and "=" not in data[0]:
+        return Suite("own", (own(data[0], "id", classes=classes, prompts=templates),))
+    return suite(*data, classes=classes, prompts=templates)
+
+
+def _show(chosen: Suite, made: list[Row]) -> None:
+    value = {(row.shift, row.metric): row for row in made}
+    lines = []
+    for shift in dict.fromkeys(row.shift for row in made):
+        cells = [value[shift, name] for name in SHOWN]
+        mark = " (partial)" if cells[0].partial else ""
+        numbers = [f"{cell.value:.4f} [{cell.low:.4f}, {cell.high:.4f}]" for cell in cells]
+        lines.append((f"{shift}{mark}", cells[0].role, *numbers))
+    for average in chosen.averages:
+        present = [name for name in average.members if (name, SHOWN[0]) in value]
+        if len(present) == len(average.members):
+            means = [sum(value[name, metric].value for name in present) / len(present) for metric in SHOWN]
+            lines.append((f"mean: {average.name}", "", *(f"{mean:.4f}" for mean in means)))
+    show_table(chosen.name, ("data", "role", *(f"{name} [95 %]" for name in SHOWN)), lines)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from rich.markup import escape
 
 from tracer.console import Display, console, errors, percent, show_table
 from tracer.errors import unknown
@@ -117,5 +118,11 @@ def _show(run: Run, made: Plan) -> None:
     before, after = result["before"], result["after"]
     rows = [("held-out accuracy", percent(before["accuracy"]), percent(after["accuracy"]))]
     rows += [(f"retained: {name}", percent(before["retain"][name]), percent(score)) for name, score in after["retain"].items()]
+    rows += [("calibration error (ECE)", f"{before['ece']:.3f}", f"{after['ece']:.3f}")] if "ece" in after else []
     show_table(made.method.title, ("", "before", "after"), rows)
+    kept = result["retention"]
+    told = f"On {percent(kept['agreement'])} of held-out images it still picks the pretrained model's ImageNet name"
+    console.print(f"{told} (KL {kept['kl']:.3f}).", highlight=False)
+    for warning in result["warnings"]:
+        errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
     console.print(f"The run is in {run.folder}. Next: tracer export {run.folder}", highlight=False, markup=False)
