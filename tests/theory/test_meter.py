@@ -134,6 +134,25 @@ def test_retained_inputs_beside_the_task_do_not_feel_an_update_inside_it() -> No
     assert math.isnan(row.share)
 
 
+def test_every_matrix_of_a_clip_model_is_seen() -> None:
+    """All but the tables and the patch convolution; an update that knows no task has its share by chance."""
+    from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
+
+    torch.manual_seed(0)
+    vision = CLIPVisionCfg(image_size=32, patch_size=8, width=64, layers=2, head_width=16)
+    before = CLIP(32, vision, CLIPTextCfg(context_length=8, vocab_size=50, width=48, heads=3, layers=2))
+    after = copy.deepcopy(before)
+    for parameter in after.parameters():
+        parameter.data += 0.01 * torch.randn_like(parameter)
+    batch = (torch.randn(8, 3, 32, 32), torch.randint(0, 50, (8, 8)))
+    products = task_bases(before, [batch], run=lambda model, batch: model(*batch))
+    matrices = {name for name, parameter in before.named_parameters() if parameter.dim() == 2}
+    tables = {"visual.positional_embedding", "positional_embedding", "token_embedding.weight"}
+    assert {product.parameter for product in products} == matrices - tables
+    for row in weight_rows(before, after, [batch], run=lambda model, batch: model(*batch)):
+        assert row.share == pytest.approx(row.chance, abs=0.06)
+
+
 def test_meter_leaves_the_models_as_they_were(block: Block) -> None:
     block.train()
     block.attn.eval()

@@ -108,7 +108,7 @@ def dominance(rng: Generator) -> float:
 
 
 def gap_formula(rng: Generator) -> float:
-    """And the student moves one way along one line, so that the persistence bound applies to it."""
+    """Gap and bias are proportional, and the path is one-way, so that the persistence bound applies to it."""
     case, steps = instance(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     shrunk = flow.contraction(path.moves, case.strength)[:-1]
@@ -117,6 +117,7 @@ def gap_formula(rng: Generator) -> float:
     travelled, scale = path.bias[0] - path.bias, float(path.error[0])
     return worst(
         apart(path.students[1:] - path.teachers[1:], factor[:, None, None] * first, scale=scale),
+        apart(case.strength * path.gap[1:], (1 - path.moves[1:]) * path.bias[1:], scale=scale),
         excess(travelled[:-1], travelled[1:], scale=scale),
         excess(flow.start_mass(path.moves) * travelled, path.gap, scale=scale),
     )
