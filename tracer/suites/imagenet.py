@@ -100,7 +100,7 @@ SETS: dict[str, Set] = {
         "https://objectnet.dev",
     ),
 }
-FOUR = Average("OOD without ObjectNet", tuple(SETS[key].name for key in ("v2", "r", "a", "sketch")))
+FOUR = Average("OOD w/o ObjNet", tuple(SETS[key].name for key in ("v2", "r", "a", "sketch")))
 
 
 def imagenet(

@@ -1,0 +1,26 @@
+"""Tables of results, in the paper's layout and in every format that people paste."""
+
+from __future__ import annotations
+
+from tracer.tables.render import FORMATS, latex, markdown, render, text
+from tracer.tables.store import from_csv, from_json, to_csv, to_json
+from tracer.tables.table import Cell, Column, Table, averaged, cell, rules, tabulated
+
+__all__ = [
+    "FORMATS",
+    "Cell",
+    "Column",
+    "Table",
+    "averaged",
+    "cell",
+    "from_csv",
+    "from_json",
+    "latex",
+    "markdown",
+    "render",
+    "rules",
+    "tabulated",
+    "text",
+    "to_csv",
+    "to_json",
+]
