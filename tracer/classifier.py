@@ -21,12 +21,19 @@ def zero_shot(student: Student, classes: Sequence[str], templates: Sequence[str]
 
     Texts are encoded once each, sorted by length, so that short prompts are not padded to the longest one.
     """
-    texts = sorted({render(template, name) for name in classes for template in templates}, key=len)
+    distinct = {render(template, name) for name in classes for template in templates}
+    texts = sorted(distinct, key=lambda text: (len(text), text))  # the same order in every process
     training = student.training
     student.eval()
-    chunks = [student.tokeniser(texts[start : start + CHUNK]) for start in range(0, len(texts), CHUNK)]
-    features = torch.cat([student.embed_text(tokens.to(student.mean.device)) for tokens in chunks]).float()
-    student.train(training)
+    try:
+        chunks = (texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK))
+        features = torch.cat([_embedded(student, chunk) for chunk in chunks])
+    finally:
+        student.train(training)
     row = {text: index for index, text in enumerate(texts)}
     prompts = [[row[render(template, name)] for template in templates] for name in classes]
     return normalize(features[torch.tensor(prompts, device=features.device)].mean(dim=1), dim=-1)
+
+
+def _embedded(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
+    return student.embed_text(student.tokeniser(texts).to(student.mean.device)).float()

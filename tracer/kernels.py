@@ -26,6 +26,7 @@ class Beta:
 
     @property
     def right(self) -> float:
+        """b, which is a where none is given."""
         return self.a if self.b is None else self.b
 
     def __call__(self, t: float) -> float:
@@ -48,6 +49,9 @@ class Early:
 
     power: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_power(self.power)
+
     def __call__(self, t: float) -> float:
         return (self.power + 1) * (1 - t) ** self.power
 
@@ -58,8 +62,16 @@ class Late:
 
     power: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_power(self.power)
+
     def __call__(self, t: float) -> float:
         return (self.power + 1) * t**self.power
+
+
+def _check_power(power: float) -> None:
+    if power <= -1:
+        raise ValueError(f"a power kernel needs a power above −1 to have an integral, not {power}")
 
 
 @dataclass(frozen=True)
@@ -80,8 +92,9 @@ class Triangular:
 class Exponential:
     """The kernel that makes a weighted average equal an EMA: α₀ = 1, α_k = (1−ρ) ρ^(−k).
 
-    It is a density over steps, so it must know their number; EMA(momentum=ρ) computes the same average with no
-    kernel at all. Reference: TRACER, appendix "Mean-teacher within the WMA recursion".
+    It is a density over steps, so it must know their number, the one its shadow follows. EMA(momentum=ρ)
+    computes the same average with no kernel at all. Reference: TRACER, appendix "Mean-teacher within the WMA
+    recursion".
     """
 
     momentum: float

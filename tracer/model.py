@@ -13,9 +13,8 @@ from torch.nn.functional import linear, normalize
 from tracer.batch import Batch, Embedding
 from tracer.clip import open_clip
 from tracer.errors import UserError
-from tracer.text import Tokeniser, encode_text, text_tower
-
-Weights = dict[str, Tensor]
+from tracer.text import End, Tokeniser, encode_text, text_tower
+from tracer.weights import Weights, check_fit
 
 MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned temperature
 
@@ -45,7 +44,7 @@ class Student(nn.Module):
         self.name = name
         self.config = config  # open_clip's model_cfg, which an export carries along
         self.preprocess: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
-        self.tokeniser = Tokeniser.of(clip, tokeniser)
+        self.tokeniser = Tokeniser(tokeniser, End.of(clip))
         for key in ("mean", "std"):
             values = torch.tensor(self.preprocess[key]).view(3, 1, 1)
             self.register_buffer(key, values, persistent=False)
@@ -84,6 +83,7 @@ class Student(nn.Module):
 
     @property
     def image_tower(self) -> nn.Module:
+        """The image side, whatever its architecture."""
         return self.clip.visual
 
     @property
@@ -142,8 +142,8 @@ def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student
     """A student by name: see `tracer list models`.
 
     `model` is an open_clip name, a folder written by `tracer export` (or open_clip), an `hf-hub:` name, or a
-    config JSON; `pretrained` is a tag known to open_clip or a local file (safetensors, or a torch file that is
-    read weights-only). Without weights the model starts at random, from `seed`.
+    config JSON; `pretrained` is a tag known to open_clip or a local file (safetensors, or a torch file, which
+    is read weights-only). Without weights the model starts at random, from `seed`.
     """
     from tracer.zoo import locate
 
@@ -158,11 +158,7 @@ def initialise_from(student: Student, weights: Weights) -> None:
     """Load a run's weights, head included, into a student of the same architecture."""
     if "head.weight" in weights:
         student.head = Head(torch.zeros_like(weights["head.weight"]), bias="head.bias" in weights)
-    mine = student.state_dict()
-    misfits = sorted(mine.keys() ^ weights.keys())
-    misfits += [name for name in mine.keys() & weights.keys() if mine[name].shape != weights[name].shape]
-    if misfits:
-        raise UserError(f"these weights do not fit {student.name}: {len(misfits)} misfits, e.g. {misfits[0]}")
+    check_fit(weights, student.state_dict(), what="these weights", owner=student.name)
     student.load_state_dict(weights)
 
 

@@ -1,6 +1,6 @@
 """What to minimise: terms add up and scale into an objective that reads like the paper's equation.
 
-    contrastive() + 0.9 * (3.9 * feature() + 0.5 * relational())
+For example `contrastive() + 0.9 * (3.9 * feature() + 0.5 * relational())`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ class Sum:
         raise NotImplementedError
 
     def __add__(self, other: Sum) -> Objective:
-        return Objective(self.weighted + other.weighted)
+        return Objective(self.weighted + other.weighted) if isinstance(other, Sum) else NotImplemented
 
     def __mul__(self, weight: Weight) -> Objective:
+        if isinstance(weight, Sum):  # callable, yet no weight
+            return NotImplemented
         return Objective(tuple((_times(weight, inner), term) for inner, term in self.weighted))
 
     __rmul__ = __mul__
@@ -84,6 +86,8 @@ class Objective(Sum):
         return frozenset().union(*(term.needs for _, term in self.weighted))
 
     def __call__(self, scene: Scene) -> Loss:
+        if not self.weighted:
+            raise ValueError("there is nothing to minimise: every term has weight zero")
         values = {term.name: term(scene) for _, term in self.weighted}
         weighted = [_at(weight, scene.progress) * values[term.name] for weight, term in self.weighted]
         return Loss(reduce(add, weighted), {name: value.detach() for name, value in values.items()})

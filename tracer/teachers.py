@@ -1,7 +1,7 @@
 """Who teaches: a policy says how far the average moves toward the student, a shadow carries the average.
 
-Policies are arithmetic on floats, so the theory integrates the very same objects that training uses. Time runs
-on the grid t_k = (k + ½) / (T + 1), k = 0…T; the pretrained weights are iterate 0 and count as such.
+Policies are arithmetic on floats, so the theory integrates the very same objects that training uses. Time
+runs on the grid t_k = (k + ½) / (T + 1), k = 0…T; the pretrained weights are iterate 0 and count as such.
 
     shadow = Shadow(model, WMA(Beta(0.5)), steps=1000)
     for batch in loader:
@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import nn
-from torch.utils._pytree import tree_map_only
 
 from tracer.errors import UserError
 from tracer.kernels import Beta, Kernel
+from tracer.weights import check_fit
 
 
 class Mass(NamedTuple):
@@ -35,7 +36,7 @@ class Mass(NamedTuple):
 
 
 class Teacher(Protocol):
-    """A policy: `tick` passes one step of time, `move` says how far to go toward the student (0 stay, 1 copy)."""
+    """A policy: `tick` passes one step of time, `move` says how far to go to the student (0 stay, 1 copy)."""
 
     @property
     def every(self) -> int: ...
@@ -64,8 +65,9 @@ class Frozen:
 class EMA:
     """ψ ← m ψ + (1−m) θ.
 
-    Give either `momentum` m for each move, or `horizon`, the memory as a share of training: m = exp(−every/(hT)).
-    `ramp` raises the momentum linearly from `ramp_from` over that share of training (CaRot: 0.05 over 20 %).
+    Give either `momentum` m for each move, or `horizon` h, the memory as a share of training:
+    m = exp(−every/(hT)). `ramp` raises the momentum linearly from `ramp_from` over that share of training
+    (CaRot: from 0.05 over 20 %).
     """
 
     momentum: float | None = None
@@ -81,8 +83,9 @@ class EMA:
             raise ValueError(f"EMA needs a momentum in [0, 1], not {self.momentum}")
         if self.horizon is not None and self.horizon <= 0:
             raise ValueError(f"EMA needs a positive horizon, not {self.horizon}")
-        if self.every < 1:
-            raise ValueError(f"a teacher moves every 1 or more steps, not every {self.every}")
+        if not (0 <= self.ramp <= 1 and 0 <= self.ramp_from <= 1):
+            raise ValueError(f"EMA's ramp needs shares in [0, 1], not {self.ramp_from} over {self.ramp}")
+        _check_every(self.every)
 
     def start(self, steps: int) -> Mass:
         return Mass()
@@ -91,22 +94,25 @@ class EMA:
         return mass
 
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
+        full = self._full(steps)
+        climb = self.ramp * steps  # in steps
+        risen = full if step >= climb else self.ramp_from + (full - self.ramp_from) * step / climb
+        return 1 - risen, mass
+
+    def _full(self, steps: int) -> float:
         if self.momentum is not None:
-            full = self.momentum
-        else:
-            assert self.horizon is not None
-            full = math.exp(-self.every / (self.horizon * steps))
-        risen = min(1.0, step / (self.ramp * steps)) if self.ramp > 0 else 1.0
-        return 1 - (self.ramp_from + (full - self.ramp_from) * risen if risen < 1 else full), mass
+            return self.momentum
+        assert self.horizon is not None  # one of the two is given
+        return math.exp(-self.every / (self.horizon * steps))
 
 
 @dataclass(frozen=True)
 class WMA:
     """ψ_t = Σ κ(t_k) θ_k / Σ κ(t_k): the kernel-weighted average of the whole path, θ₀ included.
 
-    The clock ticks at every step, so a sparse move (`every` > 1) carries the kernel mass of its whole interval
-    and keeps the kernel's shape. clock="updates" counts moves but divides by steps, as the released code does;
-    it is there to reproduce published curves and silently drags the average toward θ₀.
+    The clock ticks at every step, so a sparse move (`every` > 1) carries the kernel mass of its whole
+    interval and keeps the kernel's shape. clock="updates" counts moves but divides by steps, as the released
+    code does; it is there to reproduce published curves and silently drags the average toward θ₀.
     """
 
     kernel: Kernel = field(default_factory=Beta)
@@ -114,13 +120,18 @@ class WMA:
     clock: Literal["progress", "updates"] = "progress"
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise ValueError(f"a teacher moves every 1 or more steps, not every {self.every}")
+        _check_every(self.every)
         if self.clock not in ("progress", "updates"):
             raise ValueError(f"unknown clock {self.clock!r}: choose progress or updates")
 
     def density(self, tick: int, steps: int) -> float:
-        return self.kernel((tick + 0.5) / (steps + 1))
+        """κ at a tick of the clock, 0 to `steps`."""
+        if tick > steps:
+            raise ValueError(f"this average was laid out for {steps} steps and is asked to follow one more")
+        value = self.kernel((tick + 0.5) / (steps + 1))
+        if not 0 <= value < math.inf:
+            raise ValueError(f"{self.kernel!r} is {value} at tick {tick}: no kernel is negative or infinite")
+        return value
 
     def start(self, steps: int) -> Mass:
         return Mass(held=self.density(0, steps))
@@ -134,6 +145,11 @@ class WMA:
         pending = mass.pending if self.clock == "progress" else self.density(step // self.every, steps)
         held = mass.held + pending
         return (pending / held if held > 0 else 0.0), Mass(held=held)
+
+
+def _check_every(every: int) -> None:
+    if every < 1:
+        raise ValueError(f"a teacher moves every 1 or more steps, not every {every}")
 
 
 class Shadow:
@@ -154,6 +170,8 @@ class Shadow:
     ) -> None:
         if steps < 1:
             raise ValueError(f"a shadow follows a run of 1 or more steps, not {steps}")
+        if buffers not in ("copy", "average"):
+            raise ValueError(f"unknown treatment of buffers {buffers!r}: choose copy or average")
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
         for tensor in [*self.model.parameters(), *self.model.buffers()]:
             if tensor.is_floating_point():
@@ -164,12 +182,10 @@ class Shadow:
         self.mass = policy.start(steps)
         self.buffers = buffers
 
+    @torch.no_grad()  # not inference_mode: whatever a model returns or caches may meet a graph later
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the teacher makes of an input; the result is constant to autograd."""
-        with torch.inference_mode():
-            output = self.model(*args, **kwargs)
-        # Inference tensors may not enter a graph; a copy of the small outputs may.
-        return tree_map_only(torch.Tensor, torch.clone, output)
+        return self.model(*args, **kwargs)
 
     @torch.no_grad()
     def follow(self, model: nn.Module) -> float:
@@ -184,37 +200,41 @@ class Shadow:
         return far
 
     def _move(self, model: nn.Module, far: float) -> None:
-        averages = [parameter.data for parameter in self.model.parameters()]
-        currents = [p.data.to(a.dtype) for p, a in zip(model.parameters(), averages, strict=True)]
-        for mine, theirs in zip(self.model.buffers(), model.buffers(), strict=True):
-            if self.buffers == "average" and mine.is_floating_point():
+        parameters = zip(self.model.parameters(), model.parameters(), strict=True)
+        buffers = zip(self.model.buffers(), model.buffers(), strict=True)
+        pairs = [(pair, True) for pair in parameters]
+        pairs += [(pair, self.buffers == "average") for pair in buffers]
+        averages, currents = [], []
+        for (mine, theirs), averaged in pairs:
+            if averaged and (mine.is_floating_point() or mine.is_complex()):
                 averages.append(mine)
                 currents.append(theirs.to(mine.dtype))
-            else:
+            else:  # there is no average of counters and masks
                 mine.copy_(theirs)
-        torch._foreach_lerp_(averages, currents, far)  # one fused pass over the weights
+        if averages:
+            torch._foreach_lerp_(averages, currents, far)  # one fused pass over the weights
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, counters and the policy's name: all that resuming needs."""
         return {
             "model": self.model.state_dict(),
             "counters": {"step": self.step, "steps": self.steps, **self.mass._asdict()},
-            "policy": repr(self.policy),
+            "policy": _name(self.policy),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state`; a state of another model, policy or length is refused."""
-        if state["policy"] != repr(self.policy):
-            raise UserError(f"this teacher state belongs to {state['policy']}, the run has {self.policy!r}")
+        if state["policy"] != (policy := _name(self.policy)):
+            raise UserError(f"this teacher state belongs to {state['policy']}, the run has {policy}")
         counters = state["counters"]
         if counters["steps"] != self.steps:
             raise UserError(f"this teacher state is of a run of {counters['steps']} steps, not {self.steps}")
-        mine = self.model.state_dict()
-        theirs = state["model"]
-        misfits = sorted(mine.keys() ^ theirs.keys())
-        misfits += [name for name in mine.keys() & theirs.keys() if mine[name].shape != theirs[name].shape]
-        if misfits:
-            raise UserError(f"this teacher state does not fit the model: {len(misfits)} misfits, e.g. {misfits[0]}")
-        self.model.load_state_dict(theirs)
+        check_fit(state["model"], self.model.state_dict(), what="the teacher's weights", owner="the model")
+        self.model.load_state_dict(state["model"])
         self.step = counters["step"]
         self.mass = Mass(counters["held"], counters["pending"])
+
+
+def _name(policy: Teacher) -> str:
+    """How a policy prints, without memory addresses: a kernel may be a function, and they change."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(policy))

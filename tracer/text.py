@@ -1,7 +1,8 @@
 """Text at its own length.
 
-A causal text tower that pools at the end-of-text token gives the same embedding whether or not padding follows,
-so captions are cut at the longest one of the batch: usually 8 to 16 of 77 tokens. Other towers keep their padding.
+A causal text tower that pools at the end-of-text token gives the same embedding whether or not padding follows.
+Captions are therefore cut at the longest one of the batch: usually 8 to 16 of 77 tokens. Other towers keep
+their padding.
 """
 
 from __future__ import annotations
@@ -14,62 +15,59 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tracer.clip import open_clip
 
+@dataclass(frozen=True)
+class End:
+    """How a causal tower finds the end-of-text token at which it pools: the highest id, or a given one."""
 
-def text_tower(clip: nn.Module) -> nn.Module:
-    """The module that holds the text weights: a part of newer models, the model itself in the original CLIP."""
-    tower = getattr(clip, "text", None)
-    return tower if isinstance(tower, nn.Module) else clip
+    id: int | None = None
 
+    @classmethod
+    def of(cls, clip: nn.Module) -> End | None:
+        """None for a tower whose embedding depends on the padding."""
+        tower = text_tower(clip)
+        pool = getattr(tower, "text_pool_type", getattr(tower, "pool_type", None))
+        causal = isinstance(getattr(tower, "attn_mask", None), Tensor)
+        appended = getattr(tower, "cls_emb", None) is not None  # CoCa reads a token behind the padding
+        if not causal or appended or pool not in ("argmax", "eos"):
+            return None
+        return (
+            cls() if pool == "argmax" else cls(getattr(tower, "text_eos_id", getattr(tower, "eos_id", None)))
+        )
 
-def end_of_text(clip: nn.Module) -> str | None:
-    """How a causal tower finds its end-of-text token ("argmax" or "eos"); None if its padding must stay."""
-    tower = text_tower(clip)
-    pool = getattr(tower, "text_pool_type", getattr(tower, "pool_type", None))
-    causal = isinstance(getattr(tower, "attn_mask", None), Tensor)
-    appended = getattr(tower, "cls_emb", None) is not None  # CoCa reads a token behind the padding
-    return pool if causal and not appended and pool in ("argmax", "eos") else None
+    def __call__(self, tokens: Int[Tensor, "u l"]) -> Int[Tensor, " u"]:
+        """The place of the end of each text."""
+        return (tokens if self.id is None else (tokens == self.id).int()).argmax(dim=1)
 
 
 @dataclass(frozen=True)
 class Tokeniser:
-    """Texts to token ids, cut to the longest one where the tower allows it. Small enough to send to workers."""
+    """Texts to token ids, cut to the longest where the tower allows it. Small enough to send to workers."""
 
     tokeniser: Any
-    pool: str | None = None
-    eos: int | None = None
-
-    @classmethod
-    def of(cls, clip: nn.Module, tokeniser: Any) -> Tokeniser:
-        tower = text_tower(clip)
-        eos = getattr(tower, "text_eos_id", getattr(tower, "eos_id", None))
-        return cls(tokeniser, end_of_text(clip), eos)
+    end: End | None = None
 
     def __call__(self, texts: Sequence[str]) -> Int[Tensor, "u l"]:
         tokens = self.tokeniser(list(texts))
-        return tokens[:, : int(self.lengths(tokens).max())] if self.pool else tokens
+        return tokens if self.end is None else tokens[:, : int(self.end(tokens).max()) + 1]
 
-    def lengths(self, tokens: Int[Tensor, "u l"]) -> Int[Tensor, " u"]:
-        """Tokens up to and with the end of text; all of them where padding counts."""
-        if self.pool == "argmax":
-            return tokens.argmax(dim=1) + 1
-        if self.pool == "eos":
-            return (tokens == self.eos).int().argmax(dim=1) + 1
-        return torch.full((len(tokens),), tokens.shape[1])
+
+def text_tower(clip: nn.Module) -> nn.Module:
+    """The module that holds the text weights: a part of newer models, the whole model in the original CLIP."""
+    tower = getattr(clip, "text", None)
+    return tower if isinstance(tower, nn.Module) else clip
 
 
 def encode_text(clip: Any, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
     """Text features, not yet normalised, of tokens at whatever length they come."""
-    pool = end_of_text(clip)
-    if pool is None:
+    end = End.of(clip)
+    if end is None:
         return clip.encode_text(tokens)
     tower: Any = text_tower(clip)
-    length = tokens.shape[1]
-    x = tower.token_embedding(tokens) + tower.positional_embedding[:length]
-    x = tower.transformer(x, attn_mask=tower.attn_mask[:length, :length])
-    eos = getattr(tower, "text_eos_id", getattr(tower, "eos_id", None))
-    x = open_clip.transformer.text_global_pool(tower.ln_final(x), tokens, pool, eos_token_id=eos)
+    length, dtype = tokens.shape[1], tower.transformer.get_cast_dtype()
+    x = tower.token_embedding(tokens).to(dtype) + tower.positional_embedding[:length].to(dtype)
+    x = tower.ln_final(tower.transformer(x, attn_mask=tower.attn_mask[:length, :length]))
+    x = x[torch.arange(len(tokens), device=tokens.device), end(tokens)]
     projection = tower.text_projection
     if projection is None:
         return x
