@@ -1,8 +1,8 @@
 """Text at its own length.
 
-A causal text tower that pools at the end-of-text token gives the same embedding whether or not padding follows.
-Captions are therefore cut at the longest one of the batch: usually 8 to 16 of 77 tokens. Other towers keep
-their padding.
+A causal text tower that pools at the end-of-text token gives the same embedding whether or not padding
+follows. Captions are therefore cut at the longest one of the batch: usually 8 to 16 of 77 tokens. Other towers
+keep their padding.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ class End:
         appended = getattr(tower, "cls_emb", None) is not None  # CoCa reads a token behind the padding
         if not causal or appended or pool not in ("argmax", "eos"):
             return None
-        return (
-            cls() if pool == "argmax" else cls(getattr(tower, "text_eos_id", getattr(tower, "eos_id", None)))
-        )
+        eos = getattr(tower, "text_eos_id", getattr(tower, "eos_id", None))
+        return cls(None if pool == "argmax" else eos)
 
     def __call__(self, tokens: Int[Tensor, "u l"]) -> Int[Tensor, " u"]:
         """The place of the end of each text."""
@@ -53,7 +52,7 @@ class Tokeniser:
 
 
 def text_tower(clip: nn.Module) -> nn.Module:
-    """The module that holds the text weights: a part of newer models, the whole model in the original CLIP."""
+    """The module that holds the text weights: a part of newer models, all of the original CLIP."""
     tower = getattr(clip, "text", None)
     return tower if isinstance(tower, nn.Module) else clip
 
