@@ -1,8 +1,8 @@
 """Text at its own length.
 
 A causal text tower that pools at the end-of-text token gives the same embedding whether or not padding
-follows. Captions are therefore cut at the longest one of the batch: usually 8 to 16 of 77 tokens. Other towers
-keep their padding.
+follows. Captions are therefore cut at the longest one of the batch: usually 8 to 16 of 77 tokens. Other
+towers keep their padding.
 """
 
 from __future__ import annotations
