@@ -1,0 +1,51 @@
+"""The three lines that `docs/own-data.md` begins with, on a table of two thousand rows."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tracer.cli import main
+from tracer.data.digits import digits
+from tracer.data.sources import load
+
+PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
+SMALL = "--model tiny-28 --pretrained none --steps 2 --batch 32 --workers 0 --device cpu"
+
+
+def table(path: Path, split: str, rows: int) -> None:
+    examples = digits(split)
+    images = path.parent / split
+    images.mkdir()
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["filepath", "label"])
+        for i in range(rows):
+            examples.images[i].save(images / f"{i}.png")
+            writer.writerow([f"{split}/{i}.png", f"digit_{examples.classes[examples.labels[i]]}"])
+
+
+def test_check_train_and_eval_as_the_page_says(tmp_path, monkeypatch, capsys):
+    lines = PAGE.read_text(encoding="utf-8").split("```sh\n")[1].split("```")[0].splitlines()
+    assert [line.split()[:2] for line in lines] == [["tracer", name] for name in ("check", "train", "eval")]
+    table(tmp_path / "photos.csv", "train", 2000)
+    table(tmp_path / "test.csv", "test", 60)
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        arguments = shlex.split(line)[1:]
+        small = shlex.split(SMALL) if arguments[0] == "train" else []
+        assert main([*arguments, *small]) == 0
+        said = capsys.readouterr().out
+        if arguments[0] == "check":
+            assert "train with  tracer train --data photos.csv" in said
+            assert "10; images in each:" in said
+    assert (tmp_path / "runs" / "photos" / "experiment.json").is_file()
+
+
+@pytest.mark.parametrize("variant", ["", ":coloured", ":colour", ":group", ":flipped"])
+def test_embedded_names_on_the_page_exist(variant):
+    assert f"`digits{variant}`" in PAGE.read_text(encoding="utf-8").replace("--data ", "")
+    assert len(load(f"digits{variant}", split="test")) == 2000
