@@ -10,6 +10,7 @@ def test_classes_are_the_first_folders_at_any_depth(picture, tmp_path):
     for name in ("red_fox/1.PNG", "red_fox/den/2.png", "owl/barn/old/3.jpeg", ".thumbs/4.png", "owl/._5.png"):
         picture(name)
     (tmp_path / "owl" / "notes.md").write_text("no image")
+    (tmp_path / "owl" / "png").write_text("no image either")
     found = load(tmp_path)
     assert found.classes == ("owl", "red fox")
     assert found.ids == ["owl/barn/old/3.jpeg", "red_fox/1.PNG", "red_fox/den/2.png"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tracer.data.assembly import assembled
 from tracer.data.encoded import SUFFIXES, Files
@@ -17,7 +17,7 @@ def foldered(root: Path, options: Options) -> Examples:
     """The images below `root`, labelled by their first folder, captioned by `.txt` files beside them."""
     options.refuse("a folder of images", "image", "caption", "label", "separator")
     files = sorted(_files(root))
-    images = [path for path in files if PurePosixPath(path).suffix.lower() in SUFFIXES]
+    images = [path for path in files if path[path.rfind(".") :].lower() in SUFFIXES]
     if not images:
         raise UserError(f"no images in {root}: looked for {', '.join(sorted(SUFFIXES))} at any depth")
     splits = _splits(images)
@@ -52,8 +52,8 @@ def _files(root: Path) -> Iterator[str]:
             continue
         below[:] = [name for name in below if not name.startswith(".")]
         above |= {os.path.join(folder, name): above[folder] | {here} for name in below}  # noqa: PTH118
-        way = Path(folder).relative_to(root)
-        yield from ((way / name).as_posix() for name in names if not name.startswith("."))
+        way = "".join(f"{part}/" for part in Path(folder).relative_to(root).parts)
+        yield from (way + name for name in names if not name.startswith("."))
 
 
 def _of_split(

@@ -10,7 +10,6 @@ import json
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import IO, Any
 
 from fsspec.core import url_to_fs
@@ -76,23 +75,22 @@ def _refuse_no_end(shard: tarfile.TarFile, file: IO[bytes], url: str) -> None:
 def _regular(shard: tarfile.TarFile, url: str) -> Iterator[tarfile.TarInfo]:
     """The plain files in a shard: links and devices are passed over, a way out of the folder is refused."""
     for member in shard:
-        way = PurePosixPath(member.name)
-        if way.is_absolute() or ".." in way.parts:
+        if member.name.startswith("/") or ".." in member.name.split("/"):
             raise UserError(f"the shard {url} holds {member.name!r}, which points outside of it: refused")
-        if member.isreg() and not member.issparse() and not way.name.startswith("."):
+        if member.isreg() and not member.issparse():
             yield member
 
 
 def _parts(name: str) -> tuple[str, str]:
     """The key of a member and its ending, cut at the first dot of its last part."""
-    way = PurePosixPath(name)
-    stem, _, ending = way.name.partition(".")
-    return (way.parent / stem).as_posix(), ending.lower()
+    folder, slash, last = name.removeprefix("./").rpartition("/")
+    stem, _, ending = last.partition(".")
+    return f"{folder}{slash}{stem}", ending.lower()
 
 
 def _add(found: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.TarFile, url: str) -> None:
     key, ending = _parts(member.name)
-    if f".{ending}" not in SUFFIXES and ending not in VALUES:
+    if not key or key.endswith("/") or (f".{ending}" not in SUFFIXES and ending not in VALUES):
         return
     sample = found.setdefault(key, Sample(url, key))
     if ending in sample.images or ending in sample.values:

@@ -11,12 +11,14 @@ from tracer.errors import UserError
 
 def text(value: Any) -> str:
     """A cell as text; nothing, NaN and blanks are the empty text, whole floats lose their point."""
+    if isinstance(value, str):
+        return value.strip().encode(errors="replace").decode()  # half a character pair is no text
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, str | int | float):
-        return str(value).strip().encode(errors="replace").decode()  # half a character pair is no text
+    if isinstance(value, int | float):
+        return str(value)
     raise UserError(f"expected a text or a number, found {value!r:.60}")
 
 
