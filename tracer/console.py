@@ -69,7 +69,8 @@ class Display:
         if report.message:
             console.print(f"{self.name}: {escape(report.message)}", highlight=False)
         self.bar.update(self.task, completed=report.step, state=self._state())
-        if not console.is_terminal and (report.accuracy is not None or report.step - self.told >= self.steps / 10):
+        due = report.accuracy is not None or report.step - self.told > self.steps / 10
+        if not console.is_terminal and due and not report.message:
             self.told = report.step
             line = f"{self.name} {report.step}/{self.steps} {self._state()} {self._left(report.step)}"
             console.print(line.rstrip(), highlight=False, markup=False)

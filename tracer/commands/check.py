@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -11,6 +12,7 @@ from tracer.data.check import describe
 from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import hold_out
+from tracer.suites import check as check_imagenet
 
 
 def main(arguments: list[str]) -> int:
@@ -22,6 +24,7 @@ def main(arguments: list[str]) -> int:
         separator: str | None = None,
         classes: str | None = None,
         strict: bool = False,
+        root: Path | None = None,
     ) -> int:
         """Say what is in a data set, what is wrong with it, and the command that trains on it.
 
@@ -33,7 +36,12 @@ def main(arguments: list[str]) -> int:
             separator: separator of a table.
             classes: file with the class names.
             strict: refuse the data if any image is unreadable.
+            root: with DATA imagenet, the folder that holds ImageNet and its shifts: what is there, what is missing.
         """
+        if data == "imagenet" and root is not None:
+            for line in check_imagenet(root):
+                console.print(line, highlight=False, markup=False)
+            return 0
         flags = {"data": data, "image-column": image_column, "caption-column": caption_column}
         flags |= {"label-column": label_column, "separator": separator, "classes": classes}
         found = load(
@@ -49,4 +57,4 @@ def main(arguments: list[str]) -> int:
             console.print(line, highlight=False, markup=False)
         return 0
 
-    return tyro.cli(check, args=arguments, prog="tracer check")
+    return tyro.cli(check, args=arguments, prog="tracer check", config=(tyro.conf.FlagCreatePairsOff,))

@@ -9,16 +9,18 @@ import tyro
 
 from tracer.assess import Row, assess
 from tracer.atomic import write_json
-from tracer.console import console, show_table
+from tracer.console import console, errors
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
+from tracer.metrics import METRICS, Interval
 from tracer.model import Student, load
 from tracer.parallel import World
 from tracer.run import DESCRIPTION, Run
-from tracer.suites import SUITES, Suite, own, suite
+from tracer.suites import SUITES, Opening, Suite, own, suite
+from tracer.tables import FORMATS, cell, render, rules, tabulated, text
 from tracer.zoo import pretrained_tag
 
-SHOWN = ("accuracy", "macro_f1", "nll", "ece")
+MEASURES = ("accuracy", "ece")  # shown; all others are in the rows that are written
 
 
 def main(arguments: list[str]) -> int:
@@ -32,6 +34,7 @@ def main(arguments: list[str]) -> int:
         templates: str | None = None,
         classes: str | None = None,
         allow_partial: bool = False,
+        format: str = "text",
         out: Path | None = None,
         device: str = "auto",
     ) -> int:
@@ -49,23 +52,25 @@ def main(arguments: list[str]) -> int:
             templates: prompts: openai, simple, name, or a file.
             classes: file with the class names.
             allow_partial: score incomplete data sets and mark every number that comes from them.
+            format: text, markdown, latex, csv or json.
             out: where predictions and rows are written; by default beside the run.
             device: auto, cpu, cuda or mps.
         """
         chosen = _suite(data, suite, root, templates, classes)
-        shifts = chosen.open(allow_partial).shifts
+        if format not in FORMATS:
+            raise unknown("format", format, FORMATS)
+        opening = chosen.open(allow_partial)
         student, trained_on = subject(model, pretrained, weights)
         world = World(device)
         world.place(student)
         keep = out or (Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None)
         made: list[Row] = []
-        for opened, found in assess(Scorer(student, world, trained_on), shifts, keep):
+        for _, found in assess(Scorer(student, world, trained_on), opening.shifts, keep):
             made += found
-            console.print(f"{opened.shift.rule}, {len(opened.examples)} images", highlight=False, markup=False)
-        _show(chosen, made)
+        console.print(_tables(model, chosen, opening, made, format), highlight=False, markup=False)
         if keep is not None:
             write_json(keep / "rows.json", [row._asdict() for row in made])
-            console.print(f"predictions and rows are in {keep}", highlight=False, markup=False)
+            errors.print(f"predictions and all measures are in {keep}", highlight=False, markup=False)
         return 0
 
     return tyro.cli(measure, args=arguments, prog="tracer eval", config=(tyro.conf.FlagCreatePairsOff,))
@@ -95,17 +100,13 @@ def _suite(
     return suite(*data, classes=classes, prompts=templates)
 
 
-def _show(chosen: Suite, made: list[Row]) -> None:
-    value = {(row.shift, row.metric): row for row in made}
-    lines = []
-    for shift in dict.fromkeys(row.shift for row in made):
-        cells = [value[shift, name] for name in SHOWN]
-        mark = " (partial)" if cells[0].partial else ""
-        numbers = [f"{cell.value:.4f} [{cell.low:.4f}, {cell.high:.4f}]" for cell in cells]
-        lines.append((f"{shift}{mark}", cells[0].role, *numbers))
-    for average in chosen.averages:
-        present = [name for name in average.members if (name, SHOWN[0]) in value]
-        if len(present) == len(average.members):
-            means = [sum(value[name, metric].value for name in present) / len(present) for metric in SHOWN]
-            lines.append((f"mean: {average.name}", "", *(f"{mean:.4f}" for mean in means)))
-    show_table(chosen.name, ("data", "role", *(f"{name} [95 %]" for name in SHOWN)), lines)
+def _tables(model: str, chosen: Suite, opening: Opening, made: list[Row], form: str) -> str:
+    """One table a measure, in the paper's layout."""
+    drawn = []
+    for name in MEASURES:
+        cells = {
+            row.shift: cell(Interval(row.low, row.value, row.high), row.partial) for row in made if row.metric == name
+        }
+        notes = rules(opening) if name == MEASURES[-1] else ()
+        drawn.append(tabulated(METRICS[name], chosen, {model: cells}, notes=notes))
+    return "\n\n".join(text(table, intervals=True) if form == "text" else render(table, form) for table in drawn)
