@@ -26,33 +26,38 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
+    """Replace `path` by `content`, in UTF-8."""
     write_bytes(path, content.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Replace `path` by `value`, as JSON that people can read."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     """Let `fill` write into a folder beside `path`, then put the folder in place whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    shutil.rmtree(beside, ignore_errors=True)
+    beside, aside = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("tmp", "old"))
+    for scrap in (beside, aside):
+        shutil.rmtree(scrap, ignore_errors=True)
     beside.mkdir()
     try:
         fill(beside)
-        for file in beside.iterdir():
-            sync_file(file)
+        for file in beside.rglob("*"):
+            sync_folder(file) if file.is_dir() else sync_file(file)
         sync_folder(beside)
-        if path.exists():
-            shutil.rmtree(path)
+        if path.exists():  # moved, not emptied in place: whoever dies here leaves no half of a folder
+            path.replace(aside)
         beside.replace(path)
+        shutil.rmtree(aside, ignore_errors=True)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     sync_folder(path.parent)
 
 
 def sync_file(path: Path) -> None:
+    """Wait until the bytes of a file are on the disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 

@@ -19,7 +19,7 @@ class Batch(NamedTuple):
     text: Int[Tensor, "u l"] | None = None
     label: Int[Tensor, " n"] | None = None
     caption: Int[Tensor, " n"] | None = None
-    probe: Int[Tensor, "k m"] | None = None  # further texts that a method wants embedded
+    probe: Num[Tensor, "k m"] | None = None  # further texts, or their embeddings; the same in every process
     anchors: Batch | None = None  # a second stream of pairs beside the task's own
 
 
@@ -32,7 +32,7 @@ class Embedding(NamedTuple):
     scores: Float[Tensor, "n c"] | None = None  # the classification head's output
     classes: Float[Tensor, "c d"] | None = None  # the head's rows, for losses that look at them
     probe: Float[Tensor, "k d"] | None = None
-    projections: tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None = None  # last linear map of each tower
+    projections: tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None = None  # last map of each tower
     features: tuple[Float[Tensor, "n _"], ...] | None = None  # pooled output of each block of the image tower
     anchors: Embedding | None = None
 

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
-from torch.optim import Optimizer
 
 from tracer.atomic import write_folder
 from tracer.errors import UserError
-from tracer.model import Weights
 from tracer.step import State
+from tracer.weights import Weights, check_fit
 
 KEPT = 2
 
@@ -43,10 +42,13 @@ def capture(state: State) -> Checkpoint:
 
 def restore(state: State, checkpoint: Checkpoint) -> None:
     """Put a freshly built state where the checkpoint was taken."""
-    state.student.load_state_dict(checkpoint.tensors["student"])
+    weights = checkpoint.tensors["student"]
+    check_fit(weights, state.student.state_dict(), what="the checkpoint's weights", owner=state.student.name)
+    state.student.load_state_dict(weights)
     _load_optimiser(state, checkpoint.tensors["optimiser"])
     if state.shadow:
-        state.shadow.load_state_dict({"model": checkpoint.tensors["teacher"], **checkpoint.counters["teacher"]})
+        teacher = checkpoint.counters["teacher"]
+        state.shadow.load_state_dict({"model": checkpoint.tensors["teacher"], **teacher})
     if state.hold:
         state.hold.load_state_dict(checkpoint.tensors["tether"])
     state.step = checkpoint.counters["stage_step"]
@@ -66,7 +68,8 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
 
     place = folder / f"step-{step:09d}"
     write_folder(place, fill)
-    for old in sorted(folder.glob("step-*"))[:-KEPT]:
+    scraps = folder.glob(".step-*")  # what a killed run was writing
+    for old in [*sorted(folder.glob("step-*"))[:-KEPT], *scraps]:
         shutil.rmtree(old)
     return place
 
@@ -77,7 +80,7 @@ def latest(folder: Path) -> tuple[int, Checkpoint, list[str]] | None:
     for place in sorted(folder.glob("step-*"), reverse=True):
         try:
             return *_read(place), damaged
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             damaged.append(f"{place.name} is damaged ({error}); an earlier checkpoint is used")
     if damaged:
         raise UserError(f"no usable checkpoint in {folder}: {'; '.join(damaged)}")
@@ -100,24 +103,28 @@ def _read(place: Path) -> tuple[int, Checkpoint]:
     return manifest["step"], Checkpoint(tensors, manifest["counters"])
 
 
-def _named(student: nn.Module, optimiser: Optimizer) -> dict[str, nn.Parameter]:
-    trained = {id(parameter) for group in optimiser.param_groups for parameter in group["params"]}
-    return {name: parameter for name, parameter in student.named_parameters() if id(parameter) in trained}
+def _trained(state: State) -> dict[str, nn.Parameter]:
+    """The parameters under the optimiser, by name and in its own order."""
+    name = {id(parameter): name for name, parameter in state.student.named_parameters()}
+    return {name[id(p)]: p for group in state.optimiser.param_groups for p in group["params"]}
 
 
 def _optimiser_tensors(state: State) -> Weights:
     return {
         f"{name}/{key}": value
-        for name, parameter in _named(state.student, state.optimiser).items()
+        for name, parameter in _trained(state).items()
         for key, value in state.optimiser.state.get(parameter, {}).items()
     }
 
 
 def _load_optimiser(state: State, tensors: Weights) -> None:
-    parameters = _named(state.student, state.optimiser)
+    entries: dict[str, Weights] = {}
     for place, value in tensors.items():
         name, _, key = place.rpartition("/")
-        if name not in parameters:
-            raise UserError(f"this optimiser state does not fit the model: it has {name}")
-        parameter = parameters[name]
-        state.optimiser.state[parameter][key] = value if key == "step" else value.to(parameter.device)
+        entries.setdefault(name, {})[key] = value
+    names = list(_trained(state))
+    if strangers := sorted(entries.keys() - set(names)):
+        raise UserError(f"this optimiser state does not fit the model: it has {strangers[0]}")
+    packed = state.optimiser.state_dict()
+    packed["state"] = {index: entries[name] for index, name in enumerate(names) if name in entries}
+    state.optimiser.load_state_dict(packed)  # torch's own way, which knows the device of each entry

@@ -13,10 +13,10 @@ from tracer.terms.distill import divergence
 
 @torch.no_grad()
 def probes(scene: Scene) -> dict[str, Tensor]:
-    """KL, entropies, confidence, agreement and true-pair probability; empty where there is no teacher over pairs.
+    """KL, entropies, confidence, agreement and true-pair probability; empty without a teacher over pairs.
 
-    Every measure is of image-to-text similarities in the batch, each model at its own temperature; `kl` is the
-    mean of both directions.
+    Every measure is of image-to-text similarities in the batch, each model at its own temperature; `kl` is
+    the mean of both directions.
     """
     if scene.teacher is None or scene.teacher.text is None or scene.student.text is None:
         return {}

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """Something the user gave cannot be used. The command prints it and exits with code 2, before any work."""
+    """Something the user gave cannot be used. The command prints it and exits with code 2."""
 
 
 def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:

@@ -29,9 +29,11 @@ class World:
         self.bf16 = _bf16(self.device, precision)
 
     def place(self, model: nn.Module) -> nn.Module:
+        """Put a model where it will compute."""
         return model.to(self.device)
 
     def to_device(self, batch: Batch) -> Batch:
+        """Bring a batch to the model."""
         return tree_map_only(Tensor, lambda tensor: tensor.to(self.device, non_blocking=True), batch)
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -43,11 +45,13 @@ class World:
         return _full_precision(scene)
 
     def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
+        """Shorten the gradient to `max_norm`; returns the norm that it had."""
         return nn.utils.clip_grad_norm_(parameters, max_norm)
 
 
 def _full_precision(value: T) -> T:
-    return tree_map_only(Tensor, lambda t: t.float() if t.dtype in (torch.bfloat16, torch.float16) else t, value)
+    half = (torch.bfloat16, torch.float16)
+    return tree_map_only(Tensor, lambda tensor: tensor.float() if tensor.dtype in half else tensor, value)
 
 
 def _device(name: str) -> torch.device:

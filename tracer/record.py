@@ -18,15 +18,15 @@ class Recorder:
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def log(self, step: int, kind: str, **values: Any) -> None:
-        line = json.dumps({"step": step, "kind": kind, **values}, ensure_ascii=False)
+        """Add a line."""
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+            file.write(_line({"step": step, "kind": kind, **values}))
 
     def rewind(self, step: int) -> None:
         """Forget what came after `step`, so that a resumed run does not tell it twice."""
         if self.path.exists():
-            kept = [json.dumps(line, ensure_ascii=False) + "\n" for line in read(self.path) if line["step"] <= step]
-            write_text(self.path, "".join(kept))
+            kept = (line for line in read(self.path) if line["step"] <= step)
+            write_text(self.path, "".join(_line(entry) for entry in kept))
 
 
 def read(path: Path, kind: str | None = None) -> Iterator[dict[str, Any]]:
@@ -39,3 +39,7 @@ def read(path: Path, kind: str | None = None) -> Iterator[dict[str, Any]]:
                 continue
             if isinstance(entry, dict) and "step" in entry and kind in (None, entry.get("kind")):
                 yield entry
+
+
+def _line(entry: dict[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False) + "\n"

@@ -33,18 +33,20 @@ class State:
 
     @property
     def progress(self) -> float:
+        """Share of the stage that is done."""
         return self.step / self.schedule.steps
 
 
 def step(state: State, batch: Batch) -> Loss:
     """Embed, compare, learn; then let the tether hold and the teacher follow."""
     student, world, objective = state.student, state.world, state.stage.objective
+    teacher = state.shadow if "teacher" in objective.needs else None
     batch = world.to_device(batch)
     lr = state.schedule(state.step)
 
     with world.autocast():
         seen = student(batch, objective.needs)
-        taught = state.shadow(batch, objective.needs) if state.shadow and "teacher" in objective.needs else None
+        taught = teacher(batch, objective.needs) if teacher else None
     state.scene = world.gather(Scene(seen, taught, batch.label, state.progress))
     loss = objective(state.scene)
 

@@ -5,17 +5,30 @@ from __future__ import annotations
 import json
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
+
+from safetensors import SafetensorError
 
 from tracer.clip import open_clip
 from tracer.errors import UserError, unknown
 
 CONFIG_FILE = "open_clip_config.json"
 WEIGHTS_FILE = "open_clip_model.safetensors"
+SCHEMAS = ("hf-hub:", "local-dir:")  # names that bring their own weights
+PARTS = ("embed_dim", "vision_cfg", "text_cfg")  # what every model config has
+
+# What open_clip and the readers of weights raise at files that are not what they should be.
+UNREADABLE = (
+    *(RuntimeError, ValueError, OSError, KeyError, SafetensorError),
+    *(EOFError, StopIteration, AttributeError, TypeError),
+)
 
 
 @dataclass(frozen=True)
@@ -29,25 +42,44 @@ class Place:
 
     def build(self) -> Any:
         """The open_clip model, in fp32 on the CPU, in train mode."""
-        quiet = logging.getLogger().getEffectiveLevel()
-        logging.getLogger().setLevel(logging.ERROR)  # open_clip warns of random weights even where they are wanted
-        try:
+        source = f" with weights {self.weights!r}" if self.weights else ""
+        with _quiet(), _explained(self.name + source):
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
                 force_quick_gelu=self.quick_gelu,
                 pretrained_text=False,  # the base text tower of an HF model would be a silent download
+                require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
                 weights_only=True,
             )
-        except (RuntimeError, ValueError, OSError, KeyError) as error:
-            source = f" with weights {self.weights!r}" if self.weights else ""
-            raise UserError(f"cannot build {self.name}{source}: {str(error).splitlines()[0][:300]}") from error
-        finally:
-            logging.getLogger().setLevel(quiet)
         return clip.train()
 
     def tokeniser(self) -> Any:
+        """The function from texts to token ids that the model was made for."""
         return open_clip.get_tokenizer(self.name)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """open_clip warns of random weights even where they are wanted."""
+    level = logging.getLogger().getEffectiveLevel()
+    logging.getLogger().setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.getLogger().setLevel(level)
+
+
+@contextmanager
+def _explained(wanted: str) -> Iterator[None]:
+    """Whatever a foreign, cut or hostile file makes the readers raise, said in one sentence."""
+    try:
+        yield
+    except UnpicklingError:  # torch's own message advises to run the code in the file
+        raise UserError(f"cannot build {wanted}: a torch file must hold weights and nothing else") from None
+    except UNREADABLE as error:
+        told = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"cannot build {wanted}: {told[:300]}") from error
 
 
 @cache
@@ -63,14 +95,14 @@ def locate(model: str, pretrained: str | None = None) -> Place:
     """Find a model by name, folder, config file or hub name; say what is near when it is none of them."""
     known_models()
     if model.startswith("hf-hub:"):
-        config = open_clip.factory._get_hf_config(model.removeprefix("hf-hub:"))
-        return Place(model, None, config["model_cfg"])
+        with _explained(model):
+            config = open_clip.factory._get_hf_config(model.removeprefix("hf-hub:"))
+            return Place(model, None, config["model_cfg"])
     path = Path(model.removeprefix("local-dir:"))
     if path.is_dir():
         return _folder(path)
     if path.suffix == ".json" and path.is_file():
-        open_clip.add_model_config(path)
-        model = path.stem
+        model = _known_by_file(path)
     name = model.replace("/", "-")
     config = open_clip.get_model_config(name)
     if config is None:
@@ -82,11 +114,27 @@ def _folder(path: Path) -> Place:
     file = path / CONFIG_FILE
     if not file.is_file():
         raise UserError(f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip")
-    try:
-        config = json.loads(file.read_text())["model_cfg"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file} is not a model config: {error!r}") from None
+    config = _config(file).get("model_cfg")
+    if config is None:
+        raise UserError(f"{file} is not a model config: it has no model_cfg")
     return Place(f"local-dir:{path}", None, config)
+
+
+def _known_by_file(path: Path) -> str:
+    """Tell open_clip of a config file, which it then knows by the file's name."""
+    config = _config(path)
+    if missing := [part for part in PARTS if part not in config]:
+        raise UserError(f"{path} is not a model config: it has no {' and no '.join(missing)}")
+    open_clip.add_model_config(path)
+    return path.stem
+
+
+def _config(file: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(file.read_text())
+    except (ValueError, OSError) as error:
+        raise UserError(f"{file} is not a readable config: {error}") from None
+    return config if isinstance(config, dict) else {}
 
 
 def _zoo(name: str, pretrained: str | None, config: dict[str, Any]) -> Place:
@@ -95,19 +143,25 @@ def _zoo(name: str, pretrained: str | None, config: dict[str, Any]) -> Place:
         return Place(name, pretrained, config)
     if pretrained not in tags:
         if "/" in pretrained or "." in pretrained:
-            raise UserError(f"no weights at {pretrained}: give a file, or a tag of {name}: {', '.join(tags)}")
+            offer = f", or a tag of {name}: {', '.join(tags)}" if tags else ""
+            raise UserError(f"no weights at {pretrained}: give a file{offer}")
         raise unknown(f"weights of {name}", pretrained, tags)
-    # OpenAI's weights were trained with QuickGELU; building ViT-B-16 without it only warns and scores wrongly.
+    # OpenAI's weights were trained with QuickGELU; ViT-B-16 without it only warns, and scores wrongly.
     quick = bool(open_clip.get_pretrained_cfg(name, pretrained).get("quick_gelu"))
     return Place(name, pretrained, {**config, **({"quick_gelu": True} if quick else {})}, quick_gelu=quick)
 
 
 def pretrained_tag(model: str, pretrained: str) -> str | None:
-    """The weights meant: a tag or file as given, OpenAI's for "auto", nothing for "none" or a model that has its own."""
-    if pretrained == "none" or model.startswith(("hf-hub:", "local-dir:")) or Path(model).is_dir():
+    """The weights meant by `--pretrained`: a tag or a file as given, OpenAI's for "auto", nothing for "none".
+
+    A folder or a hub model brings its own weights, and can have no others.
+    """
+    if model.startswith(SCHEMAS) or Path(model).is_dir():
+        if pretrained not in ("auto", "none"):
+            raise UserError(f"{model} brings its own weights: --pretrained {pretrained} has no use here")
         return None
     if pretrained != "auto":
-        return pretrained
+        return None if pretrained == "none" else pretrained
     known_models()
     tags = open_clip.list_pretrained_tags_by_model(model.replace("/", "-"))
     if open_clip.get_model_config(model.replace("/", "-")) is not None and "openai" not in tags:

@@ -14,6 +14,7 @@ from tracer.batch import Batch
 from tracer.data.examples import Examples
 from tracer.data.prompts import render
 from tracer.data.transforms import Transform
+from tracer.errors import UserError
 from tracer.text import Tokeniser
 
 # Each stream of random numbers has its own first word, so that no two of them ever coincide.
@@ -21,9 +22,9 @@ ORDER, CAPTION, AUGMENT = 1, 2, 3
 
 
 class Batches(Dataset[Batch]):
-    """Batch number `step`, for any step: an epoch visits every example once, short last batches are dropped.
+    """Batch number `step`, for any step: an epoch visits every example once, less what fills no batch.
 
-    An image's text is one of its own captions, or its class name in one of the templates, drawn anew each step.
+    An image's text is one of its own captions, or its class name in a template, drawn anew at each step.
     Without class labels, examples with the same caption share a label, so that they count as positives.
     """
 
@@ -47,9 +48,12 @@ class Batches(Dataset[Batch]):
         self.transform, self.tokeniser, self.templates = transform, tokeniser, tuple(templates)
         self.share = slice(rank * batch // ranks, (rank + 1) * batch // ranks)
         self.labels = examples.labels if examples.labelled else _caption_groups(examples)
+        if tokeniser is not None:
+            _check_texts(examples)
 
     @property
     def per_epoch(self) -> int:
+        """Batches of an epoch."""
         return len(self.examples) // self.batch
 
     def indices(self, step: int) -> np.ndarray:
@@ -99,6 +103,14 @@ def loader(batches: Dataset[Batch], steps: range, workers: int = 0, pin: bool = 
 @lru_cache(maxsize=2)
 def _order(count: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([ORDER, seed, epoch]).permutation(count)
+
+
+def _check_texts(examples: Examples) -> None:
+    """A class name may stand for a missing caption; without either, label −1 would name the last class."""
+    mute = [i for i, texts in enumerate(examples.captions) if not texts and examples.labels[i] < 0]
+    if mute:
+        first = examples.ids[mute[0]]
+        raise UserError(f"{examples.name}: {len(mute)} have neither caption nor class, {first} is the first")
 
 
 def _caption_groups(examples: Examples) -> np.ndarray:

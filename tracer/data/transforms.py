@@ -1,4 +1,4 @@
-"""From a decoded image to the pixels a model expects, as uint8; the model itself scales and normalises them."""
+"""From a decoded image to the pixels a model expects, as uint8; the model itself normalises them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AUGMENTS = ("none", "crop", "crop+flip")
 
 
 class Transform:
-    """Resize and crop as the checkpoint wants; `augment` adds a random crop of 90 to 100 % and a mirror image."""
+    """Resize and crop as the checkpoint wants; `augment` crops 90 to 100 % at random and may mirror."""
 
     def __init__(self, preprocess: dict[str, Any], augment: Augment = "none") -> None:
         if augment not in AUGMENTS:
@@ -32,7 +32,8 @@ class Transform:
         self.height, self.width = size
         self.augment = augment
         # open_clip's evaluation transform without its last two members, which make floats and normalise them.
-        self._fit = open_clip.transform.image_transform_v2(config, is_train=False).transforms[:-2]
+        evaluation: Any = open_clip.transform.image_transform_v2(config, is_train=False)
+        self._fit = evaluation.transforms[:-2]
 
     def __call__(self, image: Image.Image, rng: np.random.Generator | None = None) -> UInt8[Tensor, "3 h w"]:
         if rng is not None and self.augment != "none":
@@ -45,7 +46,10 @@ class Transform:
         return torch.from_numpy(np.asarray(image.convert("RGB"), dtype=np.uint8).transpose(2, 0, 1).copy())
 
     def batch(
-        self, images: Images, indices: Sequence[int] | np.ndarray, generators: Iterable[np.random.Generator] | None = None
+        self,
+        images: Images,
+        indices: Sequence[int] | np.ndarray,
+        generators: Iterable[np.random.Generator] | None = None,
     ) -> UInt8[Tensor, "n 3 h w"]:
         """The images at `indices` as one tensor; with generators, one an image, they are augmented."""
         if isinstance(images, Pixels) and self._keeps(images.array):
@@ -58,7 +62,11 @@ class Transform:
         return self.augment == "none" and array.shape[1:3] == (self.height, self.width)
 
     def _crop(self, image: Image.Image, rng: np.random.Generator) -> Image.Image:
-        """A random window of 90 to 100 % of the area, at most a third longer on one side, resized."""
+        """A random window of 90 to 100 % of the area, at most a third longer on one side, resized.
+
+        Where ten draws find none, as in pictures much longer than wide, it is the square in the middle, which
+        is also what evaluation sees.
+        """
         width, height = image.size
         target = (self.width, self.height)
         for _ in range(10):
