@@ -1,7 +1,7 @@
 """The four ways TRACER's student listens to its teacher (paper, appendix "Distillation Loss Definitions").
 
-U, V are image and text embeddings, s the inverse temperature; S is the student, T the teacher. Each term is the
-paper's equation; the coefficients of a preset stand in the method's file. The teacher is a constant in all.
+U, V are image and text embeddings, s the inverse temperature; S is the student, T the teacher. Each term is
+the paper's equation; the coefficients of a preset stand in the method's file. The teacher is a constant in all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def feature() -> Term:
 
 
 def relational() -> Term:
-    """CRD: the student sees the same similarities within the batch as the teacher, each at its own temperature.
+    """CRD: the student sees the same similarities in the batch as the teacher, each at its own temperature.
 
     L = mean_i [ KL(p_i^T ‖ p_i^S) + KL(q_i^T ‖ q_i^S) ], p = softmax rows of s U Vᵀ, q of its transpose.
     """
@@ -75,7 +75,7 @@ def cross() -> Term:
 
 
 def mixed_logits(scene: Scene) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n n"]]:
-    """Student images over teacher texts and student texts over teacher images, at the student's temperature."""
+    """Student images over teacher texts, student texts over teacher images, at the student's temperature."""
     student, teacher = scene.taught
     image_logits = student.scale * student.image @ _text(teacher).detach().T
     text_logits = student.scale * _text(student) @ teacher.image.detach().T

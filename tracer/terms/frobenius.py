@@ -12,7 +12,7 @@ from tracer.objective import Term
 def cross_frobenius(squared: bool = False) -> Term:
     """‖P_v P_tᵀ‖_F of the image and text projections, or ½‖P_v P_tᵀ‖²_F with squared=True.
 
-    The theory of TRACER has the squared form (ρ/2)‖W_Iᵀ W_T‖²; the released recipes use 0.05 times the plain norm.
+    The theory of TRACER has the squared form (ρ/2)‖W_Iᵀ W_T‖²; the released recipes use 0.05 times the norm.
     """
 
     def formula(scene: Scene) -> Tensor:
