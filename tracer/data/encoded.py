@@ -15,7 +15,9 @@ from tracer.data.examples import Images, Subset
 from tracer.data.pixels import rgb
 from tracer.errors import UserError
 
-ENDINGS = frozenset(["avif", "bmp", "gif", "jfif", "jpeg", "jpg", "pgm", "png", "ppm", "tif", "tiff", "webp"])
+SUFFIXES = frozenset(
+    (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif")
+)
 
 # What Pillow's decoders raise at broken files; a wrong header can send them anywhere.
 BROKEN = (
