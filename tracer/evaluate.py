@@ -63,8 +63,10 @@ class Scorer:
     @torch.no_grad()
     def predict(self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()) -> Predictions:
         """Logits of every image over `classes`, by default the data's own."""
-        score = self._score(tuple(classes or examples.classes), tuple(templates))
-        logits = torch.cat([score(image) for image in embed_images(self.student, examples, self.world)])
+        names = tuple(classes or examples.classes)
+        score = self._score(names, tuple(templates))
+        images = embed_images(self.student, examples, self.world, unit=not self.by_head(names))
+        logits = torch.cat([score(image) for image in images])
         return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
 
     def predict_shift(self, opened: Opened) -> Predictions:
@@ -85,17 +87,18 @@ class Scorer:
 
 @torch.no_grad()
 def embed_images(
-    student: Student, examples: Examples, world: World, batch: int = 256
+    student: Student, examples: Examples, world: World, batch: int = 256, *, unit: bool = True
 ) -> Iterator[Float[Tensor, "n d"]]:
-    """Image embeddings in order, a batch at a time, in eval mode."""
+    """Image embeddings in order, a batch at a time, in eval mode; as the tower makes them if not `unit`."""
     transform = Transform(student.preprocess)
+    embed = student.embed_image if unit else student.encode_image
     training = student.training
     student.eval()
     try:
         for start in range(0, len(examples), batch):
             indices = range(start, min(start + batch, len(examples)))
             with world.autocast():
-                yield student.embed_image(transform.batch(examples.images, indices).to(world.device))
+                yield embed(transform.batch(examples.images, indices).to(world.device))
     finally:
         student.train(training)
 

@@ -20,15 +20,19 @@ MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned tempe
 
 
 class Head(nn.Module):
-    """A linear classifier over image embeddings."""
+    """A linear classifier over image features f: s W f/‖f‖ + b with a fixed s, or W f + b where s is None."""
 
-    def __init__(self, weight: Float[Tensor, "c d"], bias: bool = True) -> None:
+    scale: Tensor | None
+
+    def __init__(self, weight: Float[Tensor, "c d"], bias: bool = True, scale: float | None = 1.0) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight.detach().clone())
         self.bias = nn.Parameter(weight.new_zeros(len(weight))) if bias else None
+        self.register_buffer("scale", None if scale is None else weight.new_tensor(scale))
 
-    def forward(self, image: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
-        return linear(image, self.weight, self.bias)
+    def forward(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
+        seen = features if self.scale is None else self.scale * normalize(features, dim=-1)
+        return linear(seen, self.weight, self.bias)
 
 
 class Student(nn.Module):
@@ -41,6 +45,7 @@ class Student(nn.Module):
         super().__init__()
         self.clip = clip
         self.head: Head | None = None
+        self.still_norms = False  # BatchNorm keeps its statistics even in training
         self.name = name
         self.config = config  # open_clip's model_cfg, which an export carries along
         self.preprocess: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
@@ -50,22 +55,30 @@ class Student(nn.Module):
             self.register_buffer(key, values, persistent=False)
 
     def forward(self, batch: Batch, needs: frozenset[str] = frozenset({"text"})) -> Embedding:
-        image = self.embed_image(batch.image)
+        blocks = None
+        if "features" in needs:
+            features, blocks = block_features(self.clip, self._pixels(batch.image))
+        else:
+            features = self.encode_image(batch.image)
         return Embedding(
-            image=image,
+            image=normalize(features, dim=-1),
             text=self._texts(batch) if "text" in needs else None,
             scale=self.scale,
-            scores=self._head(image) if "scores" in needs else None,
+            scores=self._head(features) if "scores" in needs else None,
             classes=self.head.weight if "scores" in needs and self.head is not None else None,
-            probe=self.embed_text(batch.probe) if "probe" in needs and batch.probe is not None else None,
+            probe=self._probe(batch) if "probe" in needs else None,
             projections=projections(self.clip) if "projections" in needs else None,
+            features=blocks,
+            anchors=self(batch.anchors) if "anchors" in needs and batch.anchors is not None else None,
         )
 
+    def encode_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Image features as the tower makes them, of uint8 pixels or of floats already normalised."""
+        return self.clip.encode_image(self._pixels(image))
+
     def embed_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """Unit-length image embeddings of uint8 pixels, or of floats that are already normalised."""
-        if not image.is_floating_point():
-            image = (image.to(self.mean.dtype) / 255 - self.mean) / self.std
-        return normalize(self.clip.encode_image(image), dim=-1)
+        """Unit-length image embeddings."""
+        return normalize(self.encode_image(image), dim=-1)
 
     def embed_text(self, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
         """Unit-length text embeddings, each row at the length it comes in."""
@@ -98,16 +111,43 @@ class Student(nn.Module):
             if not name.startswith("visual.") and name not in ("logit_scale", "logit_bias")
         ]
 
+    def train(self, mode: bool = True) -> Student:
+        """Train or evaluate; statistics that the stage keeps still are left alone."""
+        super().train(mode)
+        if self.still_norms:
+            for module in self.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        return self
+
+    def _pixels(self, image: Tensor) -> Tensor:
+        if image.is_floating_point():
+            return image
+        return (image.to(self.mean.dtype) / 255 - self.mean) / self.std
+
+    def _probe(self, batch: Batch) -> Tensor | None:
+        if batch.probe is None or batch.probe.is_floating_point():
+            return batch.probe
+        return self.embed_text(batch.probe)
+
     def _texts(self, batch: Batch) -> Tensor:
         if batch.text is None:
             raise ValueError("the objective needs text and the batch has none")
         text = self.embed_text(batch.text)
         return text if batch.caption is None else text[batch.caption]
 
-    def _head(self, image: Tensor) -> Tensor:
+    def _head(self, features: Tensor) -> Tensor:
         if self.head is None:
             raise ValueError("the objective needs class scores and the student has no head")
-        return self.head(image)
+        return self.head(features)
+
+
+def block_features(clip: Any, pixels: Float[Tensor, "n 3 h w"]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Image features, and the output of every block: its class token, or its mean over the image."""
+    seen = clip.visual.forward_intermediates(pixels, output_extra_tokens=True)
+    if "image_intermediates_prefix" in seen:
+        return seen["image_features"], tuple(tokens[:, 0] for tokens in seen["image_intermediates_prefix"])
+    return seen["image_features"], tuple(block.mean(dim=(2, 3)) for block in seen["image_intermediates"])
 
 
 def projections(clip: Any) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]]:
@@ -157,7 +197,8 @@ def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student
 def initialise_from(student: Student, weights: Weights) -> None:
     """Load a run's weights, head included, into a student of the same architecture."""
     if "head.weight" in weights:
-        student.head = Head(torch.zeros_like(weights["head.weight"]), bias="head.bias" in weights)
+        scale = 1.0 if "head.scale" in weights else None
+        student.head = Head(torch.zeros_like(weights["head.weight"]), "head.bias" in weights, scale)
     check_fit(weights, student.state_dict(), what="these weights", owner=student.name)
     student.load_state_dict(weights)
 

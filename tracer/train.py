@@ -96,9 +96,9 @@ def begin(plan: Plan, stage: Stage, steps: int, student: Student, pretrained: We
     student.train()
     hold = None
     if stage.tether is not None:
-        trained = [(name, p) for name, p in student.named_parameters() if p.requires_grad]
-        anchors = [pretrained.get(name, p.detach()).to(p.device, copy=True) for name, p in trained]
-        hold = stage.tether.fasten([p for _, p in trained], anchors)
+        trained = {name: p for name, p in student.named_parameters() if p.requires_grad}
+        anchors = {n: pretrained.get(n, p.detach()).to(p.device, copy=True) for n, p in trained.items()}
+        hold = stage.tether.fasten(trained, anchors)
     warmup = min(plan.warmup, steps - 1)
     return State(
         stage=stage,

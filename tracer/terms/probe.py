@@ -41,7 +41,8 @@ def context(direction: Direction = "teacher") -> Term:
     """CAR-FT: images keep the context (photo, sketch, toy…) in which the teacher sees them.
 
     L = mean_i KL( q_i^T ‖ q_i^S ), q_i = softmax(s C f_i), C one row a context; direction="student" exchanges
-    the two. No code was published, so the direction is unverified and a choice here. Reference: CAR-FT (arXiv 2211.16175).
+    the two. No code was published: the direction is unverified, hence a choice. Reference: CAR-FT
+    (arXiv 2211.16175).
     """
     if direction not in get_args(Direction):
         raise unknown("direction", direction, get_args(Direction))
