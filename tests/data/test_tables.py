@@ -66,6 +66,13 @@ def test_quotes_newlines_and_blank_lines(written):
     assert found.captions == [('one\ntwo "three", four',)]
 
 
+def test_quotes_mean_nothing_between_tabs_where_they_do_not_close(written):
+    found = load(written('image\ttext\na.png\t"Hello" he said\nb.png\t5" wide\n', "t.tsv"))
+    assert found.captions == [('"Hello" he said',), ('5" wide',)]
+    quoted = load(written('image\ttext\na.png\t"one\ttwo"\n', "t.tsv"))
+    assert quoted.captions == [("one\ttwo",)]
+
+
 def test_several_captions_come_from_rows_or_lists(written, tmp_path):
     rows = load(written("image,text,label\na.png,one,x\nb.png,other,y\na.png,two,x\na.png,one,x\n"))
     assert rows.ids == ["a.png", "b.png"]
@@ -117,6 +124,8 @@ BAD = {
     "image,label\na.png\n": "line 2: 1 fields under 2 columns",
     "image,text\na.png,one, two\n": "line 2: 3 fields under 2 columns; .*double quotes",
     "image,image\na.png,b.png\n": "more than one column 'image'",
+    'image,text\na.png,"never closed\nb.png,two\n': "line 3: .*quotes inside quoted text must be doubled",
+    'image,text\na.png,"one" two\n': "line 2: .*quotes inside quoted text must be doubled",
     "picture_of,label\na.png,x\n": "no column that looks like an image path: .*'picture_of'.*--image-column",
     "image,weight\na.png,3\n": "no column that looks like a caption or a label: .*--caption-column",
     "image,label\n,x\n": "row 1: the image path is empty",
@@ -141,6 +150,7 @@ def test_what_is_wrong_with_a_table_is_said(written, text):
         ("t.jsonl", '{"image": {"x": 1}, "label": 1}', "row 1: expected a text or a number"),
         ("t.jsonl", "\n", "is empty"),
         ("t.json", "{}", "must hold a list of records"),
+        ("t.json", "[{}, 3]", "record 2: expected"),
         ("t.parquet", "PAR1 but not really", "cannot be read as Parquet"),
         ("t.csv", b"\xff\xfea\x00\x00\xd8", "not the utf-16 text"),
         ("t.xlsx", "", "no data of a known kind"),

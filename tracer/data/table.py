@@ -52,13 +52,7 @@ def _separated(path: Path, separator: str | None, told: Sequence[str]) -> Table:
     mark = SPOKEN.get(separator, separator) if separator else _separator(text, told)
     if len(mark) != 1 or mark in '"\r\n ':
         raise UserError(f"the separator {separator!r} must be one character, such as ',' or 'tab'")
-    reader = csv.reader(StringIO(text, newline=""), delimiter=mark)
-    try:
-        lines = [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise UserError(f"{path}, line {reader.line_num}: {error}") from error
-    if not lines:
-        raise UserError(f"{path} is empty")
+    lines = _lines(text, mark, path)
     (_, header), *rows = lines
     names = _header(path, header)
     for number, row in rows:
@@ -68,6 +62,21 @@ def _separated(path: Path, separator: str | None, told: Sequence[str]) -> Table:
     columns = {name: [row[i] for _, row in rows] for i, name in enumerate(names)}
     notes = [f"separator: {SEPARATORS.get(mark, repr(mark))}", f"encoding: {encoding}"]
     return Table(columns, tuple(notes[bool(separator) :]))
+
+
+def _lines(text: str, mark: str, path: Path) -> list[tuple[int, list[str]]]:
+    """The cut lines with their numbers. Between tabs, quotes need not mean anything."""
+    reader = csv.reader(StringIO(text, newline=""), delimiter=mark, strict=True)
+    try:
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        if mark != "\t":
+            hint = "quotes inside quoted text must be doubled"
+            raise UserError(f"{path}, line {reader.line_num}: {error}; {hint}") from error
+        lines = [(i, line.split(mark)) for i, line in enumerate(text.splitlines(), 1) if line]
+    if not lines:
+        raise UserError(f"{path} is empty")
+    return lines
 
 
 def _header(path: Path, header: Sequence[str]) -> list[str]:
@@ -106,7 +115,8 @@ def _text(path: Path) -> tuple[str, str]:
 
 def _json_lines(path: Path) -> Table:
     text, _ = _text(path)
-    return _records(path, ((i, line) for i, line in enumerate(text.split("\n"), 1) if line.strip()))
+    lines = ((f"{path}, line {i}", line) for i, line in enumerate(text.split("\n"), 1) if line.strip())
+    return _records(path, ((where, _parsed(line, where)) for where, line in lines))
 
 
 def _json_list(path: Path) -> Table:
@@ -114,18 +124,14 @@ def _json_list(path: Path) -> Table:
     records = _parsed(text, str(path))
     if not isinstance(records, list):
         raise UserError(f"{path} must hold a list of records, or be JSON lines with the ending .jsonl")
-    return _records(path, enumerate(records, 1))
+    return _records(path, ((f"{path}, record {i}", record) for i, record in enumerate(records, 1)))
 
 
-def _records(path: Path, found: Iterable[tuple[int, Any]]) -> Table:
-    records = []
-    for number, each in found:
-        where = f"{path}, line {number}"
-        record = _parsed(each, where) if isinstance(each, str) else each
+def _records(path: Path, found: Iterable[tuple[str, Any]]) -> Table:
+    records: list[dict[str, Any]] = []
+    for where, record in found:
         if not isinstance(record, dict):
-            raise UserError(
-                f'{where}: expected an object such as {{"image": …, "label": …}}, found {each!r:.60}'
-            )
+            raise UserError(f'{where}: expected {{"image": …, "label": …}}, found {record!r:.60}')
         records.append(record)
     if not records:
         raise UserError(f"{path} is empty")
@@ -149,18 +155,12 @@ def _parquet(path: Path) -> Table:
     try:
         schema = pq.read_schema(path)
         # Images stored inside the table can be larger than memory, and are read through `hf:` instead.
-        plain = [
-            field.name
-            for field in schema
-            if not pa.types.is_struct(field.type) and not _is_binary(field.type)
-        ]
+        plain = [field.name for field in schema if not _is_binary(field.type)]
         columns = pq.read_table(path, columns=plain).to_pydict()
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path} cannot be read as Parquet: {error}") from error
     if not columns:
-        raise UserError(
-            f"{path} has no columns of text or numbers; if it holds the images themselves, say hf:{path}"
-        )
+        raise UserError(f"{path} has no columns of text; if it holds the images themselves, say hf:{path}")
     return Table(columns)
 
 
