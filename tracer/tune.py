@@ -1,13 +1,16 @@
-"""What may move: each choice sets `requires_grad` on a student's parameters."""
+"""What may move: each choice sets `requires_grad` on a student's parameters, and whether statistics move."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
+from tracer.errors import unknown
 from tracer.model import Student
 
 Tune = Callable[[Student], None]
+Towers = Literal["both", "image"]
 
 
 @dataclass(frozen=True)
@@ -16,20 +19,27 @@ class All:
 
     def __call__(self, student: Student) -> None:
         student.requires_grad_(True)
+        student.still_norms = False
 
 
 @dataclass(frozen=True)
 class ImageTower:
-    """The image tower and a head if there is one; text and, unless asked for, temperature stay."""
+    """The image tower and, unless said otherwise, a head if there is one; text and temperature stay.
+
+    With norms=False the statistics of BatchNorm stay as well.
+    """
 
     scale: bool = False
+    head: bool = True
+    norms: bool = True
 
     def __call__(self, student: Student) -> None:
         student.requires_grad_(False)
         student.image_tower.requires_grad_(True)
         student.clip.logit_scale.requires_grad_(self.scale)
         if student.head is not None:
-            student.head.requires_grad_(True)
+            student.head.requires_grad_(self.head)
+        student.still_norms = not self.norms
 
 
 @dataclass(frozen=True)
@@ -41,3 +51,12 @@ class HeadOnly:
         if student.head is None:
             raise ValueError("there is no head to tune")
         student.head.requires_grad_(True)
+        student.still_norms = True
+
+
+def towers(which: Towers) -> Tune:
+    """The choice by name: "both" towers and the temperature, or the "image" tower alone."""
+    choices: dict[str, Tune] = {"both": All(), "image": ImageTower()}
+    if which not in choices:
+        raise unknown("choice of towers", which, choices)
+    return choices[which]

@@ -6,6 +6,7 @@ from tracer.method import Method, Stage
 from tracer.methods.tracer import Preset, composite
 from tracer.teachers import EMA
 from tracer.terms.contrastive import Targets
+from tracer.tune import Towers, towers
 
 
 def ema_sd(
@@ -15,6 +16,7 @@ def ema_sd(
     preset: Preset = "released",
     strength: float = 0.9,
     targets: Targets = "class",
+    tune: Towers = "both",
 ) -> Method:
     """The same composite loss under an EMA teacher; an EMA forgets the start, a weighted average need not.
 
@@ -24,10 +26,11 @@ def ema_sd(
         preset: coefficients of the terms, as in TRACER.
         strength: λ, the weight of all distillation together.
         targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
     """
     loss = composite(preset, strength, targets)
     return Method(
-        (Stage(loss, teacher=EMA(horizon=horizon, every=every)),),
+        (Stage(loss, teacher=EMA(horizon=horizon, every=every), tune=towers(tune)),),
         title="EMA self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,

@@ -6,19 +6,27 @@ from tracer.method import Method, Stage
 from tracer.methods.tracer import Preset, composite
 from tracer.teachers import Frozen
 from tracer.terms.contrastive import Targets
+from tracer.tune import Towers, towers
 
 
-def static_sd(*, preset: Preset = "released", strength: float = 0.9, targets: Targets = "class") -> Method:
+def static_sd(
+    *,
+    preset: Preset = "released",
+    strength: float = 0.9,
+    targets: Targets = "class",
+    tune: Towers = "both",
+) -> Method:
     """The control that isolates TRACER's teacher: the same composite loss, the pretrained model as teacher.
 
     Args:
         preset: coefficients of the terms, as in TRACER.
         strength: λ, the weight of all distillation together.
         targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
     """
     loss = composite(preset, strength, targets)
     return Method(
-        (Stage(loss, teacher=Frozen()),),
+        (Stage(loss, teacher=Frozen(), tune=towers(tune)),),
         title="Static self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,

@@ -10,14 +10,23 @@ from tracer.method import Method, Objective, Stage
 from tracer.teachers import WMA
 from tracer.terms import contrastive, cross, cross_frobenius, feature, interactive, relational
 from tracer.terms.contrastive import Targets
+from tracer.tune import Towers, towers
 
-Preset = Literal["released", "equations"]
+Preset = Literal["released", "equations", "feature"]
 
 # "released" produced the paper's tables: its FD is a mean over the d = 512 coordinates times 2000, its CRD an
-# average of two directions. "equations" is the paper's text: every term once.
+# average of two directions. "equations" is the paper's text: every term once. "feature" is FD alone, the loss
+# that the paper's theory is about.
 PRESETS: dict[str, dict[str, float]] = {
-    "released": {"feature": 2000 / 512, "relational": 0.5, "interactive": 1.0, "cross": 1.0, "frobenius": 0.05},
+    "released": {
+        "feature": 2000 / 512,
+        "relational": 0.5,
+        "interactive": 1.0,
+        "cross": 1.0,
+        "frobenius": 0.05,
+    },
     "equations": {"feature": 1.0, "relational": 1.0, "interactive": 1.0, "cross": 1.0, "frobenius": 0.05},
+    "feature": {"feature": 1.0, "relational": 0.0, "interactive": 0.0, "cross": 0.0, "frobenius": 0.0},
 }
 
 
@@ -29,6 +38,7 @@ def tracer(
     clock: Literal["progress", "updates"] = "progress",
     strength: float = 0.9,
     targets: Targets = "class",
+    tune: Towers = "both",
     feature: float | None = None,
     relational: float | None = None,
     interactive: float | None = None,
@@ -38,12 +48,13 @@ def tracer(
     """Contrastive loss plus four ways of listening to a teacher that averages the student's whole path.
 
     Args:
-        preset: coefficients of the terms: "released" (the paper's tables) or "equations" (the paper's text).
+        preset: coefficients: "released" (the paper's tables), "equations" (its text), "feature" (FD alone).
         beta: shape of the Beta kernel; 0.5 weighs both ends of the path most, 1 is a plain mean.
         every: steps between two moves of the teacher.
         clock: "progress" keeps the kernel's shape at any `every`; "updates" reproduces the released code.
         strength: λ, the weight of all distillation together.
         targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
         feature: weight of FD, the distance of embeddings.
         relational: weight of CRD, the divergence of similarities.
         interactive: weight of ICL, the student's contrastive loss against the teacher's embeddings.
@@ -53,7 +64,7 @@ def tracer(
     asked = {"feature": feature, "relational": relational, "interactive": interactive, "cross": cross}
     loss = composite(preset, strength, targets, **asked, frobenius=frobenius)
     return Method(
-        (Stage(loss, teacher=WMA(Beta(beta), every, clock)),),
+        (Stage(loss, teacher=WMA(Beta(beta), every, clock), tune=towers(tune)),),
         title="TRACER",
         paper="openreview:XOYXLQRlj8",
         year=2026,
