@@ -10,6 +10,7 @@ import tyro
 from tracer.commands.train import Machine, carry_out
 from tracer.console import console
 from tracer.errors import UserError
+from tracer.parallel import World
 from tracer.plan import plan
 from tracer.run import Run, identity
 
@@ -42,4 +43,4 @@ def carry_on(run: Run, machine: Machine) -> int:
     made = plan(run.experiment)
     if identity(made) != run.description["id"]:
         raise UserError(f"the data of {run.folder} have changed since it began: {made.experiment.data}")
-    return carry_out(made, run, machine)
+    return carry_out(made, run, World(machine.device, made.experiment.precision), machine)

@@ -63,12 +63,12 @@ def main(arguments: list[str]) -> int:
     made = plan(experiment)
     if flags.machine.dry_run:
         return _dry_run(made)
-    return carry_out(made, Run.create(made, flags.machine.out), flags.machine)
+    world = World(flags.machine.device, experiment.precision)  # an absent device is refused before anything is written
+    return carry_out(made, Run.create(made, flags.machine.out), world, flags.machine)
 
 
-def carry_out(made: Plan, run: Run, machine: Machine) -> int:
+def carry_out(made: Plan, run: Run, world: World, machine: Machine) -> int:
     """Train, show progress, and say what came out and what can be done with it."""
-    world = World(machine.device, made.experiment.precision)
     try:
         with run.locked(), Display(made.experiment.method, made.steps) as display:
             for report in train(made, run, world, save_every=machine.save_every, workers=_workers(machine, made)):
