@@ -73,8 +73,9 @@ def train(plan: Plan, run: Run, world: World, *, save_every: int | None = None, 
     pace, shadow, done = Pace.of(plan.steps, save_every), None, 0
     with Interrupt() as interrupt:
         for index, (stage, length) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
-            if found and found[0] >= done + length and index + 1 < len(plan.method.stages):
-                initialise_from(student, read_weights(run.weights_file(f"stage-{index}")))
+            ended = run.weights_file(f"stage-{index}")  # written between the last checkpoint and the next stage
+            if found and found[0] >= done + length and ended.exists():
+                initialise_from(student, read_weights(ended))
                 done += length
                 continue
             state = begin(plan, stage, length, student, pretrained, world)
