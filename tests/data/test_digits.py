@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from tracer.data.digits import coloured, digits
 from tracer.data.examples import Pixels
-from tracer.data.idx import idx
+from tracer.data.idx import FILES, idx
 from tracer.errors import UserError
 
 
@@ -78,6 +79,18 @@ def test_paint_is_a_function_of_its_arguments_and_shows_in_the_fingerprint():
 def test_wrong_arguments_are_named(wrong, message):
     with pytest.raises(UserError, match=message):
         wrong()
+
+
+def test_idx_reads_what_it_can_verify(tmp_path, monkeypatch):
+    images, labels = np.arange(2 * 28 * 28, dtype=np.int64).astype(np.uint8).reshape(2, 28, 28), bytes([7, 3])
+    stored = {"images": bytes(16) + images.tobytes(), "labels": bytes(8) + labels}
+    known = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in stored.items())
+    monkeypatch.setitem(FILES, "test", known)
+    (tmp_path / "images.gz").write_bytes(gzip.compress(stored["images"]))
+    (tmp_path / "labels").write_bytes(stored["labels"])
+    found = idx(tmp_path, "test")
+    assert found.labels.tolist() == [7, 3]
+    assert (pixels(found) == images[..., None]).all()
 
 
 def test_idx_names_what_is_missing_broken_or_not_mnist(tmp_path):

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from io import BytesIO
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, features
 
 from tracer.data.digits import digits
+from tracer.data.encoded import BROKEN, decode
 from tracer.data.examples import Examples, Pixels
 from tracer.data.scan import scan
 from tracer.data.sources import load
@@ -67,6 +69,25 @@ def test_a_broken_image_is_named_and_left_out(photos, harm, why):
         scan(found, strict=True)
     with pytest.raises(UserError, match=rf"007\.jpg cannot be read: .*({why}|cannot identify|no image)"):
         found.images[107]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "TIFF", "WEBP", "BMP", "PPM", "AVIF"])
+def test_no_damage_escapes(kind):
+    if kind == "AVIF" and not features.check("avif"):
+        pytest.skip("this Pillow does not read AVIF")
+    rng = np.random.default_rng(0)
+    file = BytesIO()
+    Image.fromarray(rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(file, kind)
+    refused = 0
+    for _ in range(150):
+        content = np.frombuffer(file.getvalue(), np.uint8).copy()
+        content[rng.integers(0, len(content), 4)] = rng.integers(0, 256, 4)
+        try:
+            decode(content[: len(content) - rng.integers(0, 2) * rng.integers(0, len(content))].tobytes())
+        except BROKEN:  # anything else fails the test
+            refused += 1
+    assert refused > 0
 
 
 def test_a_missing_image_is_as_good_as_broken(photos):

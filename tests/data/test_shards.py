@@ -142,6 +142,22 @@ def test_broken_shards_are_named(tmp_path):
             load(path)
 
 
+def test_no_damage_escapes(tmp_path):
+    path = tar(tmp_path / "s.tar", {"1.txt": "one", "1.png": png(1), "1.json": '{"label": 1}'})
+    whole, rng = np.frombuffer(path.read_bytes(), np.uint8), np.random.default_rng(0)
+    refused = 0
+    for _ in range(200):
+        content = whole[: len(whole) - rng.integers(0, 2) * rng.integers(0, len(whole))].copy()
+        places = rng.integers(0, max(1, min(len(content), 3072)), 3)
+        content[places[places < len(content)]] = rng.integers(0, 256)
+        path.write_bytes(content.tobytes())
+        try:
+            load(path)
+        except UserError:  # anything else fails the test
+            refused += 1
+    assert refused > 0
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [

@@ -21,15 +21,8 @@ SUFFIXES = frozenset(
 
 # What Pillow's decoders raise at broken files; a wrong header can send them anywhere.
 BROKEN = (
-    *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, EOFError, MemoryError),
-    *(
-        AttributeError,
-        AssertionError,
-        NotImplementedError,
-        struct.error,
-        zlib.error,
-        Image.DecompressionBombError,
-    ),
+    *(OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+    *(AssertionError, RuntimeError, MemoryError, struct.error, zlib.error, Image.DecompressionBombError),
 )
 
 
