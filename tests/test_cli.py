@@ -1,4 +1,4 @@
-"""The command as a user meets it: it works, and what cannot work is refused with a sentence, code 2, before any work."""
+"""The command as a user meets it: it works, or it is refused with a sentence and code 2 before any work."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_help_is_an_overview_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"\n  {name}" in shown for name in ("train", "resume", "eval", "export", "list", "check", "demo"))
+    assert all(
+        f"\n  {name}" in shown for name in ("train", "resume", "eval", "export", "list", "check", "demo")
+    )
     assert "tracer train --data photos/" in shown
 
 
@@ -106,14 +108,20 @@ def test_lists(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_bad_input_is_named_with_the_nearest_choice(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert says in refused(capsys, *arguments)
     assert not (tmp_path / "runs").exists(), "work started before the refusal"
 
 
-def test_data_that_cannot_be_learnt_from(tmp_path: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_that_cannot_be_learnt_from(
+    tmp_path: Path, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = tmp_path / "one"
     shutil.copytree(photos / "oak", one / "oak")
     assert "one class only" in refused(capsys, "train", "--data", str(one), *SHORT)
@@ -123,7 +131,9 @@ def test_data_that_cannot_be_learnt_from(tmp_path: Path, photos: Path, capsys: p
     table = tmp_path / "pairs.csv"
     table.write_text(f"image,caption\n{photos / 'oak' / '0.png'},an oak\n{photos / 'oak' / '1.png'},\n")
     assert "empty caption" in refused(capsys, "train", "--data", str(table), *SHORT)
-    assert "did you mean" in refused(capsys, "train", "--data", str(table), *SHORT, "--caption-column", "captoin")
+    assert "did you mean" in refused(
+        capsys, "train", "--data", str(table), *SHORT, "--caption-column", "captoin"
+    )
 
 
 def test_ft_needs_labels(tmp_path: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +167,10 @@ def test_a_users_folder_trains_and_the_export_loads_in_open_clip(trained: Path, 
     assert main(["export", str(trained), "--out", str(folder)]) == 0
     loaded = open_clip.create_model(f"local-dir:{folder}").eval()
     student = Run.open(trained).student().eval()
-    image, text = torch.randn(2, 3, 32, 32), open_clip.get_tokenizer(f"local-dir:{folder}")(["an oak", "a fox"])
+    image, text = (
+        torch.randn(2, 3, 32, 32),
+        open_clip.get_tokenizer(f"local-dir:{folder}")(["an oak", "a fox"]),
+    )
     assert torch.equal(loaded.encode_image(image), student.clip.encode_image(image))
     assert torch.equal(loaded.encode_text(text), student.clip.encode_text(text))
     assert main(["eval", str(folder), "--data", "digits"]) == 0
@@ -183,7 +196,9 @@ def test_a_run_directory_says_what_it_is(trained: Path) -> None:
     assert {"accuracy", "ece", "nll"} <= result["after"].keys()
 
 
-def test_the_same_experiment_again_says_so(trained: Path, photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_experiment_again_says_so(
+    trained: Path, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     again = ["train", "--data", str(photos), *SHORT, "--out", str(trained)]
     assert "it is finished" in refused(capsys, *again)
     assert "holds another experiment" in refused(capsys, *again, "--seed", "1")
@@ -191,14 +206,18 @@ def test_the_same_experiment_again_says_so(trained: Path, photos: Path, capsys: 
     assert "nothing to resume" in capsys.readouterr().out
 
 
-def test_without_out_the_run_is_named_by_its_hash(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_out_the_run_is_named_by_its_hash(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["train", "zeroshot", "--data", str(photos), *SHORT]) == 0
     (run,) = (tmp_path / "runs").iterdir()
     assert run.name == json.loads((run / "experiment.json").read_text())["id"]
 
 
-def test_dry_run_shows_and_does_nothing(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_shows_and_does_nothing(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["train", "--data", str(photos), *SHORT, "--out", str(tmp_path / "run"), "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert "trainable parameters" in shown
@@ -216,13 +235,17 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_step_and_term(
     weights["visual.proj"][0, 0] = float("nan")
     save_file(weights, file)
     arguments = ["--model", str(folder), "--steps", "3", "--batch", "4", "--device", "cpu"]
-    message = refused(capsys, "train", "flyp", "--data", str(photos), *arguments, "--out", str(tmp_path / "run"))
+    message = refused(
+        capsys, "train", "flyp", "--data", str(photos), *arguments, "--out", str(tmp_path / "run")
+    )
     assert "not finite at step 1" in message
     assert "contrastive" in message
     assert not (tmp_path / "run" / "result.json").exists()
 
 
-def test_two_processes_cannot_share_a_run(trained: Path, photos: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_two_processes_cannot_share_a_run(
+    trained: Path, photos: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     half = tmp_path / "half"
     shutil.copytree(trained, half)
     (half / "result.json").unlink()

@@ -39,7 +39,9 @@ def test_sigkill_at_any_moment_changes_no_bit(tmp_path: Path, method: str) -> No
         mine, theirs = load_file(file), load_file(troubled / "weights" / file.name)
         assert mine.keys() == theirs.keys()
         assert all(mine[name].equal(theirs[name]) for name in mine), f"{file.name} differs"
-    assert json.loads((peaceful / "result.json").read_text()) == json.loads((troubled / "result.json").read_text())
+    assert json.loads((peaceful / "result.json").read_text()) == json.loads(
+        (troubled / "result.json").read_text()
+    )
     # Points of evaluation and of saving are the same, so the logs are too: nothing twice, nothing missing.
     assert log(peaceful) == log(troubled)
     assert not [file for file in troubled.rglob("*.tmp") if file.is_file() and file.parent.name == "weights"]
@@ -48,7 +50,9 @@ def test_sigkill_at_any_moment_changes_no_bit(tmp_path: Path, method: str) -> No
 def test_sigterm_finishes_the_step_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = [sys.executable, "-m", "tracer", "train", *QUICK, "--steps", "100000", "--save-every", "100000"]
-    process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 120
     while not (out / "log.jsonl").exists() and time.monotonic() < deadline:
         time.sleep(0.05)

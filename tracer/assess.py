@@ -25,7 +25,9 @@ class Row(NamedTuple):
     rule: str
 
 
-def assess(scorer: Scorer, shifts: Iterable[Opened], keep: Path | None = None) -> Iterator[tuple[Opened, list[Row]]]:
+def assess(
+    scorer: Scorer, shifts: Iterable[Opened], keep: Path | None = None
+) -> Iterator[tuple[Opened, list[Row]]]:
     """Score one test set after the other; with `keep`, their predictions are written there."""
     for opened in shifts:
         found = scorer.predict_shift(opened)
@@ -43,7 +45,9 @@ def rows(opened: Opened, found: Predictions) -> list[Row]:
             value = low = high = metric(found.logits, found.label)
         else:
             low, value, high = bootstrap(metric, found.logits, found.label)
-        made.append(Row(shift.name, shift.role, name, value, low, high, len(found.label), partial, shift.rule))
+        made.append(
+            Row(shift.name, shift.role, name, value, low, high, len(found.label), partial, shift.rule)
+        )
     return made
 
 

@@ -52,9 +52,15 @@ def _overview() -> None:
     console.print("[bold]tracer[/]: finetune CLIP-style models without losing what they already know\n")
     for name in _names():
         source = files(commands).joinpath(f"{name}.py").read_text()
-        told = (ast.get_docstring(ast.parse(source)) or "").splitlines()[0]  # read, not imported: help is quick
+        told = (ast.get_docstring(ast.parse(source)) or "").splitlines()[
+            0
+        ]  # read, not imported: help is quick
         console.print(f"  [bold]{name:10}[/] {_plain(told)}", highlight=False, soft_wrap=True)
-    console.print(f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.", highlight=False, markup=False)
+    console.print(
+        f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.",
+        highlight=False,
+        markup=False,
+    )
 
 
 def _plain(text: str) -> str:

@@ -16,7 +16,7 @@ _missing: list[torch.library.Library] = []  # a declaration lives as long as the
 
 def _import_torchvision() -> None:
     try:
-        import torchvision  # noqa: F401
+        import torchvision
     except RuntimeError as error:
         if "torchvision::nms" not in str(error):
             raise

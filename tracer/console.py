@@ -81,7 +81,9 @@ class Display:
             "held-out": "held-out {:.1%}",
             "gap": "teacher gap {:.4f}",
         }
-        return "  ".join(form.format(self.latest[name]) for name, form in shown.items() if name in self.latest)
+        return "  ".join(
+            form.format(self.latest[name]) for name, form in shown.items() if name in self.latest
+        )
 
     def _left(self, step: int) -> str:
         now = time.monotonic()

@@ -61,7 +61,9 @@ class Scorer:
         return self.student.head is not None and self.trained_on == tuple(classes)
 
     @torch.no_grad()
-    def predict(self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()) -> Predictions:
+    def predict(
+        self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()
+    ) -> Predictions:
         """Logits of every image over `classes`, by default the data's own."""
         names = tuple(classes or examples.classes)
         score = self._score(names, tuple(templates))
@@ -126,8 +128,12 @@ def caption_accuracy(student: Student, examples: Examples, world: World) -> floa
     distinct = sorted({text for texts in examples.captions for text in texts})
     row = {text: index for index, text in enumerate(distinct)}
     text = zero_shot(student, distinct, ("{}",))
-    nearest = torch.cat([(image.float() @ text.T).argmax(1) for image in embed_images(student, examples, world)])
-    found = [int(near) in {row[text] for text in own} for near, own in zip(nearest, examples.captions, strict=True)]
+    nearest = torch.cat(
+        [(image.float() @ text.T).argmax(1) for image in embed_images(student, examples, world)]
+    )
+    found = [
+        int(near) in {row[text] for text in own} for near, own in zip(nearest, examples.captions, strict=True)
+    ]
     return sum(found) / len(found)
 
 

@@ -16,7 +16,9 @@ def export(student: Student, folder: Path, classes: list[str] | None = None) -> 
     """Write safetensors and open_clip's config; a trained head goes beside them with its class names."""
 
     def fill(beside: Path) -> None:
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in student.clip.state_dict().items()}
+        tensors = {
+            name: tensor.detach().cpu().contiguous() for name, tensor in student.clip.state_dict().items()
+        }
         save_file(tensors, beside / WEIGHTS_FILE, metadata={"format": "pt"})
         write_json(beside / CONFIG_FILE, {"model_cfg": student.config, "preprocess_cfg": student.preprocess})
         if student.head is not None:

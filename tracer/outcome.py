@@ -27,7 +27,9 @@ def outcome(plan: Plan, run: Run, world: World) -> dict[str, Any]:
     Retention needs no data of its own: on the held-out images, how far do pretrained model and result agree on
     which of the 1000 names of ImageNet fits best, and how far do their distributions lie apart?
     """
-    before, after = (Scorer(run.student(name), world, plan.train.classes) for name in ("pretrained", "result"))
+    before, after = (
+        Scorer(run.student(name), world, plan.train.classes) for name in ("pretrained", "result")
+    )
     world.place(before.student)
     world.place(after.student)
     views = [_view(scorer, plan.held_out) for scorer in (before, after)]
@@ -46,9 +48,13 @@ def warnings(result: dict[str, Any]) -> list[str]:
         if after < COLLAPSED * before:
             told.append(f"{name} fell from {before:.1%} to {after:.1%}")
     if result["retention"]["agreement"] < COLLAPSED:
-        told.append(f"it agrees with the pretrained model on only {result['retention']['agreement']:.0%} of images")
+        told.append(
+            f"it agrees with the pretrained model on only {result['retention']['agreement']:.0%} of images"
+        )
     if told:
-        told.append("to keep more: a lower --lr, a higher --strength, fewer steps, or tracer merge with --keep")
+        told.append(
+            "to keep more: a lower --lr, a higher --strength, fewer steps, or tracer merge with --keep"
+        )
     return told
 
 

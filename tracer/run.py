@@ -42,7 +42,9 @@ class Run:
         if (folder / DESCRIPTION).exists():
             run = cls.open(folder)
             if run.description["id"] != name:
-                raise UserError(f"{folder} holds another experiment ({run.description['id']}): choose another --out")
+                raise UserError(
+                    f"{folder} holds another experiment ({run.description['id']}): choose another --out"
+                )
             hint = "it is finished" if run.finished else f"go on with: tracer resume {folder}"
             raise UserError(f"this experiment is already in {folder}: {hint}")
         if folder.exists() and any(folder.iterdir()):
@@ -88,7 +90,9 @@ class Run:
     def student(self, name: str = "result") -> Student:
         """The model with this run's weights: "result", "student", "teacher", or "pretrained" as it started."""
         experiment = self.experiment
-        student = load(experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed)
+        student = load(
+            experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
+        )
         if name == "pretrained":
             return student
         if not self.weights_file(name).exists():
@@ -121,7 +125,11 @@ def describe(plan: Plan) -> dict[str, Any]:
         "id": identity(plan),
         "experiment": plan.experiment.to_json(),
         "steps": plan.steps,
-        "data": {**data, "fingerprint": plan.train.fingerprint, "held_out_fingerprint": plan.held_out.fingerprint},
+        "data": {
+            **data,
+            "fingerprint": plan.train.fingerprint,
+            "held_out_fingerprint": plan.held_out.fingerprint,
+        },
         "classes": list(plan.train.classes),
         "versions": {name: version(name) for name in ("tracer-clip", "torch", "open_clip_torch", "numpy")},
         "git": _git_hash(),

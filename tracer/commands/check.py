@@ -9,6 +9,7 @@ import tyro
 
 from tracer.console import console
 from tracer.data.check import describe
+from tracer.data.options import unseen
 from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import hold_out
@@ -44,15 +45,19 @@ def main(arguments: list[str]) -> int:
             return 0
         flags = {"data": data, "image-column": image_column, "caption-column": caption_column}
         flags |= {"label-column": label_column, "separator": separator, "classes": classes}
-        found = load(
-            data,
-            image=image_column,
-            caption=caption_column,
-            label=label_column,
-            separator=separator,
-            classes=classes,
-        )
-        train, held_out = hold_out(scan(found, strict=strict))
+        options = {
+            "image": image_column,
+            "caption": caption_column,
+            "label": label_column,
+            "separator": separator,
+            "classes": classes,
+        }
+        found = scan(load(data, **options), strict=strict)
+        aside = unseen(found.splits)
+        if aside is None:
+            train, held_out = hold_out(found)
+        else:  # the data bring their own
+            train, held_out = found, scan(load(data, split=aside, **options), strict=strict)
         for line in describe(train, held_out, flags=flags).lines():
             console.print(line, highlight=False, markup=False)
         return 0

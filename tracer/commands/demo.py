@@ -25,7 +25,10 @@ def main(arguments: list[str]) -> int:
         show_table(
             "A small CLIP that could read digits learns to name their colour",
             ("method", "new task", "original digits", "forgotten"),
-            [(row.title, percent(row.task), percent(row.kept), percent(row.forgotten) if row.run else "") for row in rows],
+            [
+                (row.title, percent(row.task), percent(row.kept), percent(row.forgotten) if row.run else "")
+                for row in rows
+            ],
         )
         console.print(f"The runs are in {out}.", highlight=False)
         return 0

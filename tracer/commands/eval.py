@@ -63,7 +63,9 @@ def main(arguments: list[str]) -> int:
         student, trained_on = subject(model, pretrained, weights)
         world = World(device)
         world.place(student)
-        keep = out or (Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None)
+        keep = out or (
+            Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None
+        )
         made: list[Row] = []
         for _, found in assess(Scorer(student, world, trained_on), opening.shifts, keep):
             made += found
@@ -105,8 +107,12 @@ def _tables(model: str, chosen: Suite, opening: Opening, made: list[Row], form: 
     drawn = []
     for name in MEASURES:
         cells = {
-            row.shift: cell(Interval(row.low, row.value, row.high), row.partial) for row in made if row.metric == name
+            row.shift: cell(Interval(row.low, row.value, row.high), row.partial)
+            for row in made
+            if row.metric == name
         }
         notes = rules(opening) if name == MEASURES[-1] else ()
         drawn.append(tabulated(METRICS[name], chosen, {model: cells}, notes=notes))
-    return "\n\n".join(text(table, intervals=True) if form == "text" else render(table, form) for table in drawn)
+    return "\n\n".join(
+        text(table, intervals=True) if form == "text" else render(table, form) for table in drawn
+    )

@@ -14,7 +14,9 @@ from tracer.run import Run
 
 
 def main(arguments: list[str]) -> int:
-    def write(run: Annotated[Path, tyro.conf.Positional], weights: str = "result", out: Path | None = None) -> int:
+    def write(
+        run: Annotated[Path, tyro.conf.Positional], weights: str = "result", out: Path | None = None
+    ) -> int:
         """Write safetensors and open_clip's config into a folder.
 
         Args:

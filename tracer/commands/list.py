@@ -49,7 +49,9 @@ def _models() -> Listing:
 
 
 def _kernels() -> Listing:
-    return ("name", "density"), [(name, (kernel.__doc__ or "").splitlines()[0]) for name, kernel in KERNELS.items()]
+    return ("name", "density"), [
+        (name, (kernel.__doc__ or "").splitlines()[0]) for name, kernel in KERNELS.items()
+    ]
 
 
 LISTS: dict[str, Callable[[], Listing]] = {"methods": _methods, "models": _models, "kernels": _kernels}

@@ -22,7 +22,9 @@ def main(arguments: list[str]) -> int:
         found = study(out, instances, seed)
         for line in found.lines():
             console.print(line, highlight=False, markup=False)
-        console.print(f"figures: {', '.join(str(file) for file in found.files)}", highlight=False, markup=False)
+        console.print(
+            f"figures: {', '.join(str(file) for file in found.files)}", highlight=False, markup=False
+        )
         if not found.holds:
             errors.print("a theorem does not hold", style="bold red")
         return 0 if found.holds else 1

@@ -63,7 +63,9 @@ def main(arguments: list[str]) -> int:
     made = plan(experiment)
     if flags.machine.dry_run:
         return _dry_run(made)
-    world = World(flags.machine.device, experiment.precision)  # an absent device is refused before anything is written
+    world = World(
+        flags.machine.device, experiment.precision
+    )  # an absent device is refused before anything is written
     return carry_out(made, Run.create(made, flags.machine.out), world, flags.machine)
 
 
@@ -71,10 +73,14 @@ def carry_out(made: Plan, run: Run, world: World, machine: Machine) -> int:
     """Train, show progress, and say what came out and what can be done with it."""
     try:
         with run.locked(), Display(made.experiment.method, made.steps) as display:
-            for report in train(made, run, world, save_every=machine.save_every, workers=_workers(machine, made)):
+            for report in train(
+                made, run, world, save_every=machine.save_every, workers=_workers(machine, made)
+            ):
                 display.show(report)
     except Interrupted as stop:
-        errors.print(f"stopped at step {stop.step}, saved. Go on with: tracer resume {run.folder}", markup=False)
+        errors.print(
+            f"stopped at step {stop.step}, saved. Go on with: tracer resume {run.folder}", markup=False
+        )
         return 128 + stop.signal_number
     _show(run, made)
     return 0
@@ -87,7 +93,11 @@ def _flags(name: str) -> type[Any]:
         for option in options(name)
     ]
     method = make_dataclass(f"Options of {name}", own, frozen=True, kw_only=True)
-    parts = [("settings", Settings), ("method", method, field(default=method())), ("machine", Machine, field(default=Machine()))]
+    parts = [
+        ("settings", Settings),
+        ("method", method, field(default=method())),
+        ("machine", Machine, field(default=Machine())),
+    ]
     return make_dataclass("Train", parts, frozen=True)
 
 
@@ -117,12 +127,19 @@ def _show(run: Run, made: Plan) -> None:
     result = json.loads((run.folder / "result.json").read_text())
     before, after = result["before"], result["after"]
     rows = [("held-out accuracy", percent(before["accuracy"]), percent(after["accuracy"]))]
-    rows += [(f"retained: {name}", percent(before["retain"][name]), percent(score)) for name, score in after["retain"].items()]
-    rows += [("calibration error (ECE)", f"{before['ece']:.3f}", f"{after['ece']:.3f}")] if "ece" in after else []
+    rows += [
+        (f"retained: {name}", percent(before["retain"][name]), percent(score))
+        for name, score in after["retain"].items()
+    ]
+    rows += (
+        [("calibration error (ECE)", f"{before['ece']:.3f}", f"{after['ece']:.3f}")] if "ece" in after else []
+    )
     show_table(made.method.title, ("", "before", "after"), rows)
     kept = result["retention"]
     told = f"On {percent(kept['agreement'])} of held-out images it still picks the pretrained model's ImageNet name"
     console.print(f"{told} (KL {kept['kl']:.3f}).", highlight=False)
     for warning in result["warnings"]:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
-    console.print(f"The run is in {run.folder}. Next: tracer export {run.folder}", highlight=False, markup=False)
+    console.print(
+        f"The run is in {run.folder}. Next: tracer export {run.folder}", highlight=False, markup=False
+    )
