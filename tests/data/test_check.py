@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from tracer.cli import main
 from tracer.clip import open_clip
 from tracer.data.check import command, describe
 from tracer.data.duplicates import duplicates
@@ -56,6 +57,16 @@ def test_duplicates_across_splits(birds):
     assert report.held_out == 3
     assert report.duplicates.across == (("0.png", "4.png"), ("0.png", "5.png"))
     assert report.duplicates.within == ()
+
+
+def test_the_command_compares_the_splits_that_the_data_bring(tmp_path, picture, capsys):
+    for name in ("train/cat/1.png", "train/dog/2.png", "test/cat/3.png"):
+        picture(name)
+    shutil.copy(tmp_path / "train" / "dog" / "2.png", tmp_path / "test" / "cat" / "4.png")
+    assert main(["check", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "images      2, and 2 held out" in said
+    assert "1 held-out images are also trained on, such as test/cat/4.png" in said
 
 
 def test_pixels_are_compared_where_there_are_no_files():

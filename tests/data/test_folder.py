@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tracer.data.options import canonical, unseen
 from tracer.data.sources import load
 from tracer.errors import UserError
 
@@ -27,6 +28,8 @@ def test_split_folders_share_one_list_of_classes(picture, tmp_path, held_out):
     assert train.labels.tolist() == load(tmp_path, split="train").labels.tolist() == [0, 1]
     assert test.labels.tolist() == load(tmp_path, split="val").labels.tolist() == [1, 2]
     assert train.splits == test.splits
+    assert unseen(train.splits) == canonical(held_out)
+    assert unseen(()) is None
     assert any(note.startswith("split folders: train") for note in train.detected)
 
 

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
             separator: separator of a table.
             classes: file with the class names.
             strict: refuse the data if any image is unreadable.
-            root: with DATA imagenet, the folder that holds ImageNet and its shifts: what is there, what is missing.
+            root: with DATA imagenet, the folder of ImageNet and its shifts: says what is there and what is missing.
         """
         if data == "imagenet" and root is not None:
             for line in check_imagenet(root):

@@ -65,3 +65,9 @@ def in_order(splits: set[str]) -> tuple[str, ...]:
     """Split names in the order in which they are used."""
     known = ("train", "val", "test")
     return tuple(sorted(splits, key=lambda each: (known.index(each) if each in known else len(known), each)))
+
+
+def unseen(splits: tuple[str, ...]) -> str | None:
+    """The split that training does not see: test, else val; None if there is neither."""
+    named = {canonical(each): each for each in splits}
+    return named.get("test") or named.get("val")
