@@ -54,6 +54,8 @@ class Settings:
     """What decays: matrices only, or all parameters as in the released recipes."""
     clip: float | None = None
     """Clip the gradient's norm."""
+    tether: str | None = None
+    """Hold weights to the pretrained ones under any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops of 90 to 100 % and mirror images; choose crop or none where left and right matter."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"

@@ -1,23 +1,28 @@
-"""A method answers five questions: what to minimise, who teaches, what moves, what holds back, what is kept."""
+"""A method answers five questions: what to minimise, who teaches, what moves, what holds back, what stays."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
-from typing import Any, Literal, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from tracer.errors import UserError, unknown
 from tracer.finish import Finish, keep_student
+from tracer.heads import Start, ZeroShot
 from tracer.objective import Objective, Sum, Term
+from tracer.probes import Probe
 from tracer.teachers import Teacher
 from tracer.tether import Tether
 from tracer.tune import All, Tune
+from tracer.weights import Weights
+
+Merge = Callable[[Weights, Sequence[Weights]], Weights]  # (where all began, where each is) -> one
 
 
 @dataclass(frozen=True)
@@ -25,19 +30,49 @@ class Stage:
     """One stretch of training with one objective."""
 
     minimise: Sum
-    teacher: Teacher | None = None
+    teacher: Teacher | Callable[[int], Teacher] | None = (
+        None  # a function of the steps if its pace is a share
+    )
     tune: Tune = field(default_factory=All)
     tether: Tether | None = None
-    head: Literal["zeroshot", "random"] = "zeroshot"  # how a head starts, where the objective needs one
-    share: float = 1.0  # length relative to the other stages
+    head: Start = field(default_factory=ZeroShot)  # how a head starts, where the objective needs one
+    probe: Probe | None = None  # further texts, where the objective looks at them
+    anchors: str = ""  # data of a second stream of pairs, where the objective learns from them
+    rate: float = 1.0  # learning rate relative to the run's
+    share: float = 1.0  # length relative to the other stages; 0: the head's start is all
 
     @cached_property
     def objective(self) -> Objective:
         return Objective(self.minimise.weighted)
 
+    def policy(self, steps: int) -> Teacher | None:
+        """The teacher's policy over a stage of so many steps."""
+        return self.teacher(steps) if callable(self.teacher) else self.teacher
+
     def __post_init__(self) -> None:
         if "teacher" in self.objective.needs and self.teacher is None:
             raise ValueError(f"{self.objective!r} listens to a teacher and the stage has none")
+        if "probe" in self.objective.needs and self.probe is None:
+            raise ValueError(f"{self.objective!r} looks at further texts and the stage draws none")
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """Several students side by side, merged every so many epochs and at the end of a stage."""
+
+    count: int
+    merge: Merge
+    epochs: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.count < 2:
+            raise ValueError(f"replicas are 2 or more, not {self.count}")
+        if self.epochs <= 0:
+            raise ValueError(f"replicas are merged every so many epochs, not every {self.epochs}")
+
+    def due(self, step: int, per_epoch: int) -> bool:
+        """Whether a merge follows this step (counted from 1)."""
+        return step % max(1, round(self.epochs * per_epoch)) == 0
 
 
 @dataclass(frozen=True)
@@ -46,9 +81,20 @@ class Method:
 
     stages: tuple[Stage, ...]
     finish: Finish = keep_student
+    replicas: Replicas | None = None
     title: str = ""
     paper: str = ""
     year: int | None = None
+    matter: tuple[str, ...] = ()  # the hyper-parameters that decide most, settings included
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """All that any stage's objective asks for."""
+        return frozenset().union(*(stage.objective.needs for stage in self.stages))
+
+    def tethered(self, tether: Tether) -> Method:
+        """The same method with another tether on every stage."""
+        return replace(self, stages=tuple(replace(stage, tether=tether) for stage in self.stages))
 
 
 Recipe = Callable[..., Method]  # a function of keyword-only hyper-parameters; its signature is its flags
@@ -56,7 +102,7 @@ Recipe = Callable[..., Method]  # a function of keyword-only hyper-parameters; i
 
 @cache
 def methods() -> dict[str, Recipe]:
-    """Every method: a file in `tracer/methods` that holds a function of its own name, or an installed plug-in."""
+    """Every method: a file in `tracer/methods` with a function of its own name, or an installed plug-in."""
     package = import_module("tracer.methods")
     found: dict[str, Recipe] = {}
     for module in iter_modules(package.__path__):
@@ -110,4 +156,17 @@ def summary(name: str) -> str:
 
 _ARGUMENT = re.compile(r"^ +(\w+): (.+)$", re.MULTILINE)  # a line of an "Args:" section
 
-__all__ = ["Method", "Objective", "Option", "Recipe", "Stage", "Term", "method", "methods", "options", "summary"]
+__all__ = [
+    "Merge",
+    "Method",
+    "Objective",
+    "Option",
+    "Recipe",
+    "Replicas",
+    "Stage",
+    "Term",
+    "method",
+    "methods",
+    "options",
+    "summary",
+]

@@ -12,6 +12,7 @@ from tracer.data.split import aligned, hold_out
 from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.method import Method, method
+from tracer.tether import tether
 from tracer.zoo import locate, pretrained_tag
 
 
@@ -27,6 +28,7 @@ class Plan:
     templates: tuple[str, ...]
     steps: int
     warmup: int
+    anchors: Examples | None = None  # a second stream of pairs, for methods that learn from one
 
     @property
     def batch(self) -> int:
@@ -37,13 +39,15 @@ class Plan:
     def stage_steps(self) -> list[int]:
         """Steps of each stage; they sum to `steps`."""
         shares = [stage.share for stage in self.method.stages]
-        ends = [round(self.steps * sum(shares[: i + 1]) / sum(shares)) for i in range(len(shares))]
+        ends = [round(self.steps * sum(shares[: i + 1]) / (sum(shares) or 1)) for i in range(len(shares))]
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def plan(experiment: Experiment, *, check_images: bool = True) -> Plan:
     """Find the data, settle what is open, refuse what cannot work."""
     chosen = method(experiment.method, **experiment.options)
+    if experiment.tether is not None:
+        chosen = chosen.tethered(tether(experiment.tether))
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     train, held_out = _data(experiment, check_images)
     _check_fit(experiment, chosen, train)
@@ -55,8 +59,9 @@ def plan(experiment: Experiment, *, check_images: bool = True) -> Plan:
         held_out=held_out,
         retain=tuple(load(spec, split="test") for spec in experiment.retain),
         templates=prompts_for(train, experiment.templates),
-        steps=steps if chosen.stages else 0,
+        steps=steps if any(stage.share for stage in chosen.stages) else 0,
         warmup=warmup,
+        anchors=_anchors(experiment, chosen),
     )
 
 
@@ -84,9 +89,22 @@ def _data(experiment: Experiment, check_images: bool) -> tuple[Examples, Example
     return train, aligned(found(experiment.held_out, "test"), train.classes)
 
 
+def _anchors(experiment: Experiment, chosen: Method) -> Examples | None:
+    """The second stream of pairs, if the method learns from one."""
+    if "anchors" not in chosen.needs:
+        return None
+    specs = {stage.anchors for stage in chosen.stages if "anchors" in stage.objective.needs}
+    if specs == {""}:
+        raise UserError(
+            f"method {experiment.method} learns from {experiment.data} and from anchor pairs, and has no "
+            "anchors: give --anchors TABLE with images and captions, or --strength 0 to do without"
+        )
+    (spec,) = specs
+    return scan(load(spec, split="train"), strict=experiment.strict)
+
+
 def _check_fit(experiment: Experiment, chosen: Method, train: Examples) -> None:
-    needs = frozenset().union(*(stage.objective.needs for stage in chosen.stages))
-    if "scores" in needs and not train.labelled:
+    if "scores" in chosen.needs and not train.labelled:
         raise UserError(
             f"method {experiment.method} trains a classifier and {experiment.data} has no labels: "
             "give --label-column, or use a method that learns from captions (tracer, flyp)"
@@ -97,7 +115,9 @@ def _settle(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
     """Batch, length and warm-up from the size of the data, where the user left them open."""
     batch = experiment.batch or min(128, max(2, 1 << max(1, (count // 8).bit_length() - 1)))
     if batch > count:
-        raise UserError(f"batch {batch} is larger than the data: {count} training images; use --batch {count}")
+        raise UserError(
+            f"batch {batch} is larger than the data: {count} training images; use --batch {count}"
+        )
     if batch < 2:
         raise UserError(f"batch {batch} is too small: a contrastive loss compares at least 2 images")
     if experiment.epochs is not None and experiment.steps is not None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tracer import checkpoint as checkpoints
-from tracer.classifier import zero_shot
 from tracer.data.loader import Batches, loader
 from tracer.data.transforms import Transform
 from tracer.dynamics import distance, probes
@@ -19,11 +19,12 @@ from tracer.evaluate import Scorer, held_out_accuracy
 from tracer.finish import Trained
 from tracer.interrupt import Interrupt, Interrupted
 from tracer.method import Stage
-from tracer.model import Head, Student, Weights, initialise_from, load, read_weights
+from tracer.model import Student, Weights, initialise_from, load, read_weights
 from tracer.objective import Loss
 from tracer.optim import Schedule, adamw
 from tracer.parallel import World
 from tracer.plan import Plan
+from tracer.replicas import Rounds, capture, meet, restore
 from tracer.run import Run
 from tracer.step import State, step
 from tracer.teachers import Shadow
@@ -56,13 +57,19 @@ class Pace:
 
     @classmethod
     def of(cls, steps: int, save: int | None = None) -> Pace:
-        return cls(log=max(1, min(10, steps // 50)), evaluate=max(1, steps // 10), save=save or max(1, steps // 20))
+        return cls(
+            log=max(1, min(10, steps // 50)), evaluate=max(1, steps // 10), save=save or max(1, steps // 20)
+        )
 
 
-def train(plan: Plan, run: Run, world: World, *, save_every: int | None = None, workers: int = 0) -> Iterator[Report]:
+def train(
+    plan: Plan, run: Run, world: World, *, save_every: int | None = None, workers: int = 0
+) -> Iterator[Report]:
     """Run or resume: go on from the newest checkpoint if there is one, finish with weights and a result."""
     experiment = plan.experiment
-    student = load(experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed)
+    student = load(
+        experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
+    )
     pretrained = {name: tensor.clone() for name, tensor in student.state_dict().items()}
     world.place(student)
     found = checkpoints.latest(run.resume)
@@ -73,85 +80,110 @@ def train(plan: Plan, run: Run, world: World, *, save_every: int | None = None, 
     pace, shadow, done = Pace.of(plan.steps, save_every), None, 0
     with Interrupt() as interrupt:
         for index, (stage, length) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
-            ended = run.weights_file(f"stage-{index}")  # written between the last checkpoint and the next stage
+            ended = run.weights_file(
+                f"stage-{index}"
+            )  # written between the last checkpoint and the next stage
             if found and found[0] >= done + length and ended.exists():
                 initialise_from(student, read_weights(ended))
                 done += length
                 continue
-            state = begin(plan, stage, length, student, pretrained, world)
+            states = begin(plan, stage, length, student, pretrained, world)
+            rounds = Rounds([_batches(plan, state, replica) for replica, state in enumerate(states)])
+            start = {name: tensor.clone() for name, tensor in student.state_dict().items()}
             if found and found[0] > done:
-                checkpoints.restore(state, found[1])
-            yield from _stage(plan, run, state, done, pace, interrupt, workers)
-            shadow, done = state.shadow, done + length
+                restore(states, found[1])
+            yield from _stage(plan, run, states, rounds, start, done, pace, interrupt, workers)
+            shadow, done = states[0].shadow, done + length
             if index + 1 < len(plan.method.stages):
                 run.keep(f"stage-{index}", student.state_dict())
     yield _finish(plan, run, student, shadow, pretrained, world)
 
 
-def begin(plan: Plan, stage: Stage, steps: int, student: Student, pretrained: Weights, world: World) -> State:
-    """A stage about to take its first step."""
+def begin(
+    plan: Plan, stage: Stage, steps: int, student: Student, pretrained: Weights, world: World
+) -> list[State]:
+    """A stage about to take its first step, once for each replica; the first one trains `student` itself."""
     experiment = plan.experiment
     if "scores" in stage.objective.needs and student.head is None:
-        student.head = world.place(_new_head(plan, stage, student))  # pyright: ignore[reportAttributeAccessIssue]
+        head = stage.head(student, plan.train, plan.templates, world, experiment.seed)
+        student.head = head.to(world.device)
     stage.tune(student)
     student.train()
-    hold = None
+    count = plan.method.replicas.count if plan.method.replicas else 1
+    students = [student, *(deepcopy(student) for _ in range(count - 1))]
+    return [_state(plan, stage, steps, each, pretrained, world) for each in students]
+
+
+def _state(
+    plan: Plan, stage: Stage, steps: int, student: Student, pretrained: Weights, world: World
+) -> State:
+    experiment, policy, hold = plan.experiment, stage.policy(steps), None
     if stage.tether is not None:
         trained = {name: p for name, p in student.named_parameters() if p.requires_grad}
         anchors = {n: pretrained.get(n, p.detach()).to(p.device, copy=True) for n, p in trained.items()}
         hold = stage.tether.fasten(trained, anchors)
-    warmup = min(plan.warmup, steps - 1)
     return State(
         stage=stage,
         student=student,
-        shadow=Shadow(student, stage.teacher, steps=steps) if stage.teacher else None,
+        shadow=Shadow(student, policy, steps=steps) if policy else None,
         optimiser=adamw(student, experiment.decay, experiment.decay_on),
         hold=hold,
-        schedule=Schedule(experiment.lr, warmup, steps),
+        schedule=Schedule(experiment.lr * stage.rate, min(plan.warmup, steps - 1), steps),
         world=world,
         clip=experiment.clip,
     )
 
 
-def _new_head(plan: Plan, stage: Stage, student: Student) -> Head:
-    """A head that starts as the zero-shot classifier, temperature included, or at random."""
-    if stage.head == "zeroshot":
-        return Head(zero_shot(student, plan.train.classes, plan.templates) * student.scale.detach())
-    width = student.config["embed_dim"]
-    generator = torch.Generator().manual_seed(plan.experiment.seed)
-    return Head(torch.randn(len(plan.train.classes), width, generator=generator) / math.sqrt(width))
+def _batches(plan: Plan, state: State, replica: int) -> Batches:
+    """The data of one replica: the task's, with the further texts and anchor pairs that the stage wants."""
+    experiment, stage, student = plan.experiment, state.stage, state.student
+    needs = stage.objective.needs
+    probe = stage.probe.prepare(student, plan.train.classes) if stage.probe and "probe" in needs else None
+    common: dict[str, Any] = {
+        "seed": experiment.seed if replica == 0 else _mix(experiment.seed, replica << 40),
+        "transform": Transform(student.preprocess, experiment.augment),
+        "templates": plan.templates,
+        "rank": state.world.rank,
+        "ranks": state.world.size,
+    }
+    anchors = None
+    if plan.anchors is not None and "anchors" in needs:
+        size = min(plan.batch, len(plan.anchors) - len(plan.anchors) % state.world.size)
+        anchors = Batches(plan.anchors, batch=size, tokeniser=student.tokeniser, **common)
+    tokeniser = student.tokeniser if "text" in needs else None
+    return Batches(plan.train, batch=plan.batch, tokeniser=tokeniser, probe=probe, anchors=anchors, **common)
 
 
 def _stage(
-    plan: Plan, run: Run, state: State, done: int, pace: Pace, interrupt: Interrupt, workers: int
+    plan: Plan,
+    run: Run,
+    states: Sequence[State],
+    rounds: Rounds,
+    start: Weights,
+    done: int,
+    pace: Pace,
+    interrupt: Interrupt,
+    workers: int,
 ) -> Iterator[Report]:
-    """Train one stage from wherever `state` is; `done` is the number of steps before the stage."""
-    experiment, world = plan.experiment, state.world
-    needs_text = bool({"text"} & state.stage.objective.needs)
-    batches = Batches(
-        plan.train,
-        batch=plan.batch,
-        seed=experiment.seed,
-        transform=Transform(state.student.preprocess, experiment.augment),
-        tokeniser=state.student.tokeniser if needs_text else None,
-        templates=plan.templates,
-        rank=world.rank,
-        ranks=world.size,
-    )
+    """Train one stage from wherever `states` are; `done` is the number of steps before the stage."""
+    state, replicas, seed = states[0], plan.method.replicas, plan.experiment.seed
     end = done + state.schedule.steps
     unseen: list[tuple[int, Loss]] = []  # losses stay on the device until the log asks for them
-    for batch in loader(batches, range(done + state.step, end), workers, pin=world.device.type == "cuda"):
-        torch.manual_seed(_mix(experiment.seed, done + state.step))
-        loss = step(state, batch)
-        now = done + state.step
-        unseen.append((now, loss))
+    pin = state.world.device.type == "cuda"
+    for batches in loader(rounds, range(done + state.step, end), workers, pin=pin):
+        now = done + state.step + 1
+        for replica, (each, batch) in enumerate(zip(states, batches, strict=True)):
+            torch.manual_seed(_mix(seed, now - 1 + (replica << 40)))
+            unseen.append((now, step(each, batch)))
+        if replicas and (replicas.due(now - done, rounds.per_epoch) or now == end):
+            meet(replicas.merge, start, states)
         saving = now % pace.save == 0 or now == end or interrupt.asked is not None
         if now % pace.log == 0 or saving:
             yield _logged(plan, run, state, unseen)
         if now % pace.evaluate == 0 or now == end:
             yield _evaluated(plan, run, state, now)
         if saving:
-            checkpoints.save(run.resume, now, checkpoints.capture(state))
+            checkpoints.save(run.resume, now, capture(states))
         if interrupt.asked is not None and now < plan.steps:
             raise Interrupted(interrupt.asked, now)
 

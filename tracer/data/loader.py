@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from tracer.batch import Batch
@@ -17,8 +19,13 @@ from tracer.data.transforms import Transform
 from tracer.errors import UserError
 from tracer.text import Tokeniser
 
+T = TypeVar("T")
+
 # Each stream of random numbers has its own first word, so that no two of them ever coincide.
-ORDER, CAPTION, AUGMENT = 1, 2, 3
+ORDER, CAPTION, AUGMENT, PROBE = 1, 2, 3, 4
+
+Captions = Callable[[], Sequence[str]]  # the texts of the whole batch, for a draw that wants them
+Draw = Callable[[np.random.Generator, Captions], Tensor]  # further texts of a step: token ids, or embeddings
 
 
 class Batches(Dataset[Batch]):
@@ -37,6 +44,8 @@ class Batches(Dataset[Batch]):
         transform: Transform,
         tokeniser: Tokeniser | None = None,
         templates: Sequence[str] = ("{}",),
+        probe: Draw | None = None,
+        anchors: Batches | None = None,
         rank: int = 0,
         ranks: int = 1,
     ) -> None:
@@ -46,6 +55,7 @@ class Batches(Dataset[Batch]):
             raise ValueError(f"a batch of {batch} does not divide among {ranks} processes")
         self.examples, self.batch, self.seed = examples, batch, seed
         self.transform, self.tokeniser, self.templates = transform, tokeniser, tuple(templates)
+        self.probe, self.anchors = probe, anchors
         self.share = slice(rank * batch // ranks, (rank + 1) * batch // ranks)
         self.labels = examples.labels if examples.labelled else _caption_groups(examples)
         if tokeniser is not None:
@@ -58,9 +68,13 @@ class Batches(Dataset[Batch]):
 
     def indices(self, step: int) -> np.ndarray:
         """The examples of this process in batch `step`."""
+        return self._everywhere(step)[self.share]
+
+    def _everywhere(self, step: int) -> np.ndarray:
+        """The examples of all processes in batch `step`."""
         epoch, place = divmod(step, self.per_epoch)
         order = _order(len(self.examples), self.seed, epoch)
-        return order[place * self.batch : (place + 1) * self.batch][self.share]
+        return order[place * self.batch : (place + 1) * self.batch]
 
     def __getitem__(self, step: int) -> Batch:
         indices = self.indices(step)
@@ -68,6 +82,11 @@ class Batches(Dataset[Batch]):
         generators = (np.random.default_rng([AUGMENT, self.seed, epoch, int(i)]) for i in indices)
         image = self.transform.batch(self.examples.images, indices, generators)
         batch = Batch(image=image, label=torch.from_numpy(self.labels[indices]))
+        if self.probe is not None:
+            rng = np.random.default_rng([PROBE, self.seed, step])
+            batch = batch._replace(probe=self.probe(rng, lambda: self.texts(self._everywhere(step), step)))
+        if self.anchors is not None:
+            batch = batch._replace(anchors=self.anchors[step])
         if self.tokeniser is None:
             return batch
         texts, caption = np.unique(self.texts(indices, step), return_inverse=True)
@@ -87,7 +106,7 @@ class Batches(Dataset[Batch]):
         return render(template, self.examples.classes[self.examples.labels[index]])
 
 
-def loader(batches: Dataset[Batch], steps: range, workers: int = 0, pin: bool = False) -> DataLoader[Batch]:
+def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = False) -> DataLoader[T]:
     """The batches of `steps`, in order, made ahead of time by worker processes."""
     return DataLoader(
         batches,
@@ -100,7 +119,7 @@ def loader(batches: Dataset[Batch], steps: range, workers: int = 0, pin: bool = 
     )
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _order(count: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([ORDER, seed, epoch]).permutation(count)
 
