@@ -18,7 +18,7 @@ import copy
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -35,6 +35,7 @@ class Mass(NamedTuple):
     pending: float = 0.0
 
 
+@runtime_checkable
 class Teacher(Protocol):
     """A policy: `tick` passes one step of time, `move` says how far to go to the student (0 stay, 1 copy)."""
 

@@ -136,11 +136,12 @@ def test_retained_inputs_beside_the_task_do_not_feel_an_update_inside_it() -> No
 
 def test_every_matrix_of_a_clip_model_is_seen() -> None:
     """All but the tables and the patch convolution; an update that knows no task has its share by chance."""
-    from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
+    from tracer.clip import open_clip
 
     torch.manual_seed(0)
-    vision = CLIPVisionCfg(image_size=32, patch_size=8, width=64, layers=2, head_width=16)
-    before = CLIP(32, vision, CLIPTextCfg(context_length=8, vocab_size=50, width=48, heads=3, layers=2))
+    vision = open_clip.CLIPVisionCfg(image_size=32, patch_size=8, width=64, layers=2, head_width=16)
+    text = open_clip.CLIPTextCfg(context_length=8, vocab_size=50, width=48, heads=3, layers=2)
+    before = open_clip.CLIP(32, vision, text)
     after = copy.deepcopy(before)
     for parameter in after.parameters():
         parameter.data += 0.01 * torch.randn_like(parameter)

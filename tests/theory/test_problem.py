@@ -73,6 +73,7 @@ def test_cross_frobenius_penalty_wears_down_the_complement() -> None:
     )
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("shape", [(3, 5), (2, 4)])
 def test_misfitting_shapes_are_refused(shape: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="start of shape"):

@@ -50,11 +50,11 @@ def fourier(width: int, dimension: int, rng: np.random.Generator, bandwidth: flo
 class Tangent:
     """A network to first order around its present parameters θ₀, on given inputs."""
 
-    jacobian: Float[ndarray, "P n*p"]  # column (i, k): the gradient of output k on input i
+    jacobian: Float[ndarray, "P outputs"]  # column (i, k): the gradient of output k on input i
     outputs: Float[ndarray, "n p"]  # f(x_i; θ₀)
 
     @property
-    def kernel(self) -> Float[ndarray, "n*p n*p"]:
+    def kernel(self) -> Float[ndarray, "outputs outputs"]:
         """The empirical neural tangent kernel JᵀJ."""
         return self.jacobian.T @ self.jacobian
 

@@ -54,22 +54,22 @@ class Path:
     """A run of T steps in coordinates of the task subspace; index 0 is the pretrained state."""
 
     problem: Problem
-    students: Float[ndarray, "T+1 p r"]
-    teachers: Float[ndarray, "T+1 p r"]
-    moves: Float[ndarray, " T+1"]  # ω_t, with ω_0 = 1: at first the pretrained state is all there is
+    students: Float[ndarray, "times p r"]
+    teachers: Float[ndarray, "times p r"]
+    moves: Float[ndarray, " times"]  # ω_t, with ω_0 = 1: at first the pretrained state is all there is
 
     @property
-    def gap(self) -> Float[ndarray, " T+1"]:
+    def gap(self) -> Float[ndarray, " times"]:
         """‖W^t − ψ^t‖: what self-distillation has to pull on."""
         return _norms(self.students - self.teachers)
 
     @property
-    def error(self) -> Float[ndarray, " T+1"]:
+    def error(self) -> Float[ndarray, " times"]:
         """‖E^t‖ = ‖(ψ^t − W*)P‖."""
         return _norms(self.teachers - self.problem.best)
 
     @property
-    def bias(self) -> Float[ndarray, " T+1"]:
+    def bias(self) -> Float[ndarray, " times"]:
         """‖(W^t − W*)P‖: how far the student still is from the task's solution."""
         return _norms(self.students - self.problem.best)
 
@@ -108,7 +108,7 @@ def pulled(
     return student + share * (minimiser - student)
 
 
-def step_weights(teacher: Teacher, steps: int) -> Float[ndarray, " T+1"]:
+def step_weights(teacher: Teacher, steps: int) -> Float[ndarray, " times"]:
     """ω_t of a policy over a run, 0 where it stays: the clock of `teachers.Shadow` without the weights."""
     moves, mass = np.zeros(steps + 1), teacher.start(steps)
     moves[0] = 1.0
@@ -119,7 +119,9 @@ def step_weights(teacher: Teacher, steps: int) -> Float[ndarray, " T+1"]:
     return moves
 
 
-def averaged(students: Float[ndarray, "T+1 ..."], moves: Float[ndarray, " T+1"]) -> Float[ndarray, "T+1 ..."]:
+def averaged(
+    students: Float[ndarray, "times ..."], moves: Float[ndarray, " times"]
+) -> Float[ndarray, "times ..."]:
     """ψ^t along a given path of students."""
     teachers = np.array(students, dtype=float)
     for t in range(1, len(moves)):
@@ -127,14 +129,14 @@ def averaged(students: Float[ndarray, "T+1 ..."], moves: Float[ndarray, " T+1"])
     return teachers
 
 
-def contraction(moves: Float[ndarray, " T+1"], strength: float) -> Float[ndarray, " T+1"]:
+def contraction(moves: Float[ndarray, " times"], strength: float) -> Float[ndarray, " times"]:
     """‖E^t‖ / ‖E⁰‖ as predicted: Π_{k≤t} (1 − ω_k / (1+λ)), for a student that solves each step exactly."""
     factors = 1 - moves / (1 + strength)
     factors[0] = 1.0
     return np.cumprod(factors)
 
 
-def start_mass(moves: Float[ndarray, " T+1"]) -> Float[ndarray, " T+1"]:
+def start_mass(moves: Float[ndarray, " times"]) -> Float[ndarray, " times"]:
     """ω_{0|t} = Π_{k≤t} (1 − ω_k): how much of ψ^t is still the pretrained state."""
     kept = 1 - moves
     kept[0] = 1.0

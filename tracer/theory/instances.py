@@ -92,7 +92,7 @@ def duration(rng: Generator) -> int:
     return int(rng.integers(1, 41))
 
 
-def interval_masses(teacher: WMA, steps: int) -> Float[ndarray, " T+1"]:
+def interval_masses(teacher: WMA, steps: int) -> Float[ndarray, " times"]:
     """The kernel mass on iterate k by the definition: α_k summed since the last move, 0 where there is none.
 
     α_k = κ((k + ½) / (T + 1)) is written out here, so that a policy that gets it wrong has a witness.
@@ -105,7 +105,7 @@ def interval_masses(teacher: WMA, steps: int) -> Float[ndarray, " T+1"]:
     return masses
 
 
-def defined_moves(teacher: WMA, steps: int) -> Float[ndarray, " T+1"]:
+def defined_moves(teacher: WMA, steps: int) -> Float[ndarray, " times"]:
     """ω_t = (mass on iterate t) / (mass so far), by the definition."""
     masses = interval_masses(teacher, steps)
     return masses / np.cumsum(masses)

@@ -104,7 +104,7 @@ def finite_horizon_persistence(rng: Generator) -> float:
     )
 
 
-def _walk(rng: Generator, steps: int) -> Float[ndarray, "T+1 k"]:
+def _walk(rng: Generator, steps: int) -> Float[ndarray, "times k"]:
     return np.cumsum(rng.normal(size=(steps + 1, int(rng.integers(1, 9)))), axis=0)
 
 
