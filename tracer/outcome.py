@@ -11,7 +11,7 @@ from tracer.atomic import write_json
 from tracer.clip import open_clip
 from tracer.data.examples import Examples
 from tracer.evaluate import Scorer, held_out_accuracy
-from tracer.metrics import METRICS, agreement, kl
+from tracer.metrics import METRICS, agreement, ece, kl
 from tracer.parallel import World
 from tracer.plan import Plan, prompts_for
 from tracer.run import Run
@@ -59,12 +59,17 @@ def warnings(result: dict[str, Any]) -> list[str]:
 
 
 def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
-    scores: dict[str, Any] = {"accuracy": held_out_accuracy(scorer, plan.held_out, plan.templates)}
     if plan.held_out.labelled:
         found = scorer.predict(plan.held_out, plan.templates)
-        scores |= {name: metric(found.logits, found.label) for name, metric in METRICS.items()}
-    retained = {data.name: scorer.predict(data, prompts_for(data)).accuracy for data in plan.retain}
-    return {**scores, "retain": retained}
+        scores = {name: metric(found.logits, found.label) for name, metric in METRICS.items()}
+    else:
+        scores = {"accuracy": held_out_accuracy(scorer, plan.held_out, plan.templates)}
+    retained = {data.name: scorer.predict(data, prompts_for(data)) for data in plan.retain}
+    return {
+        **scores,
+        "retain": {name: found.accuracy for name, found in retained.items()},
+        "retain_ece": {name: ece(found.logits, found.label) for name, found in retained.items()},
+    }
 
 
 def _view(scorer: Scorer, held_out: Examples) -> Tensor:
