@@ -68,7 +68,7 @@ def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
     return {
         **scores,
         "retain": {name: found.accuracy for name, found in retained.items()},
-        "retain_ece": {name: ece(found.logits, found.label) for name, found in retained.items()},
+        "calibration": {name: {"ece": ece(found.logits, found.label)} for name, found in retained.items()},
     }
 
 
