@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
 from tracer.data.examples import Examples, Pixels
-from tracer.data.idx import Split, digit_examples
+from tracer.data.idx import Split, arrays, digit_examples
 from tracer.errors import UserError, unknown
 
 Task = Literal["digit", "colour", "group"]
@@ -24,9 +25,9 @@ GROUPS = ("low", "high")  # 0 to 4, and 5 to 9
 CHANNELS = np.array([0, 2])  # where red and blue lie in RGB
 
 
-def digits(split: Split = "train") -> Examples:
-    """Grey handwritten digits, labelled "0" to "9"."""
-    grey, labels = _embedded(split)
+def digits(split: Split = "train", folder: Path | None = None) -> Examples:
+    """Grey handwritten digits, labelled "0" to "9": the subset, or all of MNIST from a folder of idx files."""
+    grey, labels = _grey(split, folder)
     return digit_examples(f"digits/{split}", grey, labels)
 
 
@@ -37,18 +38,19 @@ def coloured(
     flipped: bool = False,
     seed: int = 0,
     task: Task = "digit",
+    folder: Path | None = None,
 ) -> Examples:
     """Digits painted so that colour predicts the group of the digit with probability `correlation`.
 
     0 to 4 are red and 5 to 9 blue, each with that probability; `flipped` exchanges the two colours, which
     breaks whoever learnt the colour instead of the shape. `task` says what the label is: the digit, its
-    colour or its group.
+    colour or its group. Of the subset, or of all of MNIST in `folder`.
     """
     if not 0 <= correlation <= 1:
         raise UserError(f"correlation {correlation} is not a probability: choose one between 0 and 1")
     if task not in get_args(Task):
         raise unknown("task", task, get_args(Task))
-    grey, digit = _embedded(split)
+    grey, digit = _grey(split, folder)
     group = (digit >= 5).astype(np.int64)
     draws = np.random.default_rng([seed, get_args(Split).index(split)]).random(len(digit))
     colour = group ^ (draws >= correlation) ^ flipped
@@ -72,8 +74,10 @@ def _painted(grey: np.ndarray, channel: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _embedded(split: Split) -> tuple[np.ndarray, np.ndarray]:
+def _grey(split: Split, folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
     if split not in get_args(Split):
         raise unknown("split", split, get_args(Split))
+    if folder is not None:
+        return arrays(folder, split)
     with as_file(files("tracer.data") / "digits.npz") as path, np.load(path, allow_pickle=False) as stored:
         return stored[f"{split}_images"], stored[f"{split}_labels"]

@@ -18,12 +18,12 @@ from tracer.data.rows import tabled
 from tracer.data.shards import sharded
 from tracer.errors import UserError, unknown
 
-EMBEDDED: dict[str, Callable[[Split], Examples]] = {
+EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits": digits,
-    "digits:coloured": lambda split: coloured(split),
-    "digits:colour": lambda split: coloured(split, task="colour"),
-    "digits:group": lambda split: coloured(split, task="group"),
-    "digits:flipped": lambda split: coloured(split, flipped=True),
+    "digits:coloured": lambda split, folder: coloured(split, folder=folder),
+    "digits:colour": lambda split, folder: coloured(split, task="colour", folder=folder),
+    "digits:group": lambda split, folder: coloured(split, task="group", folder=folder),
+    "digits:flipped": lambda split, folder: coloured(split, flipped=True, folder=folder),
 }
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # the hub's name for a table among images
@@ -42,7 +42,8 @@ def load(
     """The examples that `spec` names.
 
     A folder of images, a table (CSV, TSV, JSON lines, Parquet), webdataset shards (`x-{000..011}.tar`, any
-    fsspec address), `hf:name`, a NumPy `.npz`, a folder with MNIST's idx files, or the embedded `digits`.
+    fsspec address), `hf:name`, a NumPy `.npz`, a folder with MNIST's idx files, or the embedded `digits`
+    (`digits:colour` and others are painted; `digits:colour@FOLDER` paints all of MNIST in that folder).
     What is not said is looked for, and what was found is told in `Examples.detected`. `split` picks one where
     the source has several: training data if it is left out. `caption="none"`, `label="none"` ignore a column.
     """
@@ -53,7 +54,7 @@ def load(
 
 
 def _source(name: str, options: Options) -> Examples:
-    if name in EMBEDDED or name.startswith("digits:"):
+    if name in EMBEDDED or name.startswith(("digits:", "digits@")):
         return _embedded(name, options)
     if name.startswith(PREFIX):
         return hosted(name, options)
@@ -67,9 +68,10 @@ def _source(name: str, options: Options) -> Examples:
 
 
 def _embedded(name: str, options: Options) -> Examples:
-    if name not in EMBEDDED:
-        raise unknown("data", name, EMBEDDED)
-    return _either_split(EMBEDDED[name], options, name)
+    kind, _, folder = name.partition("@")
+    if kind not in EMBEDDED:
+        raise unknown("data", kind, EMBEDDED)
+    return _either_split(lambda split: EMBEDDED[kind](split, Path(folder) if folder else None), options, name)
 
 
 def _directory(path: Path, options: Options) -> Examples:
