@@ -44,6 +44,10 @@ class Settings:
     """Optimiser steps, instead of epochs."""
     batch: int | None = None
     """Images a step; by default an eighth of the data, at most 128."""
+    chunk: int | None = None
+    """Images in memory at once, for a batch that does not fit: the same gradients for one more forward."""
+    checkpointing: bool = False
+    """Keep the input of each block alone and compute the rest again: the same gradients, less memory, slower."""
     lr: float = 1e-5
     """Peak learning rate of AdamW."""
     warmup: float | None = None

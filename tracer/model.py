@@ -111,6 +111,11 @@ class Student(nn.Module):
             if not name.startswith("visual.") and name not in ("logit_scale", "logit_bias")
         ]
 
+    @property
+    def still_text(self) -> bool:
+        """Whether a text has one embedding throughout training: nothing in the tower learns or drops out."""
+        return End.of(self.clip) is not None and not any(p.requires_grad for p in self.text_parameters)
+
     def train(self, mode: bool = True) -> Student:
         """Train or evaluate; statistics that the stage keeps still are left alone."""
         super().train(mode)

@@ -120,6 +120,8 @@ def _settle(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
         )
     if batch < 2:
         raise UserError(f"batch {batch} is too small: a contrastive loss compares at least 2 images")
+    if experiment.chunk is not None and experiment.chunk < 1:
+        raise UserError(f"--chunk {experiment.chunk}: a chunk holds at least one image")
     if experiment.epochs is not None and experiment.steps is not None:
         raise UserError(f"give --epochs {experiment.epochs} or --steps {experiment.steps}, not both")
     epochs = experiment.epochs or (20 if count < 5000 else 10)

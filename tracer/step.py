@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from tracer.batch import Batch, Scene
+from tracer.chunk import embed, embed_taught
 from tracer.method import Stage
 from tracer.model import Student
 from tracer.objective import Loss
@@ -28,6 +29,7 @@ class State:
     schedule: Schedule
     world: World
     clip: float | None = None
+    chunk: int | None = None  # images at a time, where a whole batch does not fit
     step: int = 0  # optimiser steps taken in this stage
     scene: Scene | None = None  # the last one seen, for the probes
 
@@ -45,8 +47,10 @@ def step(state: State, batch: Batch) -> Loss:
     lr = state.schedule(state.step)
 
     with world.autocast():
-        seen = student(batch, objective.needs)
-        taught = teacher(batch, objective.needs) if teacher else None
+        seen = embed(student, batch, objective.needs, state.chunk)
+        taught = (
+            embed_taught(teacher, batch, objective.needs, student, seen, state.chunk) if teacher else None
+        )
     state.scene = world.gather(Scene(seen, taught, batch.label, state.progress))
     loss = objective(state.scene)
 

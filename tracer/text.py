@@ -46,6 +46,9 @@ class Tokeniser:
     tokeniser: Any
     end: End | None = None
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokeniser:
+        return self  # it never changes, and copying its tables takes longer than copying a small model
+
     def __call__(self, texts: Sequence[str]) -> Int[Tensor, "u l"]:
         tokens = self.tokeniser(list(texts))
         return tokens if self.end is None else tokens[:, : int(self.end(tokens).max()) + 1]

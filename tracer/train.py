@@ -28,6 +28,7 @@ from tracer.replicas import Rounds, capture, meet, restore
 from tracer.run import Run
 from tracer.step import State, step
 from tracer.teachers import Shadow
+from tracer.thrift import save_memory
 from tracer.zoo import pretrained_tag
 
 
@@ -56,14 +57,22 @@ class Pace:
     save: int
 
     @classmethod
-    def of(cls, steps: int, save: int | None = None) -> Pace:
+    def of(cls, steps: int, save: int | None = None, evaluate: int | None = None) -> Pace:
         return cls(
-            log=max(1, min(10, steps // 50)), evaluate=max(1, steps // 10), save=save or max(1, steps // 20)
+            log=max(1, min(10, steps // 50)),
+            evaluate=evaluate or max(1, steps // 10),
+            save=save or max(1, steps // 20),
         )
 
 
 def train(
-    plan: Plan, run: Run, world: World, *, save_every: int | None = None, workers: int = 0
+    plan: Plan,
+    run: Run,
+    world: World,
+    *,
+    save_every: int | None = None,
+    evaluate_every: int | None = None,
+    workers: int = 0,
 ) -> Iterator[Report]:
     """Run or resume: go on from the newest checkpoint if there is one, finish with weights and a result."""
     experiment = plan.experiment
@@ -77,7 +86,7 @@ def train(
         for damage in found[2]:
             yield Report(found[0], plan.steps, message=damage)
     run.recorder.rewind(found[0] if found else -1)
-    pace, shadow, done = Pace.of(plan.steps, save_every), None, 0
+    pace, shadow, done = Pace.of(plan.steps, save_every, evaluate_every), None, 0
     with Interrupt() as interrupt:
         for index, (stage, length) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
             ended = run.weights_file(
@@ -109,6 +118,7 @@ def begin(
         student.head = head.to(world.device)
     stage.tune(student)
     student.train()
+    save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)
     count = plan.method.replicas.count if plan.method.replicas else 1
     students = [student, *(deepcopy(student) for _ in range(count - 1))]
     return [_state(plan, stage, steps, each, pretrained, world) for each in students]
@@ -131,6 +141,7 @@ def _state(
         schedule=Schedule(experiment.lr * stage.rate, min(plan.warmup, steps - 1), steps),
         world=world,
         clip=experiment.clip,
+        chunk=experiment.chunk,
     )
 
 
