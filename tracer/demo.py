@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.export import export
 from tracer.parallel import World
@@ -66,16 +67,16 @@ def demo(folder: Path, watch: Watch, seed: int = 0) -> list[Row]:
     return rows
 
 
-def carry(experiment: Experiment, folder: Path, watch: Watch) -> Run:
-    """A finished run in `folder`: made now, gone on with, or found finished."""
+def carry(experiment: Experiment, folder: Path, watch: Watch, **pace: int) -> Run:
+    """A finished run in `folder`: made now, gone on with, or found finished; `pace` is passed to `train`."""
     made = plan(experiment)
     fresh = not (folder / "experiment.json").exists()
     run = Run.create(made, folder) if fresh else Run.open(folder)
     if run.description["id"] != identity(made):
-        raise FileExistsError(f"{folder} holds another experiment: choose another folder")
+        raise UserError(f"{folder} holds another experiment: choose another --out")
     if not run.finished:
         with run.locked():
-            watch(made, train(made, run, World("cpu", "fp32")))
+            watch(made, train(made, run, World("cpu", "fp32"), **pace))
     return run
 
 
