@@ -1,0 +1,141 @@
+"""Only what is comparable is compared, and only seeds are averaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from scipy import stats
+from written import write_run
+
+from tracer.report.account import read_account
+from tracer.report.comparison import Group, compare
+from tracer.report.headline import headline
+from tracer.report.measures import Key, measured
+from tracer.report.spread import over_seeds, wilson
+
+TASK, DIGITS = Key(("accuracy",)), Key(("retain", "digits"))
+
+
+def compared(*folders: Path) -> list[Group]:
+    return compare([read_account(folder) for folder in folders])
+
+
+def test_seeds_are_averaged_with_students_interval(tmp_path: Path) -> None:
+    scores = [0.90, 0.92, 0.97]
+    runs = [write_run(tmp_path / str(i), seed=i, accuracy=(0.5, score)) for i, score in enumerate(scores)]
+    ((group,),) = [compared(*runs)]
+    (setting,) = group.settings
+    found = setting.estimate(TASK)
+    assert found is not None
+    low, high = stats.t.interval(0.95, 2, loc=sum(scores) / 3, scale=stats.sem(scores))
+    assert found.value == pytest.approx(sum(scores) / 3, abs=1e-12)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 5, 31])
+def test_the_table_of_quantiles_is_students(n: int) -> None:
+    values = [i * i / n for i in range(n)]
+    found = over_seeds(values)
+    wanted = stats.t.interval(0.95, n - 1, loc=found.value, scale=stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 20), (45, 50), (50, 50)])
+def test_wilson_is_scipys(right: int, n: int) -> None:
+    found, wanted = wilson(right / n, n), stats.binomtest(right, n).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-6)
+
+
+def test_one_seed_has_an_interval_over_samples_only_where_their_number_is_known(tmp_path: Path) -> None:
+    values = measured(read_account(write_run(tmp_path / "a")), "after")
+    assert values[TASK] == wilson(0.9, 50)
+    assert values[DIGITS].low is None
+
+
+def test_the_same_experiment_twice_counts_once(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, accuracy=(0.5, score)) for name, score in (("a", 0.8), ("b", 0.9))]
+    (group,) = compared(*runs)
+    (setting,) = group.settings
+    assert len(setting.runs) == 1
+    assert group.notes == ("a and b are the same experiment with the same seed: counted once.",)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"fingerprint": "cccc"}, "other training data"),
+        ({"classes": ("red", "blue", "green")}, r"other classes (3 against 2)"),
+    ],
+)
+def test_other_data_or_classes_are_shown_apart(tmp_path: Path, other: dict, why: str) -> None:
+    runs = [
+        write_run(tmp_path / "a"),
+        write_run(tmp_path / "b", seed=1),
+        write_run(tmp_path / "c", seed=2, **other),
+    ]
+    first, second = compared(*runs)
+    assert [run.name for run in first.runs] == ["a", "b"]
+    assert [run.name for run in second.runs] == ["c"]
+    assert why in second.notes[0]
+    slots = [setting.slot for group in (first, second) for setting in group.settings]
+    assert len(set(slots)) == len(slots)
+
+
+def test_runs_without_a_fingerprint_are_never_averaged(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / str(seed), seed=seed) for seed in (0, 1)]
+    for folder in folders:
+        described = json.loads((folder / "experiment.json").read_text())
+        del described["data"]
+        (folder / "experiment.json").write_text(json.dumps(described))
+    assert [len(group.runs) for group in compared(*folders)] == [1, 1]
+
+
+def test_labels_say_only_what_differs(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", options={"beta": 0.2}),
+        write_run(tmp_path / "b", options={"beta": 0.7}),
+    ]
+    runs.append(write_run(tmp_path / "c", method="flyp"))
+    (group,) = compared(*runs)
+    assert [setting.label for setting in group.settings] == ["TRACER · beta 0.2", "TRACER · beta 0.7", "FLYP"]
+
+
+def test_the_headline_names_the_trade(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "a", method="flyp", accuracy=(0.5, 0.99), kept=(0.95, 0.60)),
+        write_run(tmp_path / "b", accuracy=(0.5, 0.99), kept=(0.95, 0.94)),
+        write_run(tmp_path / "c", method="static_sd", accuracy=(0.5, 0.80), kept=(0.95, 0.95)),
+    ]
+    (group,) = compared(*runs)
+    assert headline(group) == (
+        "FLYP and TRACER reach 99.0 % on colours, from 50.0 %; of these, TRACER keeps most of digits "
+        "(−1.0 points), FLYP least (−35.0). Static self-distillation keeps more (+0.0) and stops at 80.0 %."
+    )
+
+
+def test_a_run_under_way_has_a_headline_too(tmp_path: Path) -> None:
+    (group,) = compared(write_run(tmp_path / "a", steps=40, finished=False))
+    assert headline(group) == "The run has not finished: a is at step 40 of 40."
+
+
+def test_results_may_hold_more_than_we_know(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    after = {
+        "accuracy": {"value": 0.9, "low": 0.8, "high": 0.95},
+        "ece": 0.04,
+        "retain": {"digits": {"accuracy": 0.7, "ece": 0.1}},
+        "rows": [{"shift": "sketch", "metric": "accuracy", "value": 0.3, "n": 9}, {"shift": "v2"}, 7],
+        "note": "nothing",
+        "broken": None,
+    }
+    (folder / "result.json").write_text(json.dumps({"before": [], "after": after}))
+    values = measured(read_account(folder), "after")
+    assert values[TASK][:3] == (0.9, 0.8, 0.95)
+    labels = {key.label: key for key in values}
+    assert labels["kept: digits"].kept
+    assert labels["rows · sketch"].better == "higher"
+    assert labels["ECE"].better == "lower"
+    assert len(values) == 5
+    assert measured(read_account(folder), "before") == {}

@@ -1,0 +1,181 @@
+"""The page: whole in itself, safe with any name, honest about what is missing."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from written import write_run
+
+from tracer import cli
+from tracer.commands import train as training_command
+from tracer.errors import UserError
+from tracer.experiment import Experiment
+from tracer.report import write_report
+from tracer.report.account import read_account
+from tracer.report.page import embedded, read_page
+from tracer.report.reproduce import commands, training
+
+HOSTILE = "<script>x()</script>\"'&amp; \n</script><!-- 🦜 \u202e [red]"
+
+
+class Reader(HTMLParser):
+    """Elements, attributes and text of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.ids: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id" and value]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(*folders: Path) -> str:
+    out = folders[0].parent / "report.html"
+    write_report(folders, out)
+    return out.read_text(encoding="utf-8")
+
+
+def test_the_page_asks_for_nothing_and_runs_one_script(tmp_path: Path) -> None:
+    read = Reader(page_of(write_run(tmp_path / "a"), write_run(tmp_path / "b", method="flyp")))
+    addresses = [
+        (tag, value) for tag, attrs in read.tags for key, value in attrs.items() if key in ("src", "href")
+    ]
+    assert addresses == [("a", "#main")]
+    assert not [tag for tag, attrs in read.tags if any(key.startswith("on") for key in attrs)]
+    kinds = [attrs.get("type") for tag, attrs in read.tags if tag == "script"]
+    assert kinds == ["application/json", None]
+    assert len(set(read.ids)) == len(read.ids)
+    named = {value for _, attrs in read.tags for key, value in attrs.items() if key == "aria-labelledby"}
+    assert {name for value in named if value for name in value.split()} <= set(read.ids)
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    quiet = Reader(page_of(write_run(tmp_path / "quiet" / "x")))
+    folder = write_run(
+        tmp_path / "loud" / "<b>x", data=HOSTILE, retain=HOSTILE, classes=(HOSTILE, "b"), model=HOSTILE
+    )
+    html = page_of(folder)
+    loud = Reader(html)
+    assert [tag for tag, _ in loud.tags] == [tag for tag, _ in quiet.tags]
+    assert "<script>x()" not in html
+    assert "<b>x" in loud.text
+    assert HOSTILE.split("\n")[0] in loud.text
+
+
+def test_embedded_data_survive_and_cannot_end_their_element() -> None:
+    value = {"a": HOSTILE, "b": [1.5, None, "\u2028"]}
+    text = str(embedded(value))
+    assert json.loads(text) == value
+    assert not set("<>&") & set(text)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        embedded({"a": float("nan")})
+
+
+def test_names_that_no_encoding_holds_are_replaced(tmp_path: Path) -> None:
+    html = page_of(write_run(tmp_path / "a", classes=("null \x00", "lone \udcff")))
+    assert "null ␀" in html
+    assert "lone ?" in html
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "experiment.json").write_text("nonsense")
+    unfinished = write_run(tmp_path / "half", seed=1, finished=False)
+    text = Reader(page_of(write_run(tmp_path / "a"), unfinished, tmp_path / "broken")).text
+    assert "broken: experiment.json is not readable" in text
+    assert "not finished: step 20 of 20" in text
+
+
+def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "experiment.json").write_text("nonsense")
+    with pytest.raises(UserError, match="no run can be read"):
+        read_page([tmp_path])
+
+
+def test_many_long_runs_stay_under_five_megabytes(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / str(i), options={"beta": 0.1 + i / 100}, steps=4000) for i in range(24)]
+    out = tmp_path / "report.html"
+    page = write_report(folders, out)
+    assert out.stat().st_size < 5e6
+    loss = next(chart for chart in page.charts if chart.name == "g1-loss")
+    assert len(loss.series[0].x) == 2000, "the figure itself keeps every point"
+
+
+def test_an_ablation_becomes_a_curve_with_seeds(tmp_path: Path) -> None:
+    folders = [
+        write_run(
+            tmp_path / f"{beta}-{seed}", options={"beta": beta}, seed=seed, accuracy=(0.5, beta + seed / 100)
+        )
+        for beta in (0.2, 0.5, 0.7)
+        for seed in (0, 1)
+    ]
+    charts = {chart.name: chart for chart in read_page(folders).charts}
+    (series,) = charts["g1-TRACER-beta-accuracy"].series
+    assert series.x == (0.2, 0.5, 0.7)
+    assert series.y == pytest.approx((0.205, 0.505, 0.705))
+    assert all(low is not None and low < value for low, value in zip(series.low, series.y, strict=True))
+
+
+def test_a_page_under_way_refreshes_and_a_finished_one_stands_still(tmp_path: Path) -> None:
+    folder, out = write_run(tmp_path / "a"), tmp_path / "report.html"
+    write_report([folder], out, refresh=5)
+    assert 'data-seconds="5"' in out.read_text()
+    write_report([folder], out)
+    assert "data-seconds" not in out.read_text().replace("dataset.seconds", "")
+
+
+def test_the_command_writes_page_and_figures(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    assert cli.main(["report", str(folder), "--figures", str(tmp_path / "figures")]) == 0
+    assert (folder / "report.html").is_file()
+    stems = {file.stem for file in (tmp_path / "figures").iterdir()}
+    assert {"g1-frontier", "g1-loss", "g1-accuracy", "g1-kl"} <= stems
+    assert cli.main(["report", str(tmp_path / "nowhere")]) == 2
+
+
+def test_watching_ends_with_the_last_run(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    assert cli.main(["report", str(folder), "--watch", "--every", "0.01"]) == 0
+    assert "data-seconds" not in (folder / "report.html").read_text().replace("dataset.seconds", "")
+
+
+def test_the_command_shown_is_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parse the line that the page shows with the real parser, and compare what would run."""
+    options = {"beta": 0.3, "targets": "pair"}
+    run = read_account(write_run(tmp_path / "it's here", options=options, clip=1.0, seed=3))
+    seen: list[Experiment] = []
+
+    def caught(experiment: Experiment) -> None:
+        seen.append(experiment)
+        raise UserError("caught")
+
+    monkeypatch.setattr(training_command, "plan", caught)
+    import shlex
+
+    assert cli.main(shlex.split(training(run))[1:]) == 2
+    (found,) = seen
+    for name, value in run.experiment.items():
+        if name not in ("options", "retain"):
+            assert getattr(found, name) == value, name
+    assert found.retain == tuple(run.experiment["retain"])
+    assert {name: found.options[name] for name in options} == options
+
+
+def test_each_number_has_a_command(tmp_path: Path) -> None:
+    run = read_account(write_run(tmp_path / "a b"))
+    lines = {command.gives: command.line for command in commands(run)}
+    assert (
+        lines["accuracy on digits, before"]
+        == f"tracer eval '{run.folder}' --data digits --weights pretrained"
+    )
+    assert set(lines) >= {"the whole run", "task accuracy, after", "task accuracy, before"}

@@ -1,0 +1,7 @@
+"""A report on runs: one page that needs nothing but a browser, and every figure of it as a file."""
+
+from __future__ import annotations
+
+from tracer.report.page import Page, read_page, write_report
+
+__all__ = ["Page", "read_page", "write_report"]

@@ -1,0 +1,215 @@
+"""What one run's folder tells, however much of it is there: read tolerantly, with every gap written down."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tracer.errors import UserError
+from tracer.method import method, methods, options
+
+DESCRIPTION = "experiment.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """A run as its files tell it: finished, under way, or cut short."""
+
+    folder: Path
+    name: str
+    description: dict[str, Any]
+    log: tuple[dict[str, Any], ...]
+    result: dict[str, Any] | None
+    analysis: dict[str, Any] | None
+    notes: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        return self.result is not None
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        return self.description["experiment"]
+
+    @property
+    def seed(self) -> Any:
+        return self.experiment.get("seed")
+
+    @property
+    def steps(self) -> int | None:
+        return _count(self.description.get("steps"))
+
+    @property
+    def step(self) -> int:
+        """How far it came."""
+        return max((line["step"] for line in self.log), default=0)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        found = self.description.get("data")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        found = self.description.get("classes")
+        return tuple(str(name) for name in found) if isinstance(found, list) else ()
+
+    @cached_property
+    def title(self) -> str:
+        """The method's own title; its name where the method is not installed here."""
+        name = str(self.experiment.get("method", "unknown method"))
+        if name not in methods():
+            return name
+        try:
+            return method(name, **self.options).title or name
+        except UserError:  # a run of another version, with options that this one does not know
+            return name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        found = self.experiment.get("options")
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def settled(self) -> dict[str, Any]:
+        """Settings and options as one mapping, with the method's defaults where the run is silent."""
+        name = self.experiment.get("method")
+        defaults = {option.name: option.default for option in options(name)} if name in methods() else {}
+        rest = {key: value for key, value in self.experiment.items() if key != "options"}
+        return {**rest, **defaults, **self.options}
+
+    @property
+    def seconds(self) -> float | None:
+        """From the first file to the result, pauses included; None while it is not finished."""
+        try:
+            began = datetime.fromisoformat(self.description["created"]).timestamp()
+            return max(0.0, (self.folder / "result.json").stat().st_mtime - began)
+        except (KeyError, TypeError, ValueError, OSError):
+            return None
+
+    def names(self, kind: str) -> list[str]:
+        """What the log's lines of this kind measure, in order of appearance."""
+        lines = (line for line in self.log if line.get("kind") == kind)
+        seen = dict.fromkeys(name for line in lines for name in line)
+        return [name for name in seen if name not in ("step", "kind")]
+
+    def curve(self, kind: str, name: str) -> tuple[list[float], list[float]]:
+        """Steps and values of one measure, without what is missing or not a number."""
+        points = [
+            (float(line["step"]), number(line.get(name))) for line in self.log if line.get("kind") == kind
+        ]
+        kept = [(step, value) for step, value in points if value is not None]
+        return [step for step, _ in kept], [value for _, value in kept]
+
+
+def number(value: Any) -> float | None:
+    """A finite number, or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """The runs in these folders: a folder is a run itself, or holds runs (a sweep, a demo)."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} does not exist")
+        if (path / DESCRIPTION).is_file():
+            inside = [path]
+        else:
+            inside = sorted(file.parent for file in path.glob(f"**/{DESCRIPTION}") if ".tmp" not in str(file))
+        if not inside:
+            raise UserError(f"{path} is not a run and holds none: there is no {DESCRIPTION} in it")
+        found.update({run.resolve(): run for run in inside})
+    return list(found.values())
+
+
+def read_accounts(folders: Sequence[Path]) -> tuple[list[Account], list[str]]:
+    """Every run that can be read, and a sentence on each that cannot."""
+    accounts, unreadable = [], []
+    for folder, name in zip(folders, _short_names(folders), strict=True):
+        try:
+            accounts.append(read_account(folder, name))
+        except ValueError as error:
+            unreadable.append(f"{name}: {error}")
+    return accounts, unreadable
+
+
+def read_account(folder: Path, name: str | None = None) -> Account:
+    """All that is in a run's folder; ValueError where even its description cannot be read."""
+    notes: list[str] = []
+    description = _json(folder / DESCRIPTION, notes)
+    if description is None or not isinstance(description.get("experiment"), dict):
+        raise ValueError(notes[0] if notes else f"{DESCRIPTION} does not describe an experiment")
+    log = _log(folder / "log.jsonl", notes)
+    result = _json(folder / "result.json", notes)
+    account = Account(
+        folder=folder,
+        name=name or folder.name,
+        description=description,
+        log=log,
+        result=result,
+        analysis=_json(folder / "analysis.json", notes),
+        notes=(),
+    )
+    if result is None:
+        notes.insert(0, f"not finished: step {account.step} of {account.steps or '?'}")
+    return replace(account, notes=tuple(notes))
+
+
+def _json(path: Path, notes: list[str]) -> dict[str, Any] | None:
+    """An object, or None with a note where a file is there and cannot be used."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        notes.append(f"{path.name} is not readable: {error}")
+        return None
+    if not isinstance(value, dict):
+        notes.append(f"{path.name} does not hold an object")
+        return None
+    return value
+
+
+def _log(path: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
+    if not path.is_file():
+        notes.append("no log yet")
+        return ()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    entries = [_line(line) for line in lines if line.strip()]
+    broken = sum(entry is None for entry in entries)
+    if broken:
+        notes.append(f"{broken} of {len(entries)} lines of {path.name} are cut short or unreadable")
+    return tuple(entry for entry in entries if entry is not None)
+
+
+def _line(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and _count(value.get("step")) is not None else None
+
+
+def _short_names(folders: Sequence[Path]) -> list[str]:
+    """The last part of each path, and as many parts before it as tell them apart."""
+    parts = [folder.resolve().parts for folder in folders]
+    names = []
+    for own in parts:
+        length = 1
+        while length < len(own) and sum(other[-length:] == own[-length:] for other in parts) > 1:
+            length += 1
+        names.append("/".join(own[-length:]))
+    return names

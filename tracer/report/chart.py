@@ -1,0 +1,133 @@
+"""A figure as data: what is drawn on a page, in a PDF and into a CSV is this one value."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+Mark = Literal["line", "points", "both"]
+BASE = -1  # the slot of the pretrained model and of guides, drawn in grey
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What runs along one side. `names` puts words in place of the numbers 0, 1, 2, …"""
+
+    label: str
+    percent: bool = False
+    log: bool = False
+    names: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that belong together; `low` and `high` end an interval, `notes` name single points."""
+
+    name: str
+    slot: int
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    notes: tuple[str, ...] = ()
+    sizes: tuple[float, ...] = ()  # radius relative to the usual one
+    mark: Mark = "line"
+    guide: bool = False  # drawn thin and not in the legend
+
+    def __post_init__(self) -> None:
+        lengths = {
+            len(part) for part in (self.x, self.y, self.low, self.high, self.notes, self.sizes) if part
+        }
+        if len(lengths) > 1:
+            raise ValueError(f"{self.name}: coordinates of different lengths {sorted(lengths)}")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure: its name is its file's name, its caption says what is to be seen."""
+
+    name: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    diagonal: bool = False
+    labelled: bool = False  # names of series stand beside their last point
+    own_legend: bool = False  # its series are not the page's settings and are named below it
+
+    @property
+    def drawable(self) -> bool:
+        return any(series.x for series in self.series)
+
+    def values(self, axis: Literal["x", "y"]) -> list[float]:
+        """Everything that has to fit on an axis, intervals included."""
+        values = [value for series in self.series for value in getattr(series, axis)]
+        if axis == "y":
+            values += [
+                end for series in self.series for end in (*series.low, *series.high) if end is not None
+            ]
+        return values
+
+    def csv(self) -> str:
+        """One line a point: series, x, y and, where there are any, interval and note."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["series", self.x.label, self.y.label, "low", "high", "note"])
+        for series in self.series:
+            for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
+                name = self.x.names[int(x)] if self.x.names else repr(x)
+                rest = [series.low[i] if series.low else None, series.high[i] if series.high else None]
+                note = series.notes[i] if series.notes else ""
+                writer.writerow([_cell(series.name), _cell(name), repr(y), *rest, _cell(note)])
+        return out.getvalue()
+
+
+def _cell(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _numeric(text) else text
+
+
+def _numeric(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def thinned(series: Series, most: int) -> Series:
+    """At most `most` points: means of neighbours, so that none is shown twice and none is invented."""
+    n = len(series.x)
+    if n <= most:
+        return series
+    edges = [round(i * n / most) for i in range(most + 1)]
+    parts = [range(a, b) for a, b in pairwise(edges) if b > a]
+
+    def mean(values: Sequence[float | None]) -> tuple[float, ...]:
+        return tuple(math.fsum(v for i in part if (v := values[i]) is not None) / len(part) for part in parts)
+
+    def pick(values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(values[part[-1]] for part in parts) if values else ()
+
+    return replace(
+        series,
+        x=tuple(series.x[part[-1]] for part in parts),
+        y=mean(series.y),
+        low=pick(series.low),
+        high=pick(series.high),
+        notes=pick(series.notes),
+        sizes=pick(series.sizes),
+    )
+
+
+def slug(text: str) -> str:
+    """A text as part of a file's name or an id: letters, digits and hyphens."""
+    return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text).split()) or "x"

@@ -1,0 +1,184 @@
+"""What may stand beside what: runs on the same data are compared, runs that differ by seed are averaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from tracer.report.account import Account
+from tracer.report.measures import Key, measured
+from tracer.report.spread import Estimate, over_seeds
+
+Moment = Literal["before", "after"]
+
+# Where data and prompts lie does not make another setting: their fingerprints decide what is comparable.
+PLACES = ("seed", "data", "held_out")
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Runs that differ by nothing but their seed."""
+
+    label: str
+    slot: int  # its colour, the same in every figure
+    runs: tuple[Account, ...]
+
+    @property
+    def finished(self) -> tuple[Account, ...]:
+        return tuple(run for run in self.runs if run.finished)
+
+    @cached_property
+    def measures(self) -> dict[Moment, dict[Key, Estimate]]:
+        return {"before": self._averaged("before"), "after": self._averaged("after")}
+
+    def estimate(self, key: Key, moment: Moment = "after") -> Estimate | None:
+        return self.measures[moment].get(key)
+
+    def kept(self, keys: Sequence[Key], moment: Moment = "after") -> Estimate | None:
+        """The mean accuracy over these data sets, each seed first for itself."""
+        each = [measured(run, moment) for run in self.finished]
+        means = [
+            sum(values[key].value for key in keys) / len(keys)
+            for values in each
+            if keys and all(key in values for key in keys)
+        ]
+        return over_seeds(means) if means else None
+
+    def _averaged(self, moment: Moment) -> dict[Key, Estimate]:
+        each = [measured(run, moment) for run in self.finished]
+        keys = dict.fromkeys(key for values in each for key in values)
+        averaged = {}
+        for key in keys:
+            found = [values[key] for values in each if key in values]
+            averaged[key] = (
+                found[0] if len(found) == 1 else over_seeds([estimate.value for estimate in found])
+            )
+        return averaged
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Settings on the same data, held-out data and classes."""
+
+    name: str
+    settings: tuple[Setting, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Account, ...]:
+        return tuple(run for setting in self.settings for run in setting.runs)
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """Every measure that any setting has, the task first."""
+        return tuple(dict.fromkeys(key for setting in self.settings for key in setting.measures["after"]))
+
+    @property
+    def task(self) -> Key | None:
+        return next((key for key in self.keys if key.metric == "accuracy" and not key.kept), None)
+
+    @cached_property
+    def kept(self) -> tuple[Key, ...]:
+        """Retained data that every finished setting was measured on, before and after."""
+        done = [setting for setting in self.settings if setting.finished]
+        return tuple(
+            key
+            for key in self.keys
+            if key.kept and all(key in s.measures["after"] and key in s.measures["before"] for s in done)
+        )
+
+    @property
+    def kept_name(self) -> str:
+        return ", ".join(key.path[1] for key in self.kept)
+
+
+def compare(accounts: Sequence[Account]) -> list[Group]:
+    """Groups of comparable runs, the largest first; each later group says why it stands apart."""
+    comparable: dict[str, list[Account]] = {}
+    for account in accounts:
+        comparable.setdefault(_comparability(account), []).append(account)
+    members = sorted(comparable.values(), key=len, reverse=True)
+    groups, slot = [], 0
+    for runs in members:
+        settings, notes = _settings(runs, slot)
+        slot += len(settings)
+        apart = _difference(members[0][0], runs[0]) if groups else ()
+        groups.append(Group(_name(runs), settings, (*apart, *notes)))
+    return groups
+
+
+def _comparability(account: Account) -> str:
+    data = account.data
+    known = data.get("fingerprint")
+    parts = [known or account.folder.resolve().as_posix(), data.get("held_out_fingerprint"), account.classes]
+    return json.dumps(parts, default=str)
+
+
+def _name(runs: Sequence[Account]) -> str:
+    return str(runs[0].data.get("name") or runs[0].experiment.get("data") or "unknown data")
+
+
+def _difference(first: Account, other: Account) -> tuple[str, ...]:
+    """Why nothing is averaged between two runs."""
+    reasons = []
+    for field, what in (("fingerprint", "training data"), ("held_out_fingerprint", "held-out data")):
+        if first.data.get(field) != other.data.get(field):
+            reasons.append(f"other {what}")
+    if first.classes != other.classes:
+        reasons.append(f"other classes ({len(other.classes)} against {len(first.classes)})")
+    told = " and ".join(reasons) or "data that left no fingerprint"
+    return (f"Shown apart and averaged with nothing above, because it has {told}.",)
+
+
+def _settings(runs: Sequence[Account], slot: int) -> tuple[tuple[Setting, ...], list[str]]:
+    """Runs by setting, in the order given; the same experiment met twice counts once."""
+    by_setting: dict[str, dict[Any, Account]] = {}
+    notes = []
+    for run in runs:
+        seeds = by_setting.setdefault(_identity(run), {})
+        twin = seeds.get(run.seed)
+        if twin is not None:
+            notes.append(
+                f"{twin.name} and {run.name} are the same experiment with the same seed: counted once."
+            )
+        if twin is None or (run.finished and not twin.finished):
+            seeds[run.seed] = run
+    members = [tuple(seeds.values()) for seeds in by_setting.values()]
+    labels = _labels([seeds[0] for seeds in members])
+    made = zip(labels, members, strict=True)
+    return tuple(Setting(label, slot + i, seeds) for i, (label, seeds) in enumerate(made)), notes
+
+
+def _identity(run: Account) -> str:
+    settled = {name: value for name, value in run.settled.items() if name not in PLACES}
+    return json.dumps(settled, sort_keys=True, default=str)
+
+
+def _labels(runs: Sequence[Account]) -> list[str]:
+    """The method's title and, where several settings share it, what tells them apart."""
+    labels = []
+    for run in runs:
+        alike = [other for other in runs if other.title == run.title]
+        apart = varied(alike)
+        told = [f"{name.replace('_', ' ')} {show(run.settled.get(name))}" for name in apart]
+        labels.append(" · ".join([run.title, *told]))
+    return labels
+
+
+def varied(runs: Iterable[Account]) -> list[str]:
+    """Names of the settings and options in which runs differ, places and seeds apart."""
+    settled = [run.settled for run in runs]
+    names = dict.fromkeys(name for values in settled for name in values if name not in PLACES)
+    return [name for name in names if len({repr(values.get(name)) for values in settled}) > 1]
+
+
+def show(value: Any) -> str:
+    """A setting's value as a person would write it."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(show(part) for part in value) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,96 @@
+"""The picture of the trade: what was learned against what was kept, from the pretrained model on."""
+
+from __future__ import annotations
+
+from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.comparison import Group, Setting
+from tracer.report.measures import Key
+from tracer.report.scale import shown
+
+
+def frontier(group: Group, name: str) -> Chart | None:
+    """Task accuracy against retained accuracy, one point a setting; None where either was not measured."""
+    task, kept = group.task, group.kept
+    done = [setting for setting in group.settings if setting.finished]
+    if task is None or not kept or not done:
+        return None
+    before = _starts(done, task, kept)
+    points = {setting: _point(setting, task, kept) for setting in done}
+    paths = {setting: _path(setting, kept) for setting in done}
+    rays = [paths[setting] or _ray(before, point) for setting, point in points.items()]
+    told = "follow the straight path in weight space (WiSE-FT)" if any(paths.values()) else "lead"
+    return Chart(
+        name=name,
+        title="Learned against kept",
+        caption=f"Up: a better task. Right: a better memory of {group.kept_name}. "
+        f"Thin lines {told} from the pretrained model.",
+        x=Axis(f"kept: accuracy on {group.kept_name}", percent=True),
+        y=Axis(f"learned: accuracy on {group.name}", percent=True),
+        series=tuple(part for part in (*rays, *before, *points.values()) if part is not None),
+        labelled=True,
+    )
+
+
+def _starts(done: list[Setting], task: Key, kept: tuple[Key, ...]) -> list[Series]:
+    """The pretrained model, or models where the settings start from several."""
+    starts: dict[tuple[str, str], str] = {}
+    for setting in done:
+        learned, remembered = setting.estimate(task, "before"), setting.kept(kept, "before")
+        if learned is not None and remembered is not None:
+            model = str(setting.runs[0].experiment.get("model", ""))
+            starts.setdefault((f"{remembered.value:.4f}", f"{learned.value:.4f}"), model)
+    label = "pretrained" if len(starts) == 1 else "pretrained {}"
+    return [
+        Series(label.format(model), BASE, (float(x),), (float(y),), mark="points")
+        for (x, y), model in starts.items()
+    ]
+
+
+def _point(setting: Setting, task: Key, kept: tuple[Key, ...]) -> Series | None:
+    learned, remembered = setting.estimate(task), setting.kept(kept)
+    if learned is None or remembered is None:
+        return None
+    note = f"kept {shown(remembered.value, True)}, learned {shown(learned.value, True)}"
+    if remembered.seeds > 1:
+        note += f", mean of {remembered.seeds} seeds"
+    return Series(
+        setting.label,
+        setting.slot,
+        (remembered.value,),
+        (learned.value,),
+        (learned.low,),
+        (learned.high,),
+        (note,),
+        mark="points",
+    )
+
+
+def _ray(before: list[Series], point: Series | None) -> Series | None:
+    """From where all began to where this setting ended."""
+    if point is None or len(before) != 1:
+        return None
+    (start,) = before
+    return Series(f"{point.name}, from", point.slot, start.x + point.x, start.y + point.y, guide=True)
+
+
+def _path(setting: Setting, kept: tuple[Key, ...]) -> Series | None:
+    """Accuracies along the line between pretrained and finetuned weights, where an analysis has walked it."""
+    for run in setting.finished:
+        walked = (run.analysis or {}).get("path")
+        if not isinstance(walked, list):
+            continue
+        points = [_stop(stop, kept) for stop in walked if isinstance(stop, dict)]
+        found = [point for point in points if point is not None]
+        if len(found) > 2:
+            alphas, x, y = zip(*found, strict=True)
+            notes = tuple(f"α = {alpha:g}" for alpha in alphas)
+            return Series(f"{setting.label}, path", setting.slot, x, y, notes=notes, guide=True)
+    return None
+
+
+def _stop(stop: dict, kept: tuple[Key, ...]) -> tuple[float, float, float] | None:
+    try:
+        remembered = [float(stop["retain"][key.path[1]]) for key in kept]
+        return float(stop["alpha"]), sum(remembered) / len(remembered), float(stop["accuracy"])
+    except (KeyError, TypeError, ValueError):
+        return None

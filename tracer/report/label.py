@@ -1,0 +1,75 @@
+"""Names beside points, set where they cover neither a point nor each other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tracer.report.box import Box
+from tracer.report.chart import Chart, Series
+from tracer.report.scale import Scale
+
+LETTER, LINE = 7.4, 15.0  # of the font used, in the picture's units
+LONGEST = 30  # letters of a name; the legend, the table and the values under the pointer have it whole
+
+
+class Label(NamedTuple):
+    """A name and where it begins, ends or has its middle."""
+
+    series: Series
+    x: float
+    y: float
+    anchor: str
+
+
+def cut(text: str, most: float = LONGEST) -> str:
+    """As much of a text as there is room for."""
+    return text if len(text) <= most else f"{text[: int(most) - 1]}…"
+
+
+class Area(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: Area) -> float:
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, wide) * max(0.0, high)
+
+
+def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
+    """For each point the first place around it that covers least of what is there already."""
+    points = [(s, x(s.x[-1]), y(s.y[-1])) for s in chart.series if s.x and not s.guide]
+    taken = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
+    picture = Area(0, 14, box.width, box.height - box.bottom)
+    labels = []
+    for series, left, top in sorted(points, key=lambda point: (point[2], -point[1])):
+        places = _places(series, left, top)
+        _, best = min((_cost(area, taken, picture) + 0.01 * i, i) for i, (_, area) in enumerate(places))
+        label, area = places[best]
+        labels.append(label)
+        taken.append(area)
+    return labels
+
+
+def _places(series: Series, left: float, top: float) -> list[tuple[Label, Area]]:
+    """Right, left, below, above, then further away."""
+    width = LETTER * len(cut(series.name))
+    found = []
+    for down in (0.0, LINE + 3, -LINE - 3, 2 * LINE + 4, -2 * LINE - 4, 3 * LINE + 5):
+        for anchor, shift in (("start", 10.0), ("end", -10.0), ("middle", 0.0)):
+            if anchor == "middle" and not down:
+                continue
+            start = left + shift - {"start": 0.0, "end": width, "middle": width / 2}[anchor]
+            middle = top + down
+            area = Area(start, middle - LINE / 2, start + width, middle + LINE / 2)
+            found.append((Label(series, left + shift, middle + 4, anchor), area))
+    return found
+
+
+def _cost(area: Area, taken: list[Area], picture: Area) -> float:
+    """What it would cover, and what would hang out of the picture."""
+    inside = area.overlap(picture)
+    outside = (area.right - area.left) * (area.bottom - area.top) - inside
+    return sum(area.overlap(other) for other in taken) + 3 * outside

@@ -1,0 +1,219 @@
+"""One self-contained page about some runs: no network, no server, opens from disk."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from tracer.atomic import write_bytes
+from tracer.errors import UserError
+from tracer.report.ablation import ablations
+from tracer.report.account import find_runs, read_accounts
+from tracer.report.box import Box
+from tracer.report.calibration import reliability
+from tracer.report.chart import Chart, thinned
+from tracer.report.comparison import Group, compare, show
+from tracer.report.curves import learning, teaching, terms
+from tracer.report.frontier import frontier
+from tracer.report.headline import headline
+from tracer.report.representation import representation
+from tracer.report.reproduce import commands
+from tracer.report.svg import payload, svg
+from tracer.report.table import Table, comparison, costs
+
+HERE = Path(__file__).parent
+POINTS = 60_000  # in all curves of a page together, which keeps it well under 5 MB
+SMALL, LARGE, SQUARE = Box(), Box(width=560, height=400, left=52, bottom=44), Box(width=300, height=290)
+
+# Letters that HTML cannot hold are shown as the symbols made for them.
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\r\t"} | {0x7F: 0x2421}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with the picture drawn of it."""
+
+    chart: Chart
+    box: Box
+
+    @property
+    def svg(self) -> Markup:
+        return svg(self.chart, self.box)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Charts of one kind, under a tab."""
+
+    title: str
+    figures: tuple[Figure, ...]
+
+    @property
+    def own_legend(self) -> bool:
+        """Whether none of them draws the page's settings."""
+        return all(figure.chart.own_legend for figure in self.figures)
+
+
+@dataclass(frozen=True)
+class Section:
+    """All about one group of comparable runs."""
+
+    number: int
+    group: Group
+    headline: str
+    frontier: Figure | None
+    comparison: Table | None
+    panels: tuple[Panel, ...]
+    costs: Table
+
+    @property
+    def figures(self) -> Iterator[Figure]:
+        if self.frontier:
+            yield self.frontier
+        for panel in self.panels:
+            yield from panel.figures
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is told about some runs."""
+
+    groups: tuple[Group, ...]
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> bool:
+        return all(run.finished for group in self.groups for run in group.runs)
+
+    @property
+    def charts(self) -> list[Chart]:
+        """Every figure, with all of its points."""
+        return [figure.chart for section in self.sections for figure in section.figures]
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        return tuple(_section(number, group) for number, group in enumerate(self.groups, 1))
+
+    def html(self, refresh: float | None = None) -> str:
+        """The page; with `refresh` it loads itself anew after so many seconds, until it is told not to."""
+        sections = _thin(self.sections)
+        figures = {f.chart.name: payload(f.chart, f.box) for section in sections for f in section.figures}
+        style, script = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+        html = _template().render(
+            sections=sections,
+            unreadable=self.unreadable,
+            title=sections[0].headline,
+            data=embedded({"figures": figures}),
+            style=Markup(style),
+            script=Markup(script),
+            policy=_policy(style, script),
+            refresh=refresh,
+            written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        )
+        return html.translate(CONTROLS)
+
+
+def read_page(paths: Sequence[Path]) -> Page:
+    """Read runs, or folders that hold runs."""
+    accounts, unreadable = read_accounts(find_runs(paths))
+    if not accounts:
+        raise UserError(f"no run can be read: {'; '.join(unreadable)}")
+    return Page(tuple(compare(accounts)), tuple(unreadable))
+
+
+def write_report(folders: Sequence[Path], out: Path, *, refresh: float | None = None) -> Page:
+    """Write the page about these runs to `out`, whole or not at all."""
+    page = read_page(folders)
+    write_bytes(out, page.html(refresh).encode("utf-8", "replace"))
+    return page
+
+
+def embedded(value: Any) -> Markup:
+    """JSON for a script element: nothing in it can end the element or begin a comment."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026"))
+
+
+def _policy(style: str, script: str) -> str:
+    """What a browser may do with the page: apply this style, run this script, load nothing."""
+
+    def digest(content: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+    return f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; base-uri 'none'"
+
+
+def _template() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"show": show, "commands": commands}
+    return environment.get_template("page.html.j2")
+
+
+def _section(number: int, group: Group) -> Section:
+    prefix = f"g{number}"
+    picture = frontier(group, f"{prefix}-frontier")
+    kinds = [
+        ("Learning", learning, SMALL),
+        ("Teacher", teaching, SMALL),
+        ("Loss terms", terms, SMALL),
+        ("Ablation", ablations, SMALL),
+        ("Calibration", reliability, SQUARE),
+        ("Representation", representation, SMALL),
+    ]
+    panels = [
+        Panel(title, tuple(Figure(chart, box) for chart in _distinct(draw(group, prefix)) if chart.drawable))
+        for title, draw, box in kinds
+    ]
+    return Section(
+        number,
+        group,
+        headline(group),
+        Figure(picture, LARGE) if picture else None,
+        comparison(group),
+        tuple(panel for panel in panels if panel.figures),
+        costs(group),
+    )
+
+
+def _distinct(charts: list[Chart]) -> Iterator[Chart]:
+    """The charts, with numbers added to names met before: a name is an id and a file."""
+    seen: dict[str, int] = {}
+    for chart in charts:
+        seen[chart.name] = seen.get(chart.name, 0) + 1
+        yield replace(chart, name=f"{chart.name}-{seen[chart.name]}") if seen[chart.name] > 1 else chart
+
+
+def _thin(sections: Sequence[Section]) -> list[Section]:
+    """Fewer points where there are very many, shared out evenly over the curves."""
+    count = sum(len(figure.chart.series) for section in sections for figure in section.figures)
+    most = max(20, min(400, POINTS // max(1, count)))
+
+    def thin(figure: Figure) -> Figure:
+        series = tuple(thinned(part, most) for part in figure.chart.series)
+        return replace(figure, chart=replace(figure.chart, series=series))
+
+    return [
+        replace(
+            section,
+            frontier=thin(section.frontier) if section.frontier else None,
+            panels=tuple(replace(panel, figures=tuple(map(thin, panel.figures))) for panel in section.panels),
+        )
+        for section in sections
+    ]

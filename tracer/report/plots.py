@@ -1,0 +1,91 @@
+"""Every figure as a file: SVG and PDF for papers, and its data as CSV."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracer.atomic import write_bytes, write_text
+from tracer.errors import UserError
+from tracer.report.chart import BASE, Chart, Series
+
+COLOURS = ("#0b62c4", "#c2410c", "#0f766e", "#7c3aed", "#b4236b", "#8a6100", "#4d7c0f", "#475569")
+DASHES = ("-", "--", ":")
+
+
+def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
+    """Write each chart three times; the names are the ids that the page uses."""
+    written = []
+    for chart in charts:
+        files = {kind: folder / f"{chart.name}.{kind}" for kind in ("svg", "pdf", "csv")}
+        write_text(files["csv"], chart.csv())
+        for kind in ("svg", "pdf"):
+            write_bytes(files[kind], drawn(chart, kind))
+        written += files.values()
+    return written
+
+
+def drawn(chart: Chart, kind: str) -> bytes:
+    """The chart as an SVG or PDF file; the same chart gives the same bytes."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UserError("figures as files need matplotlib: pip install 'tracer-clip[report]'") from None
+    out = io.BytesIO()
+    with rc_context(
+        {"svg.hashsalt": chart.name, "text.parse_math": False, "font.size": 9, "pdf.fonttype": 42}
+    ):
+        figure = Figure(figsize=(4.8, 3.4), layout="constrained")
+        _draw(chart, figure.subplots())
+        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+        figure.savefig(out, format=kind, metadata=stamp)
+    return out.getvalue()
+
+
+def _draw(chart: Chart, axes: Any) -> None:
+    for series in chart.series:
+        _series(series, axes, 100 if chart.x.percent else 1, 100 if chart.y.percent else 1)
+    if chart.diagonal:
+        axes.plot([0, 100], [0, 100], color="0.6", linestyle=":", linewidth=1)
+    if chart.x.log:
+        axes.set_xscale("log")
+    if chart.x.names:
+        axes.set_xticks(range(len(chart.x.names)), chart.x.names, rotation=60, ha="right")
+    axes.set_xlabel(_unit(chart.x.label, chart.x.percent))
+    axes.set_ylabel(_unit(chart.y.label, chart.y.percent))
+    axes.set_title(chart.title, loc="left", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len([series for series in chart.series if not series.guide]) > 1:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def _series(series: Series, axes: Any, wide: float, high: float) -> None:
+    colour = "0.45" if series.slot == BASE else COLOURS[series.slot % len(COLOURS)]
+    dash = "none" if series.mark == "points" else DASHES[max(0, series.slot) // len(COLOURS) % len(DASHES)]
+    x, y = [wide * value for value in series.x], [high * value for value in series.y]
+    axes.plot(
+        x,
+        y,
+        color=colour,
+        linestyle=dash,
+        linewidth=0.8 if series.guide else 1.6,
+        marker="" if series.mark == "line" else "o",
+        markersize=4,
+        label=f"_{series.name}" if series.guide else series.name,
+    )
+    ends = [
+        (at, high * a, high * b)
+        for at, a, b in zip(x, series.low, series.high, strict=bool(series.low))
+        if a is not None and b is not None
+    ]
+    if ends and series.mark == "line":
+        axes.fill_between(*zip(*ends, strict=True), color=colour, alpha=0.16, linewidth=0)
+    elif ends:
+        axes.vlines(*zip(*ends, strict=True), colors=colour, linewidth=1)
+
+
+def _unit(label: str, percent: bool) -> str:
+    return f"{label}, %" if percent else label

@@ -1,0 +1,89 @@
+"""What became of the features: likeness to the pretrained model and drift of the weights, by layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracer.report.account import number
+from tracer.report.chart import Axis, Chart, Series, slug
+from tracer.report.comparison import Group, Setting
+
+SIMILARITIES = {
+    "cka": ("Linear CKA", "1: the layer still tells images apart as the pretrained model does."),
+    "svcca": ("SVCCA", "Mean canonical correlation of the main directions with the pretrained layer's."),
+}
+
+
+def representation(group: Group, prefix: str) -> list[Chart]:
+    """CKA, SVCCA and drift by layer, and accuracy along the straight path, from runs that were analysed."""
+    charts = [_layers(group, prefix, name, *told) for name, told in SIMILARITIES.items()]
+    for tower in _towers(group):
+        charts.append(_drift(group, prefix, tower))
+    charts.append(_path(group, prefix))
+    return [chart for chart in charts if chart is not None]
+
+
+def _rows(setting: Setting, part: str) -> list[dict[str, Any]]:
+    for run in setting.finished:
+        rows = (run.analysis or {}).get(part)
+        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+            return rows
+    return []
+
+
+def _chart(
+    group: Group,
+    name: str,
+    title: str,
+    caption: str,
+    axis: Axis,
+    tables: list[list[dict[str, Any]]],
+    column: str,
+) -> Chart | None:
+    """One line a setting over named layers, in the order of the longest list."""
+    names = tuple(str(row.get("layer")) for row in max(tables, key=len, default=[]))
+    series = []
+    for setting, rows in zip(group.settings, tables, strict=True):
+        values = {str(row.get("layer")): number(row.get(column)) for row in rows}
+        points = [(float(i), values[layer]) for i, layer in enumerate(names) if values.get(layer) is not None]
+        if points:
+            x, y = zip(*points, strict=True)
+            series.append(Series(setting.label, setting.slot, x, y, mark="both"))
+    if not series:
+        return None
+    return Chart(name, title, caption, Axis("layer", names=names), axis, tuple(series))
+
+
+def _layers(group: Group, prefix: str, column: str, title: str, caption: str) -> Chart | None:
+    tables = [_rows(setting, "layers") for setting in group.settings]
+    return _chart(group, f"{prefix}-{column}", title, caption, Axis("similarity"), tables, column)
+
+
+def _towers(group: Group) -> list[str]:
+    rows = (row for setting in group.settings for row in _rows(setting, "drift"))
+    return list(dict.fromkeys(str(row.get("tower")) for row in rows))
+
+
+def _drift(group: Group, prefix: str, tower: str) -> Chart | None:
+    tables = [
+        [row for row in _rows(setting, "drift") if str(row.get("tower")) == tower]
+        for setting in group.settings
+    ]
+    name = f"{prefix}-drift-{slug(tower)}"
+    caption = "‖θ − θ₀‖ / ‖θ₀‖ of each layer's weights."
+    return _chart(group, name, f"Drift, {tower} tower", caption, Axis("relative drift"), tables, "relative")
+
+
+def _path(group: Group, prefix: str) -> Chart | None:
+    series = []
+    for setting in group.settings:
+        points = [(number(row.get("alpha")), number(row.get("accuracy"))) for row in _rows(setting, "path")]
+        known = [(a, b) for a, b in points if a is not None and b is not None]
+        if len(known) > 1:
+            x, y = zip(*known, strict=True)
+            series.append(Series(setting.label, setting.slot, x, y, mark="both"))
+    if not series:
+        return None
+    caption = "Task accuracy on the straight line from the pretrained weights (α = 0) to the result (α = 1)."
+    axes = Axis("α"), Axis("task accuracy", percent=True)
+    return Chart(f"{prefix}-path", "Along the straight path", caption, *axes, tuple(series))
