@@ -10,6 +10,7 @@ import tyro
 from tracer.console import Display, console, percent, show_table
 from tracer.demo import demo
 from tracer.plan import Plan
+from tracer.report import write_report
 from tracer.train import Report
 
 
@@ -30,7 +31,9 @@ def main(arguments: list[str]) -> int:
                 for row in rows
             ],
         )
-        console.print(f"The runs are in {out}.", highlight=False)
+        page = out / "report.html"
+        write_report([row.run for row in rows if row.run], page)
+        console.print(f"The runs are in {out}; open {page} for curves and comparison.", highlight=False)
         return 0
 
     return tyro.cli(show, args=arguments, prog="tracer demo")
