@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tracer.batch import Batch, Scene
-from tracer.chunk import embed, embed_taught, pieces, refuse_batch_statistics
+from tracer.chunk import embed, embed_both, pieces, refuse_batch_statistics
 from tracer.errors import UserError
 from tracer.kernels import Beta
 from tracer.method import Stage, method, methods
@@ -79,10 +79,7 @@ def learned(
 ) -> tuple[Loss, dict[str, torch.Tensor]]:
     student.zero_grad(set_to_none=True)
     needs = stage.objective.needs
-    seen = embed(student, batch, needs, chunk)
-    taught = (
-        embed_taught(shadow, batch, needs, student, seen, chunk) if shadow and "teacher" in needs else None
-    )
+    seen, taught = embed_both(student, shadow if "teacher" in needs else None, batch, needs, chunk)
     loss = stage.objective(Scene(seen, taught, batch.label, 0.5))
     loss.total.backward()
     return loss, {name: p.grad for name, p in student.named_parameters() if p.grad is not None}
@@ -160,14 +157,16 @@ def test_a_still_text_tower_is_asked_once() -> None:
     assert shadow is not None
     batch, needs = batch_for(stage, student), stage.objective.needs
     shadow.follow(student)
-    seen = embed(student, batch, needs)
-    shared = embed_taught(shadow, batch, needs, student, seen)
+    seen, shared = embed_both(student, shadow, batch, needs)
     computed = embed(shadow, batch, needs)
+    assert shared is not None
     assert shared.text is seen.text
     assert torch.equal(shared.text, computed.text)  # pyright: ignore[reportArgumentType]
     assert torch.equal(shared.image, computed.image)
     student.requires_grad_(True)
-    assert embed_taught(shadow, batch, needs, student, seen).text is not seen.text
+    seen, apart = embed_both(student, shadow, batch, needs)
+    assert apart is not None
+    assert apart.text is not seen.text
 
 
 @pytest.mark.parametrize("chunk", [None, 3])

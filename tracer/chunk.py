@@ -33,22 +33,20 @@ def embed(model: Embed, batch: Batch, needs: frozenset[str], chunk: int | None =
     return whole
 
 
-def embed_taught(
-    shadow: Embed,
-    batch: Batch,
-    needs: frozenset[str],
-    student: Student,
-    seen: Embedding,
-    chunk: int | None = None,
-) -> Embedding:
-    """What the teacher makes of a batch of which the student has `seen` its own.
+def embed_both(
+    student: Student, teacher: Embed | None, batch: Batch, needs: frozenset[str], chunk: int | None = None
+) -> tuple[Embedding, Embedding | None]:
+    """What student and teacher make of a batch.
 
     Where the text tower stays still, the average of its weights is those very weights: the teacher's texts are
     the student's, and are not computed a second time.
     """
+    seen = embed(student, batch, needs, chunk)
+    if teacher is None:
+        return seen, None
     shared = needs & {"text", "probe"} if student.still_text else frozenset[str]()
-    taught = embed(shadow, batch, needs - shared, chunk)
-    return taught._replace(**{name: getattr(seen, name) for name in shared})
+    taught = embed(teacher, batch, needs - shared, chunk)
+    return seen, taught._replace(**{name: getattr(seen, name) for name in shared})
 
 
 def pieces(batch: Batch, chunk: int) -> list[Batch]:

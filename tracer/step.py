@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from tracer.batch import Batch, Scene
-from tracer.chunk import embed, embed_taught
+from tracer.chunk import embed_both
 from tracer.method import Stage
 from tracer.model import Student
 from tracer.objective import Loss
@@ -47,10 +47,7 @@ def step(state: State, batch: Batch) -> Loss:
     lr = state.schedule(state.step)
 
     with world.autocast():
-        seen = embed(student, batch, objective.needs, state.chunk)
-        taught = (
-            embed_taught(teacher, batch, objective.needs, student, seen, state.chunk) if teacher else None
-        )
+        seen, taught = embed_both(student, teacher, batch, objective.needs, state.chunk)
     state.scene = world.gather(Scene(seen, taught, batch.label, state.progress))
     loss = objective(state.scene)
 
