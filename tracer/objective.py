@@ -101,6 +101,8 @@ def _at(weight: Weight, progress: float) -> float:
 
 
 def _times(outer: Weight, inner: Weight) -> Weight:
+    if outer == 0 or inner == 0:  # a schedule times zero vanishes like a number
+        return 0.0
     if callable(outer) or callable(inner):
         return lambda progress: _at(outer, progress) * _at(inner, progress)
     return outer * inner

@@ -112,3 +112,32 @@ class _Wrapped:
         texts = [text.strip().rstrip(".") for text in captions()]
         chosen = rng.integers(len(self.settings), size=len(texts))
         return self.tokeniser([render(self.settings[i], text) for i, text in zip(chosen, texts, strict=True)])
+
+
+# Settings that change a picture and not its subject.
+SETTINGS = (
+    "{} in the forest.",
+    "{} on a beach.",
+    "{} in the snow.",
+    "{} in the desert.",
+    "{} under water.",
+    "{} in the sky.",
+    "{} on a lawn.",
+    "{} beside a river.",
+    "{} on a mountain.",
+    "{} in a city street.",
+    "{} in a kitchen.",
+    "{} in a living room.",
+    "{} in an office.",
+    "{} on a white table.",
+    "{} against a brick wall.",
+    "{} before a black background.",
+    "{} at night.",
+    "{} in the rain.",
+    "{} in the fog.",
+    "{} at sunset.",
+    "{} behind a fence.",
+    "{} held in a hand.",
+    "{} among a crowd.",
+    "{} with a striped pattern.",
+)

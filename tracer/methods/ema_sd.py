@@ -34,4 +34,5 @@ def ema_sd(
         title="EMA self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,
+        matter=("horizon", "strength", "lr"),
     )

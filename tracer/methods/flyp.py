@@ -15,5 +15,10 @@ def flyp(*, targets: Targets = "class", tune: Towers = "both") -> Method:
         targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
         tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
     """
-    stage = Stage(contrastive(targets), tune=towers(tune))
-    return Method((stage,), title="FLYP", paper="arXiv:2212.00638", year=2023)
+    return Method(
+        (Stage(contrastive(targets), tune=towers(tune)),),
+        title="FLYP",
+        paper="arXiv:2212.00638",
+        year=2023,
+        matter=("lr", "epochs", "targets"),
+    )

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
+from tracer.errors import unknown
+from tracer.heads import ZeroShot
 from tracer.method import Method, Stage
 from tracer.terms import classify
 from tracer.tune import ImageTower
 
+Temperature = Literal["learned", "fixed"]
 
-def ft(*, smoothing: float = 0.0) -> Method:
+
+def ft(*, smoothing: float = 0.0, temperature: Temperature = "learned", frozen_head: bool = False) -> Method:
     """Cross-entropy on image tower and head; the text tower only supplies the head's first weights.
 
     Args:
         smoothing: label smoothing.
+        temperature: "learned" as a factor of the head's rows, or "fixed" beside them and without a bias.
+        frozen_head: leave the head as the zero-shot classifier, so that one tower serves other tasks (PAINT).
     """
+    if temperature not in get_args(Temperature):
+        raise unknown("temperature", temperature, get_args(Temperature))
+    learned = temperature == "learned"
+    stage = Stage(
+        classify(smoothing),
+        tune=ImageTower(head=not frozen_head),
+        head=ZeroShot(folded=learned, bias=learned),
+    )
     return Method(
-        (Stage(classify(smoothing), tune=ImageTower()),),
-        title="Direct finetuning",
-        paper="arXiv:2109.01903",
-        year=2021,
+        (stage,), title="Direct finetuning", paper="arXiv:2109.01903", year=2021, matter=("lr", "epochs")
     )

@@ -30,4 +30,5 @@ def static_sd(
         title="Static self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,
+        matter=("strength", "lr"),
     )

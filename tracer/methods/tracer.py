@@ -68,6 +68,7 @@ def tracer(
         title="TRACER",
         paper="openreview:XOYXLQRlj8",
         year=2026,
+        matter=("strength", "beta", "lr"),
     )
 
 

@@ -7,4 +7,4 @@ from tracer.method import Method
 
 def zeroshot() -> Method:
     """Keep the pretrained model: the row every other row is compared with."""
-    return Method((), title="Zero-shot", paper="arXiv:2103.00020", year=2021)
+    return Method((), title="Zero-shot", paper="arXiv:2103.00020", year=2021, matter=("templates",))

@@ -1,0 +1,32 @@
+"""CAR-FT: finetuning that keeps seeing the context (photo, sketch, toy…) as the zero-shot model does."""
+
+from __future__ import annotations
+
+from tracer.data.prompts import templates
+from tracer.method import Method, Stage
+from tracer.probes import Contexts
+from tracer.teachers import Frozen
+from tracer.terms import classify, context
+from tracer.terms.probe import Direction
+from tracer.tune import ImageTower
+
+
+def carft(*, strength: float = 1.0, contexts: str = "openai", direction: Direction = "teacher") -> Method:
+    """Cross-entropy plus λ KL between zero-shot and finetuned context distributions.
+
+    No code was published: λ and the direction of the divergence are unverified.
+
+    Args:
+        strength: λ, the weight of the divergence.
+        contexts: the templates that name contexts: openai (80), simple (7), or a file.
+        direction: whose distribution comes first in the divergence, "teacher" or "student".
+    """
+    stage = Stage(
+        classify() + strength * context(direction),
+        teacher=Frozen(),
+        tune=ImageTower(),
+        probe=Contexts(templates(contexts)),
+    )
+    return Method(
+        (stage,), title="CAR-FT", paper="arXiv:2211.16175", year=2022, matter=("strength", "contexts", "lr")
+    )

@@ -1,0 +1,35 @@
+"""CLIPood: a margin that knows how classes are related, and the Beta average of the path as the result."""
+
+from __future__ import annotations
+
+from tracer.finish import keep_teacher
+from tracer.heads import ZeroShot
+from tracer.kernels import Beta
+from tracer.method import Method, Stage
+from tracer.teachers import WMA
+from tracer.terms import margin
+from tracer.tune import ImageTower
+
+
+def clipood(*, strength: float = 0.3, beta: float = 0.5, prompt: str = "a photo of a {}.") -> Method:
+    """The image tower learns against fixed class texts; TRACER's teacher is this average, put to another use.
+
+    Args:
+        strength: λ of the margin metric softmax.
+        beta: shape of the Beta kernel; published: 0.5 for domain shift, 0.1 for open classes.
+        prompt: the one template of the class texts.
+    """
+    stage = Stage(
+        margin(strength),
+        teacher=WMA(Beta(beta)),
+        tune=ImageTower(head=False, norms=False),
+        head=ZeroShot(folded=False, bias=False, prompts=(prompt,)),
+    )
+    return Method(
+        (stage,),
+        finish=keep_teacher,
+        title="CLIPood",
+        paper="arXiv:2302.00864",
+        year=2023,
+        matter=("strength", "beta", "lr"),
+    )

@@ -1,0 +1,30 @@
+"""Lipsum-FT: finetuning under which random texts stay as near to each image as they were."""
+
+from __future__ import annotations
+
+from tracer.heads import ZeroShot
+from tracer.method import Method, Stage
+from tracer.probes import RandomTexts
+from tracer.teachers import Frozen
+from tracer.terms import classify, energy
+from tracer.tune import ImageTower
+
+
+def lipsum(*, strength: float = 1.0, texts: int = 80, length: int = 8) -> Method:
+    """Cross-entropy plus λ times the change of the images' similarities to texts without meaning.
+
+    Args:
+        strength: λ, the weight of the change.
+        texts: random texts a step.
+        length: tokens of each.
+    """
+    stage = Stage(
+        classify() + strength * energy(),
+        teacher=Frozen(),
+        tune=ImageTower(),
+        head=ZeroShot(folded=False, bias=False),
+        probe=RandomTexts(texts, length),
+    )
+    return Method(
+        (stage,), title="Lipsum-FT", paper="arXiv:2404.00860", year=2024, matter=("strength", "lr", "decay")
+    )

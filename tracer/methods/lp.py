@@ -1,0 +1,40 @@
+"""Linear probe: a classification head on features that stay as they were pretrained."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from tracer.errors import unknown
+from tracer.heads import Random, Solved
+from tracer.method import Method, Stage
+from tracer.terms import classify
+from tracer.tune import HeadOnly
+
+Solver = Literal["steps", "lbfgs"]
+
+
+def lp(*, solver: Solver = "steps", unit: bool = False, l2: float = 1e-3, head_rate: float = 100.0) -> Method:
+    """Cross-entropy of a linear head; both towers are frozen.
+
+    Args:
+        solver: "steps" trains from a random head on augmented images; "lbfgs" solves on cached features.
+        unit: divide features by their length before the head; the released code does not.
+        l2: with lbfgs, the penalty (l2/2)‖W‖².
+        head_rate: with steps, the learning rate as a multiple of --lr, which is meant for towers.
+    """
+    return Method(
+        (probe(solver, unit, l2, head_rate),),
+        title="Linear probe",
+        paper="arXiv:2103.00020",
+        year=2021,
+        matter=("solver", "lr", "l2"),
+    )
+
+
+def probe(solver: Solver, unit: bool, l2: float, rate: float, share: float = 1.0) -> Stage:
+    """A stage in which the head alone learns; a solved head needs no steps."""
+    if solver not in get_args(Solver):
+        raise unknown("solver", solver, get_args(Solver))
+    if solver == "lbfgs":
+        return Stage(classify(), tune=HeadOnly(), head=Solved(l2, unit), share=0.0)
+    return Stage(classify(), tune=HeadOnly(), head=Random(unit), rate=rate, share=share)

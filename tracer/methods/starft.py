@@ -1,0 +1,36 @@
+"""StarFT: contrastive finetuning that learns nothing new about what is beside the point."""
+
+from __future__ import annotations
+
+from tracer.data.prompts import templates
+from tracer.method import Method, Stage
+from tracer.probes import SETTINGS, Wrapped
+from tracer.teachers import Frozen
+from tracer.terms import contrastive, spurious
+from tracer.terms.contrastive import Targets
+
+
+def starft(
+    *, strength: float = 0.5, levels: int = 0, nuisances: str = "", targets: Targets = "class"
+) -> Method:
+    """FLYP plus λ(t) KL(zero-shot ‖ student) over captions of other classes in nuisance settings.
+
+    Args:
+        strength: λ at the start; it falls to 0 in a line.
+        levels: let λ fall in so many steps instead, λ (1 − (e+1)/levels) in the e-th; published: one an epoch.
+        nuisances: file with the settings, one a line with {} for the caption; by default backgrounds.
+        targets: "class" counts all pairs of one label as positive; "pair" is the diagonal.
+    """
+
+    def fading(progress: float) -> float:
+        done = (int(progress * levels) + 1) / levels if levels else progress
+        return 1 - min(1.0, done)
+
+    stage = Stage(
+        contrastive(targets) + strength * (fading * spurious()),
+        teacher=Frozen(),
+        probe=Wrapped(templates(nuisances) if nuisances else SETTINGS),
+    )
+    return Method(
+        (stage,), title="StarFT", paper="arXiv:2505.13232", year=2025, matter=("strength", "nuisances", "lr")
+    )
