@@ -1,7 +1,4 @@
-"""The theory drawn: each function returns a matplotlib figure, which the caller saves.
-
-matplotlib comes with the extra `report` and is imported on the first call. Colours: Okabe and Ito.
-"""
+"""The theory drawn: each function returns a matplotlib figure, which the caller saves."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from tracer.errors import UserError
+from tracer.figure import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, blank
 from tracer.kernels import Beta, Early, Late, Uniform
 from tracer.teachers import EMA, WMA, Teacher
 from tracer.theory import flow, solve
@@ -22,16 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLACK, GREY = "#000000", "#7F7F7F"
-ORANGE, SKY, GREEN, BLUE, RED, PURPLE = "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"
-
 STATIC, STUDENT, RIDGE, DIRECT = BLUE, GREEN, ORANGE, RED
 STRENGTHS = np.logspace(-3, 3, 61)
 
 
 def geometry() -> Figure:
     """Where the strategies end: across the task subspace, and inside one of two dimensions."""
-    figure = _blank(width=10.4, height=4.9)
+    figure = blank(width=10.4, height=4.9)
     across, within = figure.subplots(1, 2)
     _draw_across(across)
     _draw_within(within)
@@ -40,7 +34,7 @@ def geometry() -> Figure:
 
 def gaps(steps: int = 1000, strength: float = 1.0) -> Figure:
     """Teacher–student gap against time, a student under gradient flow taught by EMA and by WMA."""
-    figure = _blank(width=10.4, height=4.4)
+    figure = blank(width=10.4, height=4.4)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     problem, pace = _spread_problem(), flow.Flow(30 / steps)
     exponential = {f"horizon {share:g} T": EMA(horizon=share) for share in (0.02, 0.1, 0.3, 1.0)}
@@ -67,7 +61,7 @@ def gaps(steps: int = 1000, strength: float = 1.0) -> Figure:
 
 def contractions(steps: int = 1000, strength: float = 1.0) -> Figure:
     """The teacher's error, simulated and predicted, and the two powers of θ₀'s mass that enclose it."""
-    figure = _blank(width=7.2, height=4.8)
+    figure = blank(width=7.2, height=4.8)
     axes = figure.subplots()
     problem, clock = _spread_problem(), np.arange(1, steps + 1)
     policies: dict[str, Teacher] = {
@@ -99,7 +93,7 @@ def contractions(steps: int = 1000, strength: float = 1.0) -> Figure:
 
 def biases() -> Figure:
     """What is left of the anchor in the task subspace at the end of training, against λ."""
-    figure = _blank(width=7.2, height=4.8)
+    figure = blank(width=7.2, height=4.8)
     axes = figure.subplots()
     problem = _spread_problem()
     whole = float(np.linalg.norm(problem.begun - problem.best))
@@ -139,14 +133,6 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 _COLOURS = [BLUE, ORANGE, GREEN, PURPLE]
 _DASHES = ["-", "--", "-.", ":"]
-
-
-def _blank(*, width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as missing:
-        raise UserError("figures need matplotlib: pip install 'tracer-clip[report]'") from missing
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _spread_problem() -> Problem:

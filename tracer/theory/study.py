@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tracer.figure import save
 from tracer.theory.figures import FIGURES
 from tracer.theory.theorems import Result, verify
 
 TOLERANCE = 1e-8
-FORMATS = ("svg", "png")
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,4 @@ def study(out: Path | None = None, instances: int = 100, seed: int = 0) -> Study
 
 def drawn(out: Path) -> list[Path]:
     """Draw the figures into `out`; the same code draws the same bytes."""
-    figures = {name: draw() for name, draw in FIGURES.items()}
-    from matplotlib import rc_context
-
-    out.mkdir(parents=True, exist_ok=True)
-    files = []
-    for name, figure in figures.items():
-        for suffix in FORMATS:
-            path = out / f"theory-{name}.{suffix}"
-            unfinished = path.with_name(f".{path.name}.part")
-            with rc_context({"svg.hashsalt": "tracer"}):
-                metadata = {"Date": None} if suffix == "svg" else {"Software": None}
-                figure.savefig(unfinished, format=suffix, dpi=150, metadata=metadata)
-            unfinished.replace(path)
-            files.append(path)
-    return files
+    return [file for name, draw in FIGURES.items() for file in save(draw(), out, f"theory-{name}")]
