@@ -20,7 +20,6 @@ from tracer.terms.distill import divergence
 Direction = Literal["teacher", "student"]  # whose distribution comes first in KL(·‖·)
 
 _PROBED = frozenset({"probe", "teacher"})
-_NEVER = -1e9  # a logit that no softmax notices, finite so that 0 · (difference of two of them) is 0
 
 
 def energy() -> Term:
@@ -69,9 +68,11 @@ def spurious() -> Term:
             raise ValueError("spurious needs labels, to pass over texts of an image's own class")
         own = scene.label[:, None] == scene.label[None, :]
         same = own | torch.eye(len(own), dtype=torch.bool, device=own.device)
-        taught = probe_logits(teacher).detach().masked_fill(same, _NEVER)
-        learned = probe_logits(student._replace(scale=teacher.scale)).masked_fill(same, _NEVER)
-        return divergence(taught, learned)
+        taught = probe_logits(teacher).detach()
+        learned = probe_logits(student._replace(scale=torch.as_tensor(teacher.scale).detach()))
+        # No softmax notices such a logit, yet it is finite, so that 0 · (difference of two of them) is 0.
+        never = torch.finfo(taught.dtype).min / 2
+        return divergence(taught.masked_fill(same, never), learned.masked_fill(same, never))
 
     return Term("spurious", formula, needs=_PROBED)
 
