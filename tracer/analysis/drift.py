@@ -1,0 +1,88 @@
+"""How far the weights went, tower by tower and layer by layer, and where the embeddings went."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from tracer.weights import Weights
+
+# Patterns of parameter names inside a tower, the first that fits.
+LAYERS = (
+    (re.compile(r"\b(?:resblocks|blocks|encoder\.layer)\.(\d+)\."), "block {}"),
+    (re.compile(r"\b(?:stages|layers)\.(\d+)\."), "stage {}"),
+    (re.compile(r"\blayer(\d)\."), "stage {}"),
+)
+LAST = re.compile(r"(?:proj|projection|ln_post|ln_final|attnpool|head)\b")
+
+
+class Drift(NamedTuple):
+    """‖θ − θ₀‖ of one layer, and the same relative to ‖θ₀‖."""
+
+    tower: str
+    layer: str
+    norm: float
+    relative: float
+
+
+def drift(pretrained: Weights, finetuned: Weights) -> list[Drift]:
+    """Drift of every layer that both have, in the order of the layers; names as `named_parameters` gives them."""
+    squares: dict[tuple[str, str], list[float]] = {}
+    for name, start in pretrained.items():
+        if name in finetuned and start.is_floating_point():
+            moved = (finetuned[name].double() - start.double()).square().sum()
+            total = squares.setdefault(place(name), [0.0, 0.0])
+            total[0] += float(moved)
+            total[1] += float(start.double().square().sum())
+    rows = sorted(squares.items(), key=lambda item: _rank(*item[0]))
+    return [
+        Drift(tower, layer, math.sqrt(moved), math.sqrt(moved / size) if size else math.inf if moved else 0.0)
+        for (tower, layer), (moved, size) in rows
+    ]
+
+
+def place(name: str) -> tuple[str, str]:
+    """The tower and the layer that a parameter belongs to."""
+    name = name.removeprefix("clip.")
+    if name.startswith("logit_"):
+        return "temperature", name
+    if name.startswith("head."):
+        return "head", "head"
+    tower = "image" if name.startswith("visual.") else "text"
+    inner = name.removeprefix("visual.").removeprefix("text.")
+    for pattern, layer in LAYERS:
+        if found := pattern.search(inner):
+            first = (
+                0 if pattern is LAYERS[-1][0] else 1
+            )  # layer1 is already the first stage, blocks.0 the first block
+            return tower, layer.format(int(found[1]) + first)
+    return tower, "projection" if LAST.search(inner) else "embedding"
+
+
+def _rank(tower: str, layer: str) -> tuple[int, int, int]:
+    towers = ("image", "text", "temperature", "head")
+    kinds = {"embedding": 0, "projection": 2}
+    number = layer.rpartition(" ")[2]
+    return towers.index(tower), kinds.get(layer, 1), int(number) if number.isdigit() else 0
+
+
+@torch.no_grad()
+def task_share(
+    before: Float[Tensor, "n d"], after: Float[Tensor, "n d"], classes: Float[Tensor, "c d"]
+) -> tuple[float, float]:
+    """The share of all movement of embeddings that lies in the span of the class embeddings, and chance.
+
+    ‖(after − before) P‖² / ‖after − before‖², P the projector on the span; a movement without direction has rank/d.
+    The contrastive gradient of an image embedding lies in that span: what moves outside it was not asked for.
+    """
+    left, values, _ = torch.linalg.svd(classes.double().T, full_matrices=False)
+    basis = left[:, values > max(classes.shape) * torch.finfo(values.dtype).eps * values[0]]
+    moved = after.double() - before.double()
+    total = float(moved.square().sum())
+    share = float((moved @ basis).square().sum()) / total if total else math.nan
+    return share, basis.shape[1] / classes.shape[1]

@@ -1,0 +1,110 @@
+"""All analyses of one run, on its own held-out images, as one JSON value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tracer.analysis.drift import drift, task_share
+from tracer.analysis.likeness import likeness
+from tracer.analysis.path import walk
+from tracer.classifier import zero_shot
+from tracer.data.examples import Examples
+from tracer.data.transforms import Transform
+from tracer.evaluate import Scorer, embed_images
+from tracer.heads import ZeroShot
+from tracer.metrics import ece, reliability
+from tracer.model import Student, initialise_from
+from tracer.parallel import World
+from tracer.plan import Plan, prompts_for
+from tracer.run import Run
+from tracer.weights import Weights
+
+ALPHAS = tuple(i / 10 for i in range(11))
+
+
+def examine(
+    plan: Plan,
+    run: Run,
+    world: World,
+    *,
+    samples: int = 50_000,
+    batch: int = 256,
+    alphas: Sequence[float] = ALPHAS,
+) -> Iterator[tuple[str, Any]]:
+    """Parts of the analysis as they are ready: layers, drift, task share, reliability and path."""
+    before, after = run.student("pretrained"), run.student("result")
+    for student in (before, after):
+        world.place(student)
+    some = plan.held_out.take(torch.arange(min(samples, len(plan.held_out))).numpy())
+    yield "samples", len(some)
+    seen = likeness(before, after, _images(before, some, world, batch))
+    yield "layers", [_clean(row._asdict()) for row in seen]
+    moved = drift(dict(before.state_dict()), dict(after.state_dict()))
+    yield "drift", [_clean(row._asdict()) for row in moved]
+    if plan.held_out.labelled:
+        yield "task_share", _task_share(plan, before, after, some, world)
+        yield from _calibration(plan, before, after, some, world)
+        yield "path", list(_path(plan, before, after, some, world, alphas))
+
+
+def _images(student: Student, examples: Examples, world: World, batch: int) -> Iterator[Tensor]:
+    transform = Transform(student.preprocess)
+    for start in range(0, len(examples), batch):
+        indices = range(start, min(start + batch, len(examples)))
+        yield transform.batch(examples.images, indices).to(world.device)
+
+
+def _task_share(
+    plan: Plan, before: Student, after: Student, some: Examples, world: World
+) -> dict[str, float | None]:
+    embedded = [torch.cat([*embed_images(model, some, world)]).cpu() for model in (before, after)]
+    share, chance = task_share(
+        embedded[0], embedded[1], zero_shot(before, some.classes, plan.templates).cpu()
+    )
+    return _clean({"inside": share, "chance": chance})
+
+
+def _calibration(
+    plan: Plan, before: Student, after: Student, some: Examples, world: World
+) -> Iterator[tuple[str, Any]]:
+    curves, errors = {}, {}
+    for name, student in (("before", before), ("after", after)):
+        found = Scorer(student, world, plan.train.classes).predict(some, plan.templates)
+        curves[name] = [bin._asdict() for bin in reliability(found.logits, found.label).bins]
+        errors[name] = ece(found.logits, found.label)
+    yield "reliability", curves
+    yield "ece", errors
+
+
+def _path(
+    plan: Plan, before: Student, after: Student, some: Examples, world: World, alphas: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """Task and retained accuracy along the straight line; a head starts as the zero-shot classifier."""
+    if after.head is not None:
+        before.head = world.place(ZeroShot()(before, plan.train, plan.templates, world, 0))  # pyright: ignore[reportAttributeAccessIssue]
+    start, end = dict(before.state_dict()), dict(after.state_dict())
+    if start.keys() != end.keys() or any(start[name].shape != end[name].shape for name in start):
+        return  # a head that does not start from the class names, or added parts: there is no line between them
+
+    def measure(weights: Weights) -> dict[str, float]:
+        initialise_from(before, weights)
+        scorer = Scorer(before, world, plan.train.classes)
+        kept = {data.name: scorer.predict(data, prompts_for(data)).accuracy for data in plan.retain}
+        return {"": scorer.predict(some, plan.templates).accuracy, **kept}
+
+    for stop in walk(start, end, measure, alphas):
+        scores = dict(stop.scores)
+        yield {"alpha": stop.alpha, "accuracy": scores.pop(""), "retain": scores}
+
+
+def _clean(row: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }

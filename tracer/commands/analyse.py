@@ -1,0 +1,77 @@
+"""What a run did inside the model, layer by layer: `tracer analyse RUN`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from tracer.atomic import write_json
+from tracer.console import console, percent, show_table
+from tracer.errors import UserError
+from tracer.parallel import World
+from tracer.plan import plan
+from tracer.run import Run
+
+
+def main(arguments: list[str]) -> int:
+    def analyse(
+        run: Annotated[Path, tyro.conf.Positional],
+        samples: int = 50_000,
+        batch: int = 256,
+        stops: int = 11,
+        device: str = "auto",
+    ) -> int:
+        """Compare the result with the pretrained model on the run's held-out images.
+
+        Writes analysis.json into the run: CKA, SVCCA and drift by layer, the share of movement inside the task's
+        subspace, reliability, and accuracy along the straight path. `tracer report` shows it.
+
+        Args:
+            run: the directory of a finished run.
+            samples: held-out images to look at, at most.
+            batch: images at a time.
+            stops: points on the path from the pretrained weights (0) to the result (1).
+            device: auto, cpu, cuda or mps.
+        """
+        from tracer.analysis.examine import examine
+
+        for name, value, fewest in (("samples", samples, 4), ("batch", batch, 1), ("stops", stops, 2)):
+            if value < fewest:
+                raise UserError(f"--{name} {value} is too small: give {fewest} or more")
+        found = Run.open(run)
+        if not found.finished:
+            raise UserError(f"{run} is not finished: go on with tracer resume {run}")
+        made = plan(found.experiment)
+        world = World(device, made.experiment.precision)
+        alphas = tuple(i / (stops - 1) for i in range(stops))
+        analysis: dict[str, Any] = {"data": made.held_out.name}
+        with console.status("loading") as status:
+            for part, value in examine(made, found, world, samples=samples, batch=batch, alphas=alphas):
+                analysis[part] = value
+                status.update(f"{part.replace('_', ' ')} done")
+        write_json(run / "analysis.json", analysis)
+        _show(analysis, run)
+        return 0
+
+    return tyro.cli(analyse, args=arguments, prog="tracer analyse")
+
+
+def _show(analysis: dict[str, Any], run: Path) -> None:
+    drifts = {row["layer"]: row["relative"] for row in analysis["drift"] if row["tower"] == "image"}
+    rows = [
+        (row["layer"], _number(row["cka"]), _number(row["svcca"]), _number(drifts.get(row["layer"])))
+        for row in analysis["layers"]
+    ]
+    show_table(f"{run} against its pretrained model", ("layer", "CKA", "SVCCA", "relative drift"), rows)
+    if share := analysis.get("task_share"):
+        told = f"{percent(share['inside'])} of the embeddings' movement lies in the span of the class names"
+        console.print(f"{told} ({percent(share['chance'])} by chance)", highlight=False, markup=False)
+    console.print(
+        f"written to {run / 'analysis.json'}. Next: tracer report {run}", highlight=False, markup=False
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
