@@ -139,3 +139,18 @@ def test_results_may_hold_more_than_we_know(tmp_path: Path) -> None:
     assert labels["ECE"].better == "lower"
     assert len(values) == 5
     assert measured(read_account(folder), "before") == {}
+
+
+def test_retention_and_warnings_of_a_result_are_shown(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    result = json.loads((folder / "result.json").read_text())
+    result |= {"retention": {"agreement": 0.4, "kl": 2.5}, "warnings": ["digits fell from 95 % to 9 %"]}
+    result["after"] |= {"ece": 0.1, "calibration": {"digits": {"ece": 0.2}}}
+    (folder / "result.json").write_text(json.dumps(result))
+    run = read_account(folder)
+    assert run.notes == ("digits fell from 95 % to 9 %",)
+    values = measured(run, "after")
+    assert [key.label for key in values] == [
+        "task", "kept: digits", "ECE", "kept: digits · ECE", "agrees with pretrained", "KL from pretrained"
+    ]  # fmt: skip
+    assert measured(run, "before").keys() == {TASK, DIGITS}

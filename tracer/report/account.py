@@ -163,6 +163,8 @@ def read_account(folder: Path, name: str | None = None) -> Account:
         analysis=_json(folder / "analysis.json", notes),
         notes=(),
     )
+    if result is not None and isinstance(result.get("warnings"), list):
+        notes += [str(warning) for warning in result["warnings"]]
     if result is None:
         notes.insert(0, f"not finished: step {account.step} of {account.steps or '?'}")
     return replace(account, notes=tuple(notes))

@@ -10,9 +10,25 @@ from tracer.metrics import METRICS
 from tracer.report.account import Account, number
 from tracer.report.spread import Estimate, wilson
 
-ORDER = ("accuracy", "retain")  # what comes first in a table
+Better = Literal["higher", "lower"]
+
+ORDER = (
+    "accuracy",
+    "retain",
+    "ece",
+    "calibration",
+    "retention",
+    "nll",
+    "brier",
+)  # what comes first in a table
 NAMES = {"accuracy": "accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier score", "macro_f1": "macro F1"}
 NAMES |= {"adaptive_ece": "adaptive ECE", "ece_batched": "batched ECE", "top5": "top-5 accuracy"}
+ROLES = {"retain": "kept: ", "calibration": "kept: "}
+# Measures of the result against the pretrained model, which have no "before": (label, better, percent).
+AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
+    ("retention", "agreement"): ("agrees with pretrained", "higher", True),
+    ("retention", "kl"): ("KL from pretrained", "lower", False),
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -34,37 +50,46 @@ class Key:
         return self.path[0] == "retain" and self.metric == "accuracy"
 
     @property
-    def better(self) -> Literal["higher", "lower"] | None:
+    def better(self) -> Better | None:
+        if self.path in AGAINST:
+            return AGAINST[self.path][1]
         return METRICS[self.metric].better if self.metric else None
 
     @property
     def percent(self) -> bool:
+        if self.path in AGAINST:
+            return AGAINST[self.path][2]
         return METRICS[self.metric].percent if self.metric else False
 
     @property
     def label(self) -> str:
         if self.path == ("accuracy",):
             return "task"
+        if self.path in AGAINST:
+            return AGAINST[self.path][0]
         inner = [part for part in self.path if part != "accuracy"]
         role = ""
-        if inner[0] == "retain" and len(inner) > 1:
-            role, inner = "kept: ", inner[1:]
+        if inner[0] in ROLES and len(inner) > 1:
+            role, inner = ROLES[inner[0]], inner[1:]
         return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in inner)
 
 
 def measured(account: Account, moment: Literal["before", "after"]) -> dict[Key, Estimate]:
     """Every number of a result; intervals as written, else Wilson's for the task, whose count is known."""
-    found = (account.result or {}).get(moment)
+    result = account.result or {}
+    found = result.get(moment)
     values = dict(_leaves(found, ())) if isinstance(found, dict) else {}
+    if moment == "after":
+        values |= dict(_leaves(result.get("retention"), ("retention",)))
     task, count = Key(("accuracy",)), account.data.get("held_out")
     if task in values and values[task].low is None and isinstance(count, int):
         values[task] = wilson(values[task].value, count)
     return dict(sorted(values.items(), key=lambda item: _rank(item[0])))
 
 
-def _rank(key: Key) -> tuple[int, int, tuple[str, ...]]:
+def _rank(key: Key) -> tuple[int, int]:
     first = ORDER.index(key.path[0]) if key.path[0] in ORDER else len(ORDER)
-    return first, len(key.path), ()
+    return first, len(key.path)
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Estimate]]:
