@@ -27,7 +27,7 @@ PARTS = ("embed_dim", "vision_cfg", "text_cfg")  # what every model config has
 # What open_clip and the readers of weights raise at files that are not what they should be.
 UNREADABLE = (
     *(RuntimeError, ValueError, OSError, KeyError, SafetensorError),
-    *(EOFError, StopIteration, AttributeError, TypeError),
+    *(EOFError, StopIteration, AttributeError, TypeError, AssertionError),
 )
 
 
