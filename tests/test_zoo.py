@@ -89,8 +89,6 @@ def test_quick_gelu_reaches_the_model(
     save_file(weights(student), file)
     tags = {"tiny-28": {"old": {"quick_gelu": True, "mean": None, "std": None}}}
     monkeypatch.setattr(open_clip.pretrained, "_PRETRAINED", open_clip.pretrained._PRETRAINED | tags)
-        open_clip.pretrained, "_PRETRAINED", open_clip.pretrained._PRETRAINED | {"tiny-28": tags["tiny28"]}
-    )
     monkeypatch.setattr(open_clip.factory, "download_pretrained", lambda *args, **kwargs: str(file))
     quick = load("tiny-28", "old")
     assert quick.config["quick_gelu"] is True
