@@ -1,0 +1,54 @@
+"""What is compared: methods of the library, image tower only, each over its own range of λ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A strategy at one λ, ready to become an experiment."""
+
+    strategy: str
+    strength: float | None
+    method: str
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.strategy if self.strength is None else f"{self.strategy}-{self.strength:g}"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to finetune, and the λ at which it is tried, weakest first; none where there is nothing to weigh."""
+
+    title: str
+    method: str
+    strengths: tuple[float, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+FEATURE = {"preset": "feature"}  # FD alone: the loss of the paper's analysis
+
+STRATEGIES: dict[str, Strategy] = {
+    "direct": Strategy("direct", "flyp"),
+    "l2": Strategy("L2", "l2sp", (0.01, 0.1, 1, 10, 100), {"loss": "contrastive"}),
+    "static": Strategy("static FD", "static_sd", (0.3, 1, 3, 10, 30), FEATURE),
+    "ema": Strategy("EMA FD", "ema_sd", (1, 3, 10, 30, 100), FEATURE),
+    "dynamic": Strategy("WMA FD", "tracer", (1, 3, 10, 30, 100), FEATURE),
+    "composite": Strategy("static, full loss", "static_sd", (0.3, 1, 3)),
+    "tracer": Strategy("TRACER", "tracer", (1, 3, 10)),
+}
+TITLES = {"pretrained": "pretrained", **{name: each.title for name, each in STRATEGIES.items()}}
+
+
+def variants(frontier: bool) -> Iterator[Variant]:
+    """Every strategy at each of its λ, or at those in the middle where the frontier is not asked for."""
+    for name, strategy in STRATEGIES.items():
+        strengths: tuple[float | None, ...] = strategy.strengths or (None,)
+        for strength in strengths if frontier or len(strengths) == 1 else strengths[1::2]:
+            weighed = {} if strength is None else {"strength": strength}
+            yield Variant(name, strength, strategy.method, {**strategy.options, **weighed, "tune": "image"})
