@@ -151,9 +151,7 @@ def check(index: dict[str, Any], styles: Pictures) -> None:
     from tracer.data.emoji import archive
 
     stored = archive()
-    there = {
-        (s["name"], stored.emoji[e].hex): p for s in stored.styles for e, p in stored.pictures(s["name"])
-    }
+    there = {(each.name, stored.emoji[e].hex): p for each in stored.styles for e, p in each.pictures()}
     made = {(style, index["emoji"][e]["hex"]): p for style, found in styles.items() for e, p in found.items()}
     same = sum(key in made and np.array_equal(made[key], picture) for key, picture in there.items())
     print(f"{same} of {len(there)} pictures are equal; {len(made.keys() - there.keys())} are new")

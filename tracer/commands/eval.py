@@ -16,7 +16,7 @@ from tracer.metrics import METRICS, Interval
 from tracer.model import Student, load
 from tracer.parallel import World
 from tracer.run import DESCRIPTION, Run
-from tracer.suites import SUITES, Opening, Suite, own, suite
+from tracer.suites import EMBEDDED, SUITES, Opening, Suite, own, suite
 from tracer.tables import FORMATS, cell, render, rules, tabulated, text
 from tracer.zoo import pretrained_tag
 
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         Args:
             model: a run's directory, a folder with an export, or a model's name.
             data: what to measure on; several are written role=data with a role out of id, ood and retain.
-            suite: imagenet, iwildcam or fmow, instead of --data.
+            suite: imagenet, iwildcam, fmow or emojishift, instead of --data.
             root: the folder that holds the suite's data sets.
             pretrained: weights, where MODEL is a name.
             weights: result, student, teacher or pretrained, where MODEL is a run.
@@ -94,6 +94,8 @@ def _suite(
     if name is not None:
         if name not in SUITES:
             raise unknown("suite", name, SUITES)
+        if name in EMBEDDED:
+            return SUITES[name]()
         if root is None:
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
         return SUITES[name](root)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tracer.data.arrays import arrayed
 from tracer.data.classes import Spec, classes
 from tracer.data.digits import coloured, digits
+from tracer.data.emojishift import named_emoji
 from tracer.data.examples import Examples
 from tracer.data.folder import foldered
 from tracer.data.hub import PREFIX, SAVED, hosted
@@ -56,6 +57,8 @@ def load(
 def _source(name: str, options: Options) -> Examples:
     if name in EMBEDDED or name.startswith(("digits:", "digits@")):
         return _embedded(name, options)
+    if name.startswith("emoji:"):
+        return named_emoji(name, options)
     if name.startswith(PREFIX):
         return hosted(name, options)
     if "://" in name or name.endswith((".tar", ".tar}")):

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracer.suites.corruptions import Corrupted, corrupted, corrupted_shifts
+from tracer.suites.emojishift import emojishift
 from tracer.suites.imagenet import check, imagenet
 from tracer.suites.own import own, suite
 from tracer.suites.projection import Columns, Everything, LargestOf, Projection
 from tracer.suites.shift import AbsentError, Average, Opened, Opening, Role, Shift, Suite
 from tracer.suites.wilds import fmow, iwildcam
 
-SUITES: dict[str, Callable[..., Suite]] = {"imagenet": imagenet, "iwildcam": iwildcam, "fmow": fmow}
+SUITES: dict[str, Callable[..., Suite]] = {
+    "imagenet": imagenet,
+    "iwildcam": iwildcam,
+    "fmow": fmow,
+    "emojishift": emojishift,
+}
+EMBEDDED = ("emojishift",)  # suites whose data ship with the package
 
 __all__ = [
+    "EMBEDDED",
     "SUITES",
     "AbsentError",
     "Average",
@@ -30,6 +38,7 @@ __all__ = [
     "check",
     "corrupted",
     "corrupted_shifts",
+    "emojishift",
     "fmow",
     "imagenet",
     "iwildcam",

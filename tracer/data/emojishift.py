@@ -1,0 +1,197 @@
+"""EmojiShift: what is pretrained on, what is finetuned on, and what neither has seen. The data card gives the reasons.
+
+A pair is one emoji in one style. Styles that repeat each other's drawings form a family, and are held out together.
+The hash of a pair or an emoji decides, so the splits depend on nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import Literal, get_args
+
+import numpy as np
+
+from tracer.data.emoji import Emoji, archive
+from tracer.data.emoji_captions import PROMPTS, Regime, captions
+from tracer.data.emoji_kinds import KIND_OF, KINDS
+from tracer.data.examples import Examples, Pixels
+from tracer.data.options import Options
+from tracer.errors import UserError, unknown
+
+Part = Literal["train", "val", "test"]
+
+PREFIX = "emoji"
+FOLDS = 5
+HELD_OUT = 0.3  # share of the pairs of each style seen in pretraining that pretraining does not see
+UNSEEN = ("twemoji", "openmoji-color", "openmoji-black")  # styles of which pretraining sees nothing
+FAMILIES = {
+    "openmoji": ("openmoji-color", "openmoji-black"),
+    "fluent": ("fluent-3d", "fluent-flat", "fluent-high-contrast"),
+    "emojione": ("emojione-v2", "emojione-monotone"),
+}
+MONOCHROME = ("openmoji-black", "fluent-high-contrast", "emojione-monotone")
+COLOURS = frozenset(
+    ("red", "orange", "yellow", "green", "blue", "purple", "brown", "black", "white", "pink", "grey")
+)
+WRONG = frozenset({("fxemoji", "2328")})  # its keyboard is drawn as a piano
+COPY = 1.0  # mean difference, of 255, below which a black drawing is the coloured one again
+
+
+def styles() -> tuple[str, ...]:
+    """The names of all styles."""
+    return tuple(style.name for style in archive().styles)
+
+
+def emoji_names(regime: Regime = "strong", part: Part = "train") -> Examples:
+    """The task of pretraining: which of all names belongs to a picture? "test" are pairs that it did not see.
+
+    A test pair shows an emoji that pretraining has seen in another family, so that its name can be known.
+    """
+    if part not in ("train", "test"):
+        raise unknown("split of emoji names", part, ("train", "test"))
+    seen = [style for style in archive().styles if style.name not in UNSEEN]
+    chosen = {
+        style.name: [e for e in clean(style.name) if held_out(e, style.name) == (part == "test")]
+        for style in seen
+    }
+    if part == "test":
+        known = set(emoji_names(regime).labels.tolist())
+        chosen = {style: [e for e in numbers if e in known] for style, numbers in chosen.items()}
+    own = [captions(each, regime) for each in archive().emoji]
+    numbers = np.array([e for each in chosen.values() for e in each], np.int64)
+    return Examples(
+        name=f"{PREFIX}:names:{regime}",
+        images=Pixels(np.concatenate([_pictures(style, numbers) for style, numbers in chosen.items()])),
+        ids=[f"{style}/{archive().emoji[e].hex}" for style, each in chosen.items() for e in each],
+        labels=numbers,
+        captions=[own[e] if part == "train" else () for e in numbers],
+        classes=tuple(each.name for each in archive().emoji),
+        templates=PROMPTS,
+    )
+
+
+def emoji_kinds(style: str = "twemoji", fold: int = 0, part: Part = "train") -> Examples:
+    """The task of finetuning: of which kind is an emoji? Three folds of emoji train, one validates, one tests.
+
+    "test" has no pair that pretraining has seen, in whatever style.
+    """
+    archive().style(style)
+    if not 0 <= fold < FOLDS:
+        raise UserError(f"fold {fold} of the emoji: there are folds 0 to {FOLDS - 1}")
+    if part not in get_args(Part):
+        raise unknown("split of emoji kinds", part, get_args(Part))
+    numbers = [e for e in clean(style) if kind(e) is not None and _part(folds()[e], fold) == part]
+    if part == "test":
+        numbers = [e for e in numbers if held_out(e, style)]
+    return Examples(
+        name=f"{PREFIX}:{style}:{fold}",
+        images=Pixels(_pictures(style, numbers)),
+        ids=[f"{style}/{archive().emoji[e].hex}" for e in numbers],
+        labels=np.array([kind(e) for e in numbers], np.int64),
+        captions=[()] * len(numbers),
+        classes=KINDS,
+        templates=PROMPTS,
+    )
+
+
+def emoji(spec: str, part: Part = "train") -> Examples:
+    """The examples that `spec` names: `emoji:names:strong`, `emoji:names:weak` or `emoji:STYLE:FOLD`."""
+    task, _, rest = spec.removeprefix(f"{PREFIX}:").partition(":")
+    if task == "names":
+        if rest not in get_args(Regime):
+            raise unknown("regime of emoji names", rest, get_args(Regime))
+        return emoji_names(rest, part)  # pyright: ignore[reportArgumentType]
+    if not rest.isdecimal():
+        raise UserError(
+            f"{spec!r} names no emoji: write emoji:names:strong, emoji:names:weak or emoji:twemoji:0"
+        )
+    return emoji_kinds(task, int(rest), part)
+
+
+def named_emoji(spec: str, options: Options) -> Examples:
+    """The same as a source of data. Kinds have no test split here: their test folds belong to the suite alone."""
+    options.refuse(f"the emoji of {spec}", "image", "caption", "label", "separator", "classes")
+    splits: tuple[Part, ...] = ("train", "test") if spec.startswith(f"{PREFIX}:names") else ("train", "val")
+    chosen = options.choose(splits, spec)
+    found = emoji(spec, next(split for split in splits if split == chosen))
+    return replace(found, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
+
+
+def family(style: str) -> str:
+    """Styles that share their drawings share a family; every other style is one by itself."""
+    return next((name for name, members in FAMILIES.items() if style in members), style)
+
+
+def held_out(number: int, style: str) -> bool:
+    """Whether pretraining leaves out this emoji in this style, and so in the whole family."""
+    each = archive().emoji[number]
+    return style in UNSEEN or _luck(f"pair {each.hex} {family(style)}") < HELD_OUT
+
+
+@cache
+def folds() -> dict[int, int]:
+    """The fold of every emoji that has a kind: each kind is dealt out evenly, in the order of hashes."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for number in range(len(archive().emoji)):
+        if (label := kind(number)) is not None:
+            members[label].append(number)
+    dealt = {}
+    for label, numbers in members.items():
+        order = sorted(numbers, key=lambda number: _luck(f"fold {archive().emoji[number].hex}"))
+        dealt |= {number: (place + label) % FOLDS for place, number in enumerate(order)}
+    return dealt
+
+
+def kind(number: int) -> int | None:
+    """The label of an emoji's kind, if it has one."""
+    found = KIND_OF.get(archive().emoji[number].subgroup)
+    return None if found is None else KINDS.index(found)
+
+
+@cache
+def clean(style: str) -> tuple[int, ...]:
+    """The emoji of a style without those that are wrong, repeat another style, or name a colour nobody sees."""
+    found = archive().style(style)
+    return tuple(
+        number
+        for number in found.emoji.tolist()
+        if (style, archive().emoji[number].hex) not in WRONG
+        and not (style in MONOCHROME and _names_a_colour(archive().emoji[number]))
+        and number not in _copies(style)
+    )
+
+
+def _names_a_colour(each: Emoji) -> bool:
+    return not COLOURS.isdisjoint(each.name.replace("-", " ").split())
+
+
+@cache
+def _copies(style: str) -> frozenset[int]:
+    """Emoji whose black OpenMoji drawing is the coloured one again, because that has no colour."""
+    if style != "openmoji-black":
+        return frozenset()
+    coloured = dict(archive().style("openmoji-color").pictures())
+    pairs = (
+        (e, np.abs(picture.astype(float) - coloured[e]).mean())
+        for e, picture in archive().style(style).pictures()
+    )
+    return frozenset(e for e, difference in pairs if difference < COPY)
+
+
+def _pictures(style: str, numbers: Iterable[int]) -> np.ndarray:
+    found = archive().style(style)
+    place = {e: i for i, e in enumerate(found.emoji.tolist())}
+    return found.images[np.array([place[e] for e in numbers], np.int64)]
+
+
+def _part(own: int, fold: int) -> Part:
+    return "test" if own == fold else "val" if own == (fold + 1) % FOLDS else "train"
+
+
+def _luck(text: str) -> float:
+    """A number in [0, 1) that depends on the text alone."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) / 2**64
