@@ -28,27 +28,34 @@ class Checkpoint(NamedTuple):
 
 
 def capture(state: State) -> Checkpoint:
-    """Everything that changes in training, as plain tensors and numbers."""
-    tensors = {"student": dict(state.student.state_dict()), "optimiser": _optimiser_tensors(state)}
+    """Everything that changes in training, as whole tensors and numbers, however many processes train."""
+    world = state.world
+    world.reshard(state.student)
+    tensors = {
+        "student": world.whole(state.student.state_dict()),
+        "optimiser": world.whole(_optimiser_tensors(state)),
+    }
     counters: dict[str, Any] = {"stage_step": state.step}
     if state.shadow:
         shadow = state.shadow.state_dict()
-        tensors["teacher"] = shadow["model"]
+        tensors["teacher"] = world.whole(shadow["model"])
         counters["teacher"] = {"counters": shadow["counters"], "policy": shadow["policy"]}
     if state.hold:
-        tensors["tether"] = state.hold.state_dict()
+        tensors["tether"] = world.whole(state.hold.state_dict())
     return Checkpoint(tensors, counters)
 
 
 def restore(state: State, checkpoint: Checkpoint) -> None:
     """Put a freshly built state where the checkpoint was taken."""
-    weights = checkpoint.tensors["student"]
-    check_fit(weights, state.student.state_dict(), what="the checkpoint's weights", owner=state.student.name)
+    world, expected = state.world, state.student.state_dict()
+    weights = world.part(checkpoint.tensors["student"], expected)
+    check_fit(weights, expected, what="the checkpoint's weights", owner=state.student.name)
     state.student.load_state_dict(weights)
     _load_optimiser(state, checkpoint.tensors["optimiser"])
     if state.shadow:
         teacher = checkpoint.counters["teacher"]
-        state.shadow.load_state_dict({"model": checkpoint.tensors["teacher"], **teacher})
+        weights = world.part(checkpoint.tensors["teacher"], state.shadow.model.state_dict())
+        state.shadow.load_state_dict({"model": weights, **teacher})
     if state.hold:
         state.hold.load_state_dict(checkpoint.tensors["tether"])
     state.step = checkpoint.counters["stage_step"]
@@ -118,13 +125,14 @@ def _optimiser_tensors(state: State) -> Weights:
 
 
 def _load_optimiser(state: State, tensors: Weights) -> None:
-    entries: dict[str, Weights] = {}
+    trained, entries = _trained(state), dict[str, Weights]()
     for place, value in tensors.items():
         name, _, key = place.rpartition("/")
         entries.setdefault(name, {})[key] = value
-    names = list(_trained(state))
-    if strangers := sorted(entries.keys() - set(names)):
+    if strangers := sorted(entries.keys() - trained.keys()):
         raise UserError(f"this optimiser state does not fit the model: it has {strangers[0]}")
+    for name, entry in entries.items():  # all but the count of steps is shaped, and cut, like the parameter
+        entries[name] = state.world.part(entry, dict.fromkeys(entry.keys() - {"step"}, trained[name]))
     packed = state.optimiser.state_dict()
-    packed["state"] = {index: entries[name] for index, name in enumerate(names) if name in entries}
+    packed["state"] = {index: entries[name] for index, name in enumerate(trained) if name in entries}
     state.optimiser.load_state_dict(packed)  # torch's own way, which knows the device of each entry

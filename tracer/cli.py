@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from importlib import import_module
 from importlib.resources import files
@@ -10,7 +11,7 @@ from pkgutil import iter_modules
 
 from tracer import __version__, commands
 from tracer.console import console, errors
-from tracer.errors import UserError, unknown
+from tracer.errors import Echo, UserError, unknown
 
 EXAMPLES = """\
   tracer check photos/                     what is in your data, and the command to train on it
@@ -36,12 +37,20 @@ def main(arguments: list[str] | None = None) -> int:
         if name not in _names():
             raise unknown("command", name, _names())
         return import_module(f"tracer.commands.{name}").main(arguments[1:])
+    except Echo:
+        return 2
     except UserError as error:
-        errors.print(f"[bold red]error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True)
+        errors.print(f"[bold red]{_speaker()}error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True)
         return 2
     except KeyboardInterrupt:
         errors.print("stopped")
         return 130
+
+
+def _speaker() -> str:
+    """Which process speaks, unless it is the first or the only one."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"process {rank}: "
 
 
 def _names() -> list[str]:

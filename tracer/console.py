@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -29,6 +30,14 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)
+
+
+def stop_at_once(error: Exception) -> None:
+    """Say what happened and end this process, even if its main thread waits for one that will never answer."""
+    errors.print(
+        f"[bold red]error:[/] {escape(str(error))}: this process stops too. Go on with: tracer resume RUN"
+    )
+    os._exit(2)
 
 
 def percent(value: float | None) -> str:

@@ -10,6 +10,10 @@ class UserError(Exception):
     """Something the user gave cannot be used. The command prints it and exits with code 2."""
 
 
+class Echo(UserError):
+    """Another process is refused, and has said why."""
+
+
 def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:
     """An error that names the thing, the value given and the nearest valid choices."""
     known = sorted({str(choice) for choice in choices})

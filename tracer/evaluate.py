@@ -78,13 +78,18 @@ class Scorer:
         return scored._replace(logits=shift.project(scored.logits))
 
     def _score(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
-        student = self.student
-        if self.by_head(classes) and (head := student.head) is not None:
-            return lambda image: head(image).float().cpu()
+        student, world = self.student, self.world
+        if self.by_head(classes):
+            return lambda image: world.forward(Student.classify, student, image).float().cpu()
         if (classes, templates) not in self._rows:
-            self._rows[classes, templates] = zero_shot(student, classes, templates)
-        rows = self._rows[classes, templates] * student.scale.float()
+            self._rows[classes, templates] = world.forward(_scaled_rows, student, classes, templates)
+        rows = self._rows[classes, templates]
         return lambda image: (image.float() @ rows.T).cpu()
+
+
+def _scaled_rows(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
+    """A classifier out of class names, at the student's temperature."""
+    return zero_shot(student, classes, templates) * student.scale.float()
 
 
 @torch.no_grad()
@@ -93,18 +98,21 @@ def embed_images(
 ) -> Iterator[Float[Tensor, "n d"]]:
     """Image embeddings in order, a batch at a time, in eval mode; as the tower makes them if not `unit`."""
     transform = Transform(student.preprocess)
-    embed = student.embed_image if unit else student.encode_image
+    embed = Student.embed_image if unit else Student.encode_image
     training = student.training
     student.eval()
     try:
-        for start in range(0, len(examples), batch):
-            indices = range(start, min(start + batch, len(examples)))
+        for start in range(0, len(examples), batch * world.size):
+            indices = range(start, min(start + batch * world.size, len(examples)))
+            images = transform.batch(examples.images, world.share(indices)).to(world.device)
             with world.autocast():
-                yield embed(transform.batch(examples.images, indices).to(world.device))
+                own = world.forward(embed, student, images)
+            yield world.collect(own, len(indices))
     finally:
         student.train(training)
 
 
+@torch.no_grad()
 def retrieval(student: Student, examples: Examples, world: World) -> dict[str, float]:
     """Recall at 1, 5 and 10 from image to text and back, over all captions of all images."""
     if not examples.captioned:
@@ -112,7 +120,7 @@ def retrieval(student: Student, examples: Examples, world: World) -> dict[str, f
     captions = [(text, owner) for owner, texts in enumerate(examples.captions) for text in texts]
     distinct = sorted({text for text, _ in captions})
     row = {text: index for index, text in enumerate(distinct)}
-    text = zero_shot(student, distinct, ("{}",)).cpu()[[row[text] for text, _ in captions]]
+    text = world.forward(zero_shot, student, distinct, ("{}",)).cpu()[[row[text] for text, _ in captions]]
     image = torch.cat([part.float().cpu() for part in embed_images(student, examples, world)])
     owners = torch.tensor([owner for _, owner in captions])
     found: dict[str, float] = {}
@@ -127,7 +135,7 @@ def caption_accuracy(student: Student, examples: Examples, world: World) -> floa
     """Share of images whose nearest caption, of all distinct ones, is one of their own."""
     distinct = sorted({text for texts in examples.captions for text in texts})
     row = {text: index for index, text in enumerate(distinct)}
-    text = zero_shot(student, distinct, ("{}",))
+    text = world.forward(zero_shot, student, distinct, ("{}",))
     nearest = torch.cat(
         [(image.float() @ text.T).argmax(1) for image in embed_images(student, examples, world)]
     )

@@ -34,6 +34,6 @@ class Interrupt:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self.asked is not None:
+        if self.asked == number:  # torchrun passes on as SIGTERM what the terminal has sent as SIGINT
             raise KeyboardInterrupt
         self.asked = number

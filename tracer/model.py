@@ -64,12 +64,12 @@ class Student(nn.Module):
             image=normalize(features, dim=-1),
             text=self._texts(batch) if "text" in needs else None,
             scale=self.scale,
-            scores=self._head(features) if "scores" in needs else None,
+            scores=self.classify(features) if "scores" in needs else None,
             classes=self.head.weight if "scores" in needs and self.head is not None else None,
             probe=self._probe(batch) if "probe" in needs else None,
             projections=projections(self.clip) if "projections" in needs else None,
             features=blocks,
-            anchors=self(batch.anchors) if "anchors" in needs and batch.anchors is not None else None,
+            anchors=self.forward(batch.anchors) if "anchors" in needs and batch.anchors is not None else None,
         )
 
     def encode_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
@@ -141,7 +141,8 @@ class Student(nn.Module):
         text = self.embed_text(batch.text)
         return text if batch.caption is None else text[batch.caption]
 
-    def _head(self, features: Tensor) -> Tensor:
+    def classify(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
+        """The head's scores of image features."""
         if self.head is None:
             raise ValueError("the objective needs class scores and the student has no head")
         return self.head(features)

@@ -32,11 +32,11 @@ def outcome(plan: Plan, run: Run, world: World) -> dict[str, Any]:
     )
     world.place(before.student)
     world.place(after.student)
-    views = [_view(scorer, plan.held_out) for scorer in (before, after)]
+    views = [view(scorer, plan.held_out) for scorer in (before, after)]
     result: dict[str, Any] = {"before": _scores(plan, before), "after": _scores(plan, after)}
     result["retention"] = {"agreement": agreement(*views), "kl": kl(*views)}
     result["warnings"] = warnings(result)
-    write_json(run.folder / "result.json", result)
+    world.lead(lambda: write_json(run.folder / "result.json", result))
     return result
 
 
@@ -72,7 +72,7 @@ def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
     }
 
 
-def _view(scorer: Scorer, held_out: Examples) -> Tensor:
+def view(scorer: Scorer, held_out: Examples) -> Tensor:
     """Logits over the names of ImageNet, of up to a thousand held-out images."""
     some = held_out.take(torch.arange(min(LOOKED_AT, len(held_out))).numpy())
     return scorer.predict(some, KNOWN_PROMPT, tuple(open_clip.IMAGENET_CLASSNAMES)).logits

@@ -29,6 +29,16 @@ class Recorder:
             write_text(self.path, "".join(_line(entry) for entry in kept))
 
 
+class Onlooker(Recorder):
+    """For processes beside the one that writes."""
+
+    def log(self, step: int, kind: str, **values: Any) -> None:
+        del step, kind, values
+
+    def rewind(self, step: int) -> None:
+        del step
+
+
 def read(path: Path, kind: str | None = None) -> Iterator[dict[str, Any]]:
     """The lines of a log; a last line that was cut short by a crash is passed over."""
     with path.open(encoding="utf-8") as file:

@@ -37,8 +37,7 @@ class Run:
     @classmethod
     def create(cls, plan: Plan, folder: Path | None = None) -> Run:
         """A new run; a folder that holds one already is never overwritten."""
-        name = identity(plan)
-        folder = folder or Path("runs") / name
+        name, folder = identity(plan), home(plan, folder)
         if (folder / DESCRIPTION).exists():
             run = cls.open(folder)
             if run.description["id"] != name:
@@ -110,6 +109,11 @@ class Run:
             except OSError:
                 raise UserError(f"another process is working on {self.folder}") from None
             yield
+
+
+def home(plan: Plan, folder: Path | None = None) -> Path:
+    """Where a run of this plan lives."""
+    return folder or Path("runs") / identity(plan)
 
 
 def identity(plan: Plan) -> str:

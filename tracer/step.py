@@ -47,7 +47,7 @@ def step(state: State, batch: Batch) -> Loss:
     lr = state.schedule(state.step)
 
     with world.autocast():
-        seen, taught = embed_both(student, teacher, batch, objective.needs, state.chunk)
+        seen, taught = world.forward(embed_both, student, teacher, batch, objective.needs, state.chunk)
     state.scene = world.gather(Scene(seen, taught, batch.label, state.progress))
     loss = objective(state.scene)
 
@@ -65,5 +65,6 @@ def step(state: State, batch: Batch) -> Loss:
         state.hold.clamp(lr)
     state.step += 1
     if state.shadow:
+        world.reshard(state.shadow.model)
         state.shadow.follow(student)
     return loss

@@ -7,11 +7,10 @@ from typing import Annotated
 
 import tyro
 
-from tracer.commands.train import Machine, carry_out
+from tracer.commands.train import Machine, carry_out, launched, shareable
 from tracer.console import console
 from tracer.errors import UserError
-from tracer.parallel import World
-from tracer.plan import plan
+from tracer.plan import Plan, plan
 from tracer.run import Run, identity
 
 
@@ -21,6 +20,7 @@ def main(arguments: list[str]) -> int:
         device: str = "auto",
         workers: int | None = None,
         save_every: int | None = None,
+        shard: bool = False,
     ) -> int:
         """Go on from the newest checkpoint of a run.
 
@@ -29,10 +29,12 @@ def main(arguments: list[str]) -> int:
             device: auto, cpu, cuda or mps.
             workers: processes that decode images.
             save_every: steps between checkpoints.
+            shard: under torchrun, cut the weights among the processes; any number of them may go on.
         """
-        return carry_on(Run.open(run), Machine(device=device, workers=workers, save_every=save_every))
+        machine = Machine(device=device, workers=workers, save_every=save_every, shard=shard)
+        return carry_on(Run.open(run), machine)
 
-    return tyro.cli(resume, args=arguments, prog="tracer resume")
+    return tyro.cli(resume, args=arguments, prog="tracer resume", config=(tyro.conf.FlagCreatePairsOff,))
 
 
 def carry_on(run: Run, machine: Machine) -> int:
@@ -40,7 +42,13 @@ def carry_on(run: Run, machine: Machine) -> int:
     if run.finished:
         console.print(f"{run.folder} is finished: there is nothing to resume", highlight=False)
         return 0
+    with launched(machine, run.experiment.precision) as world:
+        made = world.together(lambda: shareable(_same(run), world))
+        return carry_out(made, run, world, machine)
+
+
+def _same(run: Run) -> Plan:
     made = plan(run.experiment)
     if identity(made) != run.description["id"]:
         raise UserError(f"the data of {run.folder} have changed since it began: {made.experiment.data}")
-    return carry_out(made, run, World(machine.device, made.experiment.precision), machine)
+    return made

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,15 +12,16 @@ from typing import Annotated, Any
 import tyro
 from rich.markup import escape
 
-from tracer.console import Display, console, errors, percent, show_table
-from tracer.errors import unknown
+from tracer.console import Display, console, errors, percent, show_table, stop_at_once
+from tracer.errors import Echo, UserError, unknown
 from tracer.experiment import Experiment, Settings
 from tracer.interrupt import Interrupted
 from tracer.method import methods, options, summary
-from tracer.parallel import World
+from tracer.parallel import Lost, World, launch
 from tracer.plan import Plan, plan
-from tracer.run import Run
-from tracer.train import train
+from tracer.record import Onlooker
+from tracer.run import Run, home
+from tracer.train import NonFinite, Report, train
 
 EXAMPLES = """
 
@@ -41,6 +45,8 @@ class Machine:
     """Processes that decode images; by default none for data in memory, else up to 8."""
     save_every: int | None = None
     """Steps between checkpoints; by default a twentieth of training."""
+    shard: bool = False
+    """Under torchrun: cut weights, optimiser and teacher among the processes (FSDP2) instead of copying them."""
     dry_run: bool = False
     """Show the resolved experiment, steps, trainable parameters and memory, and stop."""
 
@@ -60,30 +66,65 @@ def main(arguments: list[str]) -> int:
     settings = {f.name: getattr(flags.settings, f.name) for f in fields(Settings)}
     asked = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
     experiment = Experiment(method=name, options=asked, **settings)
-    made = plan(experiment)
-    if flags.machine.dry_run:
-        return _dry_run(made)
-    world = World(
-        flags.machine.device, experiment.precision
-    )  # an absent device is refused before anything is written
-    return carry_out(made, Run.create(made, flags.machine.out), world, flags.machine)
+    machine = flags.machine
+    if machine.dry_run:
+        return _dry_run(plan(experiment))
+    with launched(
+        machine, experiment.precision
+    ) as world:  # refuses an absent device before anything is written
+        made = world.together(lambda: shareable(plan(experiment), world))
+        world.lead(lambda: Run.create(made, machine.out))
+        run = world.together(lambda: Run.open(home(made, machine.out)))
+        return carry_out(made, run, world, machine)
+
+
+@contextmanager
+def launched(machine: Machine, precision: str) -> Iterator[World]:
+    """The world this process was started in, left in good order unless something went wrong."""
+    world = launch(machine.device, precision, shard=machine.shard, lost=stop_at_once)
+    with world.guard():
+        yield world
+        world.close()
+
+
+def shareable(made: Plan, world: World) -> Plan:
+    """A plan whose batches divide among the processes."""
+    if rest := made.batch % world.size:
+        near = f"--batch {made.batch - rest} or {made.batch - rest + world.size}"
+        raise UserError(f"batch {made.batch} does not divide among {world.size} processes: use {near}")
+    return made
 
 
 def carry_out(made: Plan, run: Run, world: World, machine: Machine) -> int:
     """Train, show progress, and say what came out and what can be done with it."""
+    go_on = f"Go on with: tracer resume {run.folder}"
+    if not world.first:
+        run.recorder = Onlooker(run.recorder.path)
     try:
-        with run.locked(), Display(made.experiment.method, made.steps) as display:
-            for report in train(
-                made, run, world, save_every=machine.save_every, workers=_workers(machine, made)
-            ):
-                display.show(report)
+        with ExitStack() as stack, world.guard():
+            world.lead(lambda: stack.enter_context(run.locked()))
+            workers = _workers(machine, made, world)
+            _watch(made, train(made, run, world, save_every=machine.save_every, workers=workers), world)
     except Interrupted as stop:
-        errors.print(
-            f"stopped at step {stop.step}, saved. Go on with: tracer resume {run.folder}", markup=False
-        )
+        if world.first:
+            errors.print(f"stopped at step {stop.step}, saved. {go_on}", markup=False)
         return 128 + stop.signal_number
-    _show(run, made)
+    except NonFinite as error:  # every process has computed the same loss
+        raise error if world.first else Echo from None
+    except Lost as error:
+        raise Lost(f"{error}. {go_on}") from None
+    if world.first:
+        _show(run, made)
     return 0
+
+
+def _watch(made: Plan, reports: Iterator[Report], world: World) -> None:
+    if not world.first:
+        deque(reports, maxlen=0)
+        return
+    with Display(made.experiment.method, made.steps) as display:
+        for report in reports:
+            display.show(report)
 
 
 def _flags(name: str) -> type[Any]:
@@ -101,14 +142,14 @@ def _flags(name: str) -> type[Any]:
     return make_dataclass("Train", parts, frozen=True)
 
 
-def _workers(machine: Machine, made: Plan) -> int:
+def _workers(machine: Machine, made: Plan, world: World) -> int:
     import os
 
     from tracer.data.examples import Pixels
 
     if machine.workers is not None:
         return machine.workers
-    return 0 if isinstance(made.train.images, Pixels) else min(8, os.cpu_count() or 1)
+    return 0 if isinstance(made.train.images, Pixels) else min(8, (os.cpu_count() or 1) // world.neighbours)
 
 
 def _dry_run(made: Plan) -> int:

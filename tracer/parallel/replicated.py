@@ -1,0 +1,41 @@
+"""DDP: every process holds all weights and sees a part of each batch; gradients are averaged on the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from tracer.parallel.group import Group, Running
+from tracer.weights import Weights
+
+T = TypeVar("T")
+
+
+class Replicated(Group):
+    """Several processes with equal weights."""
+
+    def __init__(self, device: str = "auto", precision: str = "auto") -> None:
+        super().__init__(device, precision)
+        self._engines: WeakKeyDictionary[nn.Module, DistributedDataParallel] = WeakKeyDictionary()
+
+    def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
+        del teacher  # it follows equal students by equal steps, and stays equal without a word
+        moving = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in student.modules())
+        self._engines[student] = DistributedDataParallel(
+            Running(student),
+            static_graph=True,  # a stage has one objective; what that does not reach is found out once
+            gradient_as_bucket_view=True,
+            broadcast_buffers=moving,
+        )
+
+    def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
+        engine = self._engines.get(model) if torch.is_grad_enabled() else None
+        return function(model, *arguments) if engine is None else engine(function, *arguments)
+
+    def whole(self, weights: Mapping[str, Tensor]) -> Weights:
+        return dict(weights) if self.first else {}
