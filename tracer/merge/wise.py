@@ -1,0 +1,59 @@
+"""WiSE-FT: the straight line between pretrained and finetuned weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from tracer.errors import UserError
+from tracer.weights import Weights
+
+
+def everything(name: str) -> bool:
+    del name
+    return True
+
+
+def image_tower(name: str) -> bool:
+    """Whether a weight belongs to the image tower: what PAINT interpolates."""
+    return name.startswith("clip.visual.")
+
+
+def interpolate(
+    start: Weights, end: Weights, alpha: float, part: Callable[[str], bool] = everything
+) -> Weights:
+    """θ_α = (1−α) θ₀ + α θ, the log-temperature and a head included; weights outside `part` stay at θ₀.
+
+    0 and 1 return the ends bit for bit. Counters are those of the end, unless α is 0. Reference: WiSE-FT (arXiv
+    2109.01903); over the image tower alone, PAINT (arXiv 2208.05592).
+    """
+    merged = {}
+    for name, origin in start.items():
+        if not part(name):
+            merged[name] = origin.clone()
+        elif origin.is_floating_point():
+            merged[name] = torch.lerp(origin, end[name], alpha)
+        else:
+            merged[name] = (origin if alpha == 0 else end[name]).clone()
+    return merged
+
+
+def alphas(spelling: str, *, extrapolate: bool = False) -> tuple[float, ...]:
+    """One α, or a sweep written start:stop:step with both ends in it: "0:1:0.1"."""
+    try:
+        numbers = [float(part) for part in spelling.split(":")]
+        if len(numbers) == 3:
+            start, stop, step = numbers
+            count = round((stop - start) / step)
+            numbers = [round(start + index * step, 10) for index in range(count + 1)]
+        elif len(numbers) != 1:
+            raise ValueError
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise UserError(f"α {spelling!r} is neither a number nor a sweep such as 0:1:0.1") from None
+    if not numbers:
+        raise UserError(f"the sweep {spelling!r} is empty: write start:stop:step, such as 0:1:0.1")
+    for alpha in numbers:
+        if not (extrapolate or 0 <= alpha <= 1) or alpha - alpha != 0:
+            raise UserError(f"α {alpha:g} is outside [0, 1]: give --extrapolate to go beyond the ends")
+    return tuple(numbers)
