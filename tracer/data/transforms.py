@@ -19,6 +19,7 @@ from tracer.errors import unknown
 
 Augment = Literal["none", "crop", "crop+flip"]
 AUGMENTS = ("none", "crop", "crop+flip")
+SHAPES = (3 / 4, 4 / 3)  # width over height of a random crop, from the slimmest to the broadest
 
 
 class Transform:
@@ -64,19 +65,19 @@ class Transform:
     def _crop(self, image: Image.Image, rng: np.random.Generator) -> Image.Image:
         """A random window of 90 to 100 % of the area, at most a third longer on one side, resized.
 
-        Where ten draws find none, as in pictures much longer than wide, it is the square in the middle, which
-        is also what evaluation sees.
+        Where ten draws find none, it is the largest such window in the middle: torchvision's RandomResizedCrop.
         """
         width, height = image.size
-        target = (self.width, self.height)
         for _ in range(10):
             area = width * height * rng.uniform(0.9, 1.0)
-            aspect = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
-            w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+            shape = math.exp(rng.uniform(math.log(SHAPES[0]), math.log(SHAPES[1])))
+            w, h = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
             if 0 < w <= width and 0 < h <= height:
-                left, top = rng.integers(0, width - w + 1), rng.integers(0, height - h + 1)
-                box = (float(left), float(top), float(left + w), float(top + h))
-                return image.resize(target, Image.Resampling.BICUBIC, box=box)
-        side = min(width, height)
-        left, top = (width - side) / 2, (height - side) / 2
-        return image.resize(target, Image.Resampling.BICUBIC, box=(left, top, left + side, top + side))
+                left, top = int(rng.integers(0, width - w + 1)), int(rng.integers(0, height - h + 1))
+                break
+        else:
+            shape = min(max(width / height, SHAPES[0]), SHAPES[1])
+            w, h = min(width, round(height * shape)), min(height, round(width / shape))
+            left, top = (width - w) // 2, (height - h) // 2
+        box = (left, top, left + w, top + h)
+        return image.resize((self.width, self.height), Image.Resampling.BICUBIC, box=box)
