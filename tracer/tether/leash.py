@@ -45,9 +45,10 @@ class _Leash:
 
     def __init__(self, tether: FTP, held: list[Pair]) -> None:
         self.tether, self.held = tether, held
-        device = held[0].parameter.device if held else torch.device("cpu")
+        first = held[0].parameter if held else torch.zeros(())
         start = TINY if tether.radius is None else tether.radius
-        self.radii = torch.full((len(held),), start, device=device)
+        dtype = torch.promote_types(first.dtype, torch.float32)
+        self.radii = torch.full((len(held),), start, dtype=dtype, device=first.device)
         self.mean, self.square = torch.zeros_like(self.radii), torch.zeros_like(self.radii)
         self.updates = 0
         self.changes: list[Tensor] = []  # θ − θ₀ of the last step, before it was projected
