@@ -1,0 +1,230 @@
+"""Evidence: tables and verdicts out of result files made by hand, equal budgets, no peeking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tracer.data.emojishift import FOLDS, emoji_kinds, styles
+from tracer.errors import UserError
+from tracer.evidence import compare
+from tracer.evidence.claims import CLAIMS, Claim, grouped, looked, verdict
+from tracer.evidence.compare import answers, difference, per_style, value
+from tracer.evidence.conduct import best
+from tracer.evidence.looks import Part, alike, all_of, better, cheap, lasting_gap
+from tracer.evidence.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
+from tracer.evidence.page import page, sentence, verdicts
+from tracer.evidence.results import Row, command, ids, read, write
+from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Study, job, searches, studies
+from tracer.metrics import Interval, accuracy, ece
+from tracer.suites.emojishift import NAMES
+
+SHIFTS = (*styles(), NAMES)
+Right = Callable[[str, np.random.Generator, int], np.ndarray]
+
+
+def made(
+    arm: str, right: Right, *, fold: int = 0, seed: int = 0, sure: float = 0.5, **changed: object
+) -> Row:
+    """A row whose answers `right` decides, all with one confidence."""
+    rng = np.random.default_rng([fold, seed, *arm.encode()])
+    scores = {}
+    for shift in SHIFTS:
+        count = len(ids(shift, fold))
+        scores[shift] = {"n": count, "right": packed_bits(right(shift, rng, count))}
+        if shift != NAMES:
+            scores[shift]["sure"] = packed_shares(np.full(count, sure))
+    row = Row(
+        study="main",
+        arm=arm,
+        role="test",
+        style="twemoji",
+        fold=fold,
+        seed=seed,
+        rate=3e-4,
+        run=f"{arm}-{fold}",
+        command="tracer train …",
+        validation=0.5,
+        cpu_seconds=10.0,
+        gap={"step": [1, 2], "kl": [1.0, 0.5], "weight_step": [2], "weight_gap": [1.0]},
+        layers={"block 1": 0.9, "block 2": 0.8, "projection": 0.7},
+        scores={"1": scores, "0.5": scores},
+    )
+    return row._replace(**changed)
+
+
+def share(chance: float) -> Right:
+    return lambda shift, rng, count: rng.random(count) < chance
+
+
+ALL: Right = lambda shift, rng, count: np.ones(count, bool)  # noqa: E731
+NONE: Right = lambda shift, rng, count: np.zeros(count, bool)  # noqa: E731
+
+
+def three(arm: str, right: Right, **changed: object) -> list[Row]:
+    return [made(arm, right, fold=fold, seed=fold, **changed) for fold in range(3)]
+
+
+def test_what_is_packed_comes_back() -> None:
+    bits = np.random.default_rng(0).random(271) < 0.3
+    assert np.array_equal(unpacked_bits(packed_bits(bits), 271), bits)
+    shares = np.array([0.0, 0.25, 1.0])
+    assert np.allclose(unpacked_shares(packed_shares(shares)), shares, atol=1 / 65535)
+
+
+def test_a_value_is_the_mean_over_test_sets_of_their_means() -> None:
+    rows = three("A", lambda shift, rng, count: np.full(count, shift in ("noto", "fxemoji")))
+    assert value(rows, "ood").value == pytest.approx(2 / 11)
+    assert value(rows, "id").value == 0
+    assert value(rows, "retention").value == 0
+    assert per_style(rows)["noto"] == 1
+
+
+def test_folds_of_different_size_are_pooled_picture_by_picture() -> None:
+    rows = [made("A", ALL, fold=0), made("A", NONE, fold=1)]
+    sizes = [len(emoji_kinds("twemoji", fold, "test")) for fold in (0, 1)]
+    assert value(rows, "id").value == pytest.approx(sizes[0] / sum(sizes))
+
+
+def test_the_interval_of_an_accuracy_is_the_binomial_one() -> None:
+    rows = three("A", share(0.4))
+    found = value(rows, "id")
+    count = len(answers(rows, "id")["twemoji"].right)
+    width = 1.96 * np.sqrt(found.value * (1 - found.value) / count)
+    assert found.high - found.value == pytest.approx(width, rel=0.15)
+
+
+def test_pairing_cancels_what_two_arms_share() -> None:
+    one = three("A", share(0.4))
+    same = [row._replace(arm="B") for row in one]
+    assert difference(one, same, "ood") == Interval(0, 0, 0)
+    assert difference(one, three("B", share(0.4)), "ood").excludes_zero is False
+    assert difference(three("A", share(0.6)), three("B", share(0.4)), "ood").low > 0
+
+
+def test_arms_of_different_folds_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="same folds"):
+        difference(three("A", ALL), [made("B", ALL, fold=4)], "id")
+
+
+def test_calibration_is_the_metric_s_own() -> None:
+    import torch
+
+    rows = three("A", share(0.4), sure=0.7)
+    right = torch.from_numpy(answers(rows, "ece id")["twemoji"].right)
+    logits = torch.zeros(len(right), 2)
+    logits[:, 0] = np.log(0.7 / 0.3)
+    label = (~right).long()
+    assert accuracy(logits, label) == pytest.approx(right.float().mean().item())
+    assert value(rows, "ece id").value == pytest.approx(ece(logits, label), abs=1e-4)
+
+
+def test_verdicts_follow_from_intervals() -> None:
+    above, across = Part("", Interval(0.1, 0.2, 0.3)), Part("", Interval(-0.1, 0.2, 0.3))
+    assert verdict([above, above]) == "holds"
+    assert verdict([above, across]) == "holds partly"
+    assert verdict([across]) == "not seen here"
+    assert verdict([]) == "not tested yet"
+
+
+def test_a_claim_without_its_runs_has_no_verdict() -> None:
+    claim = Claim("A is better", "main", ("A", "B"), better("ood", "A", "B"))
+    assert looked(claim, grouped(three("A", ALL))) == []
+    (part,) = looked(claim, grouped(three("A", ALL) + three("B", NONE)))
+    assert part.found.value == 1
+
+
+def test_less_calibration_error_is_better() -> None:
+    arms = grouped(three("A", share(0.5), sure=0.5) + three("B", share(0.5), sure=0.9))["main"]
+    (part,) = better("ece ood", "A", "B")(arms)
+    assert part.found.low > 0
+
+
+def test_looks_at_gaps_times_and_equality() -> None:
+    arms = grouped(
+        three("A", share(0.5))
+        + three("B", share(0.5), cpu_seconds=20.0, gap={"step": [1, 2], "kl": [1.0, 0.1]})
+    )["main"]
+    (gap,) = lasting_gap("A", "B")(arms)
+    assert gap.found.value == pytest.approx(0.4)
+    assert not gap.paired
+    (time,) = cheap("B", "A", 1.5)(arms)
+    assert time.found.value == pytest.approx(-0.5)
+    (same,) = alike("ood", "A", "A")(arms)
+    assert same.found.low == pytest.approx(0.01)
+    assert len(all_of(better("id", "A", "B"), better("ood", "A", "B"))(arms)) == 2
+
+
+def test_a_comparison_is_told_with_its_interval() -> None:
+    assert sentence(Part("ood: A − B", Interval(0.001, 0.027, 0.04))) == "ood: A − B: +2.7 [+0.1, +4.0]"
+    told = sentence(Part("time", Interval(0.1, 0.2, 0.3), percent=False, paired=False))
+    assert told == "time: +0.20 [+0.10, +0.30] (range over runs)"
+
+
+def test_result_files_come_back_and_make_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "DRAWS", 20)
+    rows = [row for arm in MAIN for row in three(arm.name, share(0.4))]
+    rows.append(made("FLYP", ALL, fold=3, role="search", scores={}, gap={}, layers={}))
+    write(tmp_path / "results.json", rows, "tracer evidence quick")
+    head, back = read(tmp_path / "results.json")
+    assert back == rows
+    assert head["command"] == "tracer evidence quick"
+    text = page(head, back)
+    for arm in MAIN:
+        assert f"| {arm.name} |" in text
+        assert f"`{arm.name}-0`" in text
+    assert verdicts(back).count("not tested yet") == sum(claim.study != "main" for claim in CLAIMS)
+
+
+def test_what_is_no_result_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(UserError, match="no file of results"):
+        read(tmp_path / "x.json")
+
+
+def test_every_arm_has_the_same_number_of_tries() -> None:
+    for scale in SCALES:
+        for study in studies(scale):
+            tried: dict[tuple[str, int], set[float]] = {}
+            for arm, fold, rate, _ in searches(study, "models"):
+                tried.setdefault((arm.name, fold), set()).add(rate)
+            assert all(rates == set(study.rates) for rates in tried.values())
+            assert {name for name, _ in tried} == {
+                arm.name for arm in study.arms if arm.trains and arm.rate is None
+            }
+
+
+def test_rates_are_never_chosen_on_emoji_that_are_tested() -> None:
+    for fold in range(FOLDS):
+        chooses = set(emoji_kinds("twemoji", CHOSEN_ON[fold], "val").ids)
+        assert chooses.isdisjoint(emoji_kinds("twemoji", fold, "test").ids)
+
+
+def test_borrowed_rates_come_from_arms_of_the_same_study() -> None:
+    for study in studies("full"):
+        names = [arm.name for arm in study.arms]
+        assert len(names) == len(set(names))
+        assert all(arm.rate is None or arm.rate in names for arm in study.arms)
+
+
+def test_claims_name_arms_that_exist() -> None:
+    arms = {study.name: {arm.name for arm in study.arms} for study in studies("full")}
+    for claim in CLAIMS:
+        assert set(claim.needs) <= arms[claim.study]
+
+
+def test_the_lower_of_two_equal_rates_is_taken() -> None:
+    assert best({1e-4: 0.5, 3e-4: 0.5, 1e-3: 0.4}) == 1e-4
+
+
+def test_a_command_names_everything_that_decides() -> None:
+    study = Study("main", MAIN)
+    arm = next(arm for arm in MAIN if arm.name == "TRACER")
+    made_job = job(study, arm, study.trials[1], 3e-4, "models")
+    line = command(made_job.experiment.to_json())
+    assert line.startswith("tracer train tracer ")
+    for words in ("--data emoji:twemoji:1", "--model models/strong-0-1200", "--lr 0.0003", "--seed 1"):
+        assert words in line

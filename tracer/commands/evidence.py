@@ -1,0 +1,60 @@
+"""Try the paper's claims on EmojiShift: `tracer evidence quick|part|full`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from tracer.atomic import write_text
+from tracer.console import console
+from tracer.errors import unknown
+from tracer.evidence.claims import grouped
+from tracer.evidence.conduct import Place, conduct
+from tracer.evidence.page import overview, page
+from tracer.evidence.results import read, write
+from tracer.evidence.study import SCALES, studies
+
+
+def main(arguments: list[str]) -> int:
+    def evidence(
+        scale: Annotated[str, tyro.conf.Positional] = "quick",
+        out: Path = Path("runs/emojishift"),
+        results: Path | None = None,
+        verdicts: Path | None = None,
+        jobs: int = 2,
+    ) -> int:
+        """Pretrain a small CLIP on emoji, finetune it by every method, and say which claims hold.
+
+        What is finished is not run again: stop it and start it as you like. The model is made if it is absent.
+
+        Args:
+            scale: quick (minutes), part (an hour or two of one core) or full (a few hours of two).
+            out: where the runs go; commands in the results are relative to it.
+            results: where the results go; by default SCALE.json in the folder of the runs.
+            verdicts: the page of verdicts; by default SCALE.md beside the results.
+            jobs: processes at a time, each on one core.
+        """
+        if scale not in SCALES:
+            raise unknown("scale", scale, SCALES)
+        file = results or out / f"{scale}.json"
+        written = verdicts or file.with_suffix(".md")
+        _carry_out(scale, Place(out, jobs), file, written)
+        _say(f"\nresults: {file}\nverdicts: {written}")
+        return 0
+
+    return tyro.cli(evidence, args=arguments, prog="tracer evidence")
+
+
+def _carry_out(scale: str, place: Place, file: Path, written: Path) -> None:
+    """Run, keep the rows, and write the page from what was kept."""
+    write(file, conduct(studies(scale), place, _say), f"tracer evidence {scale}")
+    head, rows = read(file)
+    write_text(written, page(head, rows))
+    for name, arms in grouped(rows).items():
+        _say(f"\n{name}\n{overview(arms)}")
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False, markup=False)

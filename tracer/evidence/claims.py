@@ -1,0 +1,158 @@
+"""The paper's claims, each with what it would mean here, and the verdict that the runs allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from tracer.evidence.looks import (
+    Arms,
+    Look,
+    Part,
+    alike,
+    all_of,
+    better,
+    cheap,
+    drifting_layers,
+    lasting_gap,
+)
+from tracer.evidence.results import Row
+
+Verdict = Literal["holds", "holds partly", "not seen here", "not tested yet"]
+
+
+class Claim(NamedTuple):
+    """A claim, the study and the arms that can tell, and how to look."""
+
+    text: str
+    study: str
+    needs: tuple[str, ...]
+    look: Look
+
+
+def verdict(parts: Sequence[Part]) -> Verdict:
+    """Whether all comparisons lie above zero with their intervals, some, or none; no comparison is no verdict."""
+    if not parts:
+        return "not tested yet"
+    above = [part.found.low > 0 for part in parts]
+    return "holds" if all(above) else "holds partly" if any(above) else "not seen here"
+
+
+def looked(claim: Claim, studies: Mapping[str, Arms]) -> list[Part]:
+    """What the runs say about a claim; nothing where an arm of it has not been run."""
+    arms = studies.get(claim.study, {})
+    return claim.look(arms) if all(arms.get(name) for name in claim.needs) else []
+
+
+def grouped(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
+    """Test runs by study and arm, in the order of fold and seed."""
+    studies: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        if row.role == "test":
+            studies.setdefault(row.study, {}).setdefault(row.arm, []).append(row)
+    for arms in studies.values():
+        for runs in arms.values():
+            runs.sort(key=lambda row: (row.fold, row.seed))
+    return studies
+
+
+ONLY = [f"TRACER {term} only" for term in ("feature", "relational", "interactive", "cross")]
+BETAS = [f"TRACER β={beta:g}" for beta in (0.2, 0.7, 1.0, 1.5)]
+SPARSE = [f"TRACER every {every}" for every in (5, 15, 50)]
+RELEASED = [f"{name}, released clock" for name in SPARSE]
+STRENGTHS = [f"TRACER λ={strength:g}" for strength in (0.1, 10.0)]
+
+CLAIMS = (
+    Claim(
+        "Self-distillation forgets less than direct finetuning and than L2-SP",
+        "main",
+        ("TRACER", "static", "direct FT", "L2-SP"),
+        all_of(
+            better("retention", "TRACER", "direct FT", "L2-SP"),
+            better("retention", "static", "direct FT", "L2-SP"),
+        ),
+    ),
+    Claim(
+        "A WMA teacher keeps a gap to the student where an EMA teacher collapses onto it",
+        "main",
+        ("TRACER", "EMA"),
+        lasting_gap("TRACER", "EMA"),
+    ),
+    Claim(
+        "A WMA teacher is better than a static one (at no cost in task accuracy)",
+        "main",
+        ("TRACER", "static"),
+        all_of(*(better(measure, "TRACER", "static") for measure in ("id", "ood", "retention"))),
+    ),
+    Claim(
+        "A WMA teacher is better than an EMA teacher",
+        "main",
+        ("TRACER", "EMA"),
+        all_of(*(better(measure, "TRACER", "EMA") for measure in ("id", "ood", "retention"))),
+    ),
+    Claim(
+        "TRACER improves OOD accuracy over FLYP and CaRot",
+        "main",
+        ("TRACER", "FLYP", "CaRot"),
+        better("ood", "TRACER", "FLYP", "CaRot"),
+    ),
+    Claim(
+        "TRACER improves OOD calibration over FLYP and CaRot",
+        "main",
+        ("TRACER", "FLYP", "CaRot"),
+        better("ece ood", "TRACER", "FLYP", "CaRot"),
+    ),
+    Claim(
+        "FD and CRD are the strongest terms",
+        "variants",
+        tuple(ONLY),
+        all_of(better("ood", ONLY[0], *ONLY[2:]), better("ood", ONLY[1], *ONLY[2:])),
+    ),
+    Claim("All four terms together are best", "variants", ("TRACER", *ONLY), better("ood", "TRACER", *ONLY)),
+    Claim("A moderate λ is best", "strengths", ("TRACER", *STRENGTHS), better("ood", "TRACER", *STRENGTHS)),
+    Claim(
+        "The update interval hardly matters (right clock; within one point)",
+        "variants",
+        ("TRACER", *SPARSE),
+        alike("ood", "TRACER", *SPARSE),
+    ),
+    Claim(
+        "The update interval hardly matters (released clock; within one point)",
+        "variants",
+        ("TRACER", *RELEASED),
+        alike("ood", "TRACER", *RELEASED),
+    ),
+    Claim("β = 0.5 is best", "variants", ("TRACER", *BETAS), better("ood", "TRACER", *BETAS)),
+    Claim(
+        "Deeper layers drift under direct finetuning, and TRACER keeps them",
+        "main",
+        ("TRACER", "direct FT"),
+        drifting_layers("direct FT", "TRACER"),
+    ),
+    Claim(
+        "TRACER costs little more than FLYP (at most half as much again)",
+        "main",
+        ("TRACER", "FLYP"),
+        cheap("TRACER", "FLYP", 1.5),
+    ),
+    Claim(
+        "Ours: TRACER is better than mixing weights (WiSE-FT, α = 0.5) after direct finetuning or FLYP",
+        "main",
+        ("TRACER", "direct FT", "FLYP"),
+        all_of(
+            *(better(m, "TRACER", "direct FT", "FLYP", other_alpha=0.5) for m in ("id", "ood", "retention"))
+        ),
+    ),
+    Claim(
+        "Ours: a moving teacher matters most where the pretrained model is weak",
+        "weak",
+        ("TRACER", "static"),
+        all_of(*(better(measure, "TRACER", "static") for measure in ("id", "ood", "retention"))),
+    ),
+    Claim(
+        "Ours: TRACER improves OOD accuracy over FLYP and CaRot with another trained style",
+        "second style",
+        ("TRACER", "FLYP", "CaRot"),
+        better("ood", "TRACER", "FLYP", "CaRot"),
+    ),
+)

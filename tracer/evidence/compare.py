@@ -1,0 +1,114 @@
+"""Arms side by side: measures over folds and seeds, and their differences, resampled over emoji.
+
+An emoji is tested in several styles and by several runs, so emoji, not pictures, are what the bootstrap draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from tracer.data.emojishift import styles
+from tracer.evidence.results import Row, ids
+from tracer.metrics import Interval
+from tracer.suites.emojishift import NAMES
+
+Measure = Literal["id", "ood", "retention", "ece id", "ece ood"]
+DRAWS, BINS = 1000, 15
+
+
+class Answers(NamedTuple):
+    """How a test set was answered, by all runs one after the other."""
+
+    emoji: tuple[str, ...]  # code points
+    right: np.ndarray
+    sure: np.ndarray
+
+
+def answers(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> dict[str, Answers]:
+    """The answers that a measure is made of, by test set, in an order that all arms share."""
+    ordered = sorted(rows, key=lambda row: (row.fold, row.seed))
+    return {shift: _joined(ordered, shift, alpha) for shift in shifts(rows[0].style, measure)}
+
+
+def _joined(rows: Sequence[Row], shift: str, alpha: float) -> Answers:
+    return Answers(
+        tuple(name.partition("/")[2] for row in rows for name in ids(shift, row.fold)),
+        np.concatenate([row.right(shift, alpha) for row in rows]),
+        np.concatenate([row.sure(shift, alpha) for row in rows]),
+    )
+
+
+def shifts(style: str, measure: Measure) -> tuple[str, ...]:
+    """The test sets that a measure is the mean over."""
+    if measure == "retention":
+        return (NAMES,)
+    return (style,) if measure.endswith("id") else tuple(each for each in styles() if each != style)
+
+
+def value(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> Interval:
+    """A measure with its 95 % interval over emoji."""
+    return _interval(_scores(answers(rows, measure, alpha), measure))
+
+
+def difference(
+    first: Sequence[Row],
+    second: Sequence[Row],
+    measure: Measure,
+    alpha: float = 1.0,
+    other: float | None = None,
+) -> Interval:
+    """first − second on the same pictures, with its 95 % interval over emoji; `other` is the second arm's α."""
+    a = answers(first, measure, alpha)
+    b = answers(second, measure, alpha if other is None else other)
+    if {shift: each.emoji for shift, each in a.items()} != {shift: each.emoji for shift, each in b.items()}:
+        raise ValueError("two arms with the same folds and seeds expected")
+    return _interval(_scores(a, measure) - _scores(b, measure))
+
+
+def per_style(rows: Sequence[Row], alpha: float = 1.0) -> dict[str, float]:
+    """Accuracy in each style, the trained one included."""
+    found = answers(rows, "id", alpha) | answers(rows, "ood", alpha)
+    return {style: float(found[style].right.mean()) for style in styles()}
+
+
+def _scores(found: dict[str, Answers], measure: Measure) -> Float[np.ndarray, " d"]:
+    """The measure on all emoji, and on each resample of them: the mean over test sets."""
+    points = sorted({point for each in found.values() for point in each.emoji})
+    line = {point: place for place, point in enumerate(points)}
+    score = _calibration if measure.startswith("ece") else _accuracy
+    places = {shift: np.array([line[point] for point in each.emoji]) for shift, each in found.items()}
+    return np.mean([score(each, places[shift], len(line)) for shift, each in found.items()], axis=0)
+
+
+def _accuracy(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray, " d"]:
+    weights = _weights(count, DRAWS)
+    right, all_ = np.bincount(place, found.right, count), np.bincount(place, minlength=count)
+    return (weights @ right) / (weights @ all_)
+
+
+def _calibration(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray, " d"]:
+    """ECE: in each bin of confidence, how far the sum of confidences lies from the number of right answers."""
+    weights = _weights(count, DRAWS)
+    bins = np.minimum((found.sure * BINS).astype(int), BINS - 1)
+    off = np.bincount(place * BINS + bins, found.sure - found.right, count * BINS).reshape(count, BINS)
+    return np.abs(weights @ off).sum(axis=1) / (weights @ np.bincount(place, minlength=count))
+
+
+def _interval(scores: Float[np.ndarray, " d"]) -> Interval:
+    """The basic bootstrap interval; the first score is that of all emoji."""
+    score = float(scores[0])
+    low, high = np.quantile(scores[1:], [0.025, 0.975]).tolist()
+    return Interval(min(2 * score - high, score), score, max(2 * score - low, score))
+
+
+@cache
+def _weights(count: int, draws: int) -> Float[np.ndarray, "d e"]:
+    """How often each emoji counts: once in the first line, as often as it is drawn in the others."""
+    rng = np.random.default_rng(0)
+    drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws)
+    return np.concatenate([np.ones((1, count)), drawn.astype(float)])

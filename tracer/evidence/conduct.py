@@ -1,0 +1,147 @@
+"""Carry out studies: pretrain what is absent, search rates, run every trial; what is finished is not run again."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from tracer.demo import carry
+from tracer.errors import UserError
+from tracer.evidence.measure import measure
+from tracer.evidence.results import Row, row
+from tracer.evidence.study import CHOSEN_ON, Arm, Job, Study, job, searches
+from tracer.experiment import Experiment
+from tracer.export import export
+from tracer.plan import Plan
+from tracer.run import Run
+from tracer.train import Report
+
+Tell = Callable[[str], None]
+
+
+class Place(NamedTuple):
+    """Where runs and pretrained models lie, and how many processes work at a time, each on one thread."""
+
+    root: Path
+    jobs: int = 1
+
+    @property
+    def pretrained(self) -> Path:
+        return self.root / "pretrained"
+
+
+def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> list[Row]:
+    """Every row of every study, pretraining first."""
+    studies = list(studies)
+    starts = {name: each for study in studies for name, each in study.pretrainings().items()}
+    with ProcessPoolExecutor(place.jobs, get_context("spawn"), initializer=_one_thread) as pool:
+        absent = [(name, each) for name, each in starts.items() if not (place.pretrained / name).exists()]
+        for name in (
+            pool.map(_pretrain, *zip(*((place, *each) for each in absent), strict=True)) if absent else ()
+        ):
+            tell(f"pretrained {name}")
+        rows: list[Row] = []
+        for study in studies:
+            rows += _study(study, place, pool, tell)
+    return rows
+
+
+def _study(study: Study, place: Place, pool: ProcessPoolExecutor, tell: Tell) -> list[Row]:
+    home = str(place.pretrained)
+    searched = [(arm.name, fold, rate, each) for arm, fold, rate, each in searches(study, home)]
+    tried = _all(pool, place, [each for *_, each in searched], tell)
+    found: dict[tuple[str, int], dict[float, float]] = {}
+    for arm, fold, rate, each in searched:
+        if each.experiment.id in tried:
+            found.setdefault((arm, fold), {})[rate] = tried[each.experiment.id]["validation"]
+    jobs = [each for arm in study.arms for each in _trials(study, arm, found, home)]
+    done = _all(pool, place, jobs, tell)
+    rows = [row(each, done[each.experiment.id]) for each in jobs if each.experiment.id in done]
+    return rows + [
+        row(each, tried[each.experiment.id], role="search")
+        for *_, each in searched
+        if each.experiment.id in tried
+    ]
+
+
+def _trials(
+    study: Study, arm: Arm, found: dict[tuple[str, int], dict[float, float]], home: str
+) -> Iterator[Job]:
+    """The test runs of an arm, each at the rate that was chosen without the emoji it tests."""
+    for trial in study.trials:
+        rates = found.get((arm.rate or arm.name, CHOSEN_ON[trial.fold]), {})
+        if not arm.trains:
+            yield job(study, arm, trial, study.rates[0], home)
+        elif rates:
+            yield job(study, arm, trial, best(rates), home)
+
+
+def best(rates: dict[float, float]) -> float:
+    """The rate with the highest validation accuracy, the lower one of equals."""
+    return max(rates, key=lambda rate: (rates[rate], -rate))
+
+
+def _all(pool: ProcessPoolExecutor, place: Place, jobs: list[Job], tell: Tell) -> dict[str, dict[str, Any]]:
+    """What each run measured, by the id of its experiment; a run that fails is told of and left out."""
+    wanted = {each.experiment.id: each for each in jobs}
+    futures = {pool.submit(_finetune, place, each): key for key, each in wanted.items()}
+    done = {}
+    for count, future in enumerate(as_completed(futures), 1):
+        each = wanted[futures[future]]
+        try:
+            done[futures[future]] = future.result()
+        except UserError as error:
+            tell(f"{each.study}: {each.arm} was refused: {error}")
+            continue
+        told = f"{each.study}: {each.arm}, fold {each.trial.fold}, lr {each.experiment.lr:g}"
+        tell(f"{told}: validation {done[futures[future]]['validation']:.1%} ({count} of {len(futures)})")
+    return done
+
+
+def _finetune(place: Place, each: Job) -> dict[str, Any]:
+    """One run, measured, and rid of what nobody will resume."""
+    folder = place.root / "runs" / each.experiment.id
+    fresh = not (folder / "result.json").exists()
+    begun = time.process_time()
+    run = _carried(each.experiment, folder)
+    seconds = time.process_time() - begun if fresh else float("nan")
+    found = measure(run, each.style, each.trial.fold, each.alphas, seconds)
+    for name in ("resume", "weights/student.safetensors", "weights/teacher.safetensors"):
+        _remove(folder / name)
+    return found
+
+
+def _pretrain(place: Place, name: str, experiment: Experiment) -> str:
+    run = _carried(experiment, place.root / "pretraining" / name, checkpoints=10)
+    export(run.student(), place.pretrained / name)
+    return name
+
+
+def _carried(experiment: Experiment, folder: Path, checkpoints: int = 1) -> Run:
+    steps = experiment.steps or 1
+    return carry(experiment, folder, _silent, save_every=max(1, steps // checkpoints))
+
+
+def _silent(plan: Plan, reports: Iterator[Report]) -> None:
+    del plan
+    for _ in reports:
+        pass
+
+
+def _one_thread() -> None:
+    """One thread a process: sums then come in one order, and a run gives the same bits whoever runs beside it."""
+    torch.set_num_threads(1)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

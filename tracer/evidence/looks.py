@@ -1,0 +1,120 @@
+"""Ways of looking at the runs of a study for what a claim says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tracer.evidence.compare import Measure, difference
+from tracer.evidence.results import Row
+from tracer.metrics import Interval
+
+Arms = Mapping[str, Sequence[Row]]  # the test runs of each arm of one study, in the order of fold and seed
+
+
+class Part(NamedTuple):
+    """One comparison that a claim rests on; it speaks for the claim if it lies above zero."""
+
+    label: str
+    found: Interval
+    percent: bool = True
+    paired: bool = True  # resampled over emoji; otherwise the interval is the range over runs
+
+
+Look = Callable[[Arms], list[Part]]
+
+
+def better(measure: Measure, first: str, *others: str, other_alpha: float = 1.0) -> Look:
+    """`first` is better than each of the others, which may be mixed with the pretrained model; less ECE is better."""
+
+    def look(arms: Arms) -> list[Part]:
+        mixed = "" if other_alpha == 1 else f" at α={other_alpha:g}"
+        parts = []
+        for other in others:
+            found = difference(arms[first], arms[other], measure, 1.0, other_alpha)
+            if measure.startswith("ece"):
+                parts.append(Part(f"{measure}: {other}{mixed} − {first}", turned(found)))
+            else:
+                parts.append(Part(f"{measure}: {first} − {other}{mixed}", found))
+        return parts
+
+    return look
+
+
+def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> Look:
+    """`first` differs from each of the others by less than `margin`, interval included."""
+
+    def look(arms: Arms) -> list[Part]:
+        parts = []
+        for other in others:
+            low, value, high = difference(arms[first], arms[other], measure)
+            room = Interval(margin - max(-low, high), margin - abs(value), margin)
+            parts.append(Part(f"{measure}: {margin:.0%} − |{first} − {other}|", room))
+        return parts
+
+    return look
+
+
+def all_of(*looks: Look) -> Look:
+    return lambda arms: [part for look in looks for part in look(arms)]
+
+
+def lasting_gap(lasting: str, fading: str) -> Look:
+    """How much of the largest divergence between teacher and student is left in the last tenth of training."""
+
+    def look(arms: Arms) -> list[Part]:
+        pairs = zip(arms[lasting], arms[fading], strict=True)
+        kept = spread([left(one) - left(other) for one, other in pairs])
+        return [Part(f"KL at the end, of its peak: {lasting} − {fading}", kept, paired=False)]
+
+    return look
+
+
+def left(row: Row) -> float:
+    gaps = np.array(row.gap["kl"])
+    return float(gaps[-max(1, len(gaps) // 10) :].mean() / gaps.max())
+
+
+def drifting_layers(direct: str, held: str) -> Look:
+    """Direct finetuning changes the last block more than the first; a held student keeps more of the last."""
+
+    def look(arms: Arms) -> list[Part]:
+        ends = [(blocks(one), blocks(other)) for one, other in zip(arms[direct], arms[held], strict=True)]
+        deeper = spread([one[0] - one[-1] for one, _ in ends])
+        kept = spread([other[-1] - one[-1] for one, other in ends])
+        return [
+            Part(f"CKA under {direct}: first − last block", deeper, percent=False, paired=False),
+            Part(f"CKA of the last block: {held} − {direct}", kept, percent=False, paired=False),
+        ]
+
+    return look
+
+
+def blocks(row: Row) -> list[float]:
+    """Similarity of each block with its pretrained self, from the first to the last."""
+    return [cka for layer, cka in row.layers.items() if layer.startswith("block")]
+
+
+def cheap(first: str, second: str, allowed: float) -> Look:
+    """`first` takes at most `allowed` times as long as `second`."""
+
+    def look(arms: Arms) -> list[Part]:
+        pairs = [
+            (one.cpu_seconds, other.cpu_seconds) for one, other in zip(arms[first], arms[second], strict=True)
+        ]
+        room = [allowed - one / other for one, other in pairs if one and other]
+        told = f"{allowed:g} − time of {first} / {second}"
+        return [Part(told, spread(room), percent=False, paired=False)] if room else []
+
+    return look
+
+
+def spread(values: Sequence[float]) -> Interval:
+    """Smallest, mean and largest over runs."""
+    return Interval(min(values), float(np.mean(values)), max(values))
+
+
+def turned(found: Interval) -> Interval:
+    return Interval(-found.high, -found.value, -found.low)

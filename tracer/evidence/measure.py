@@ -1,0 +1,113 @@
+"""A finished run on its suite: what is right, how sure it was, and how far its teacher was, in one small file."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tracer import record
+from tracer.analysis.likeness import likeness
+from tracer.atomic import write_text
+from tracer.data.emojishift import emoji_kinds
+from tracer.data.examples import Examples
+from tracer.data.transforms import Transform
+from tracer.errors import UserError
+from tracer.evaluate import Predictions, Scorer
+from tracer.merge.family import family
+from tracer.merge.wise import interpolate
+from tracer.metrics import ece
+from tracer.model import initialise_from, read_weights
+from tracer.parallel import World
+from tracer.run import Run
+from tracer.suites import Opened, emojishift
+from tracer.weights import Weights
+
+FILE = "measures.json"
+
+
+def measure(run: Run, style: str, fold: int, alphas: Sequence[float], cpu_seconds: float) -> dict[str, Any]:
+    """Score the run, and the line from the pretrained model to it, on every shift; written once."""
+    file = run.folder / FILE
+    if file.exists():
+        return json.loads(file.read_text())
+    opening, world = emojishift(style, fold).open(), World("cpu", "fp32")
+    scored = {}
+    for alpha, weights in line(run, alphas):
+        student = run.student("pretrained")
+        initialise_from(student, weights)
+        scorer = Scorer(student, world, run.description["classes"])
+        scored[f"{alpha:g}"] = {each.shift.name: summary(scorer, each) for each in opening.shifts}
+    found = {
+        "run": run.description["id"],
+        "validation": json.loads((run.folder / "result.json").read_text())["after"]["accuracy"],
+        "cpu_seconds": cpu_seconds,
+        "gap": gap(run.folder),
+        "layers": layers(run, emoji_kinds(style, fold, "val")),
+        "scores": scored,
+    }
+    write_text(file, json.dumps(found))
+    return found
+
+
+def line(run: Run, alphas: Sequence[float]) -> Iterator[tuple[float, Weights]]:
+    """The weights at each α between the pretrained model and the run; only the run's own where they do not mix."""
+    end = read_weights(run.weights_file("result"))
+    try:
+        start = family([run]).start if min(alphas) < 1 else end
+    except UserError:  # a head that the zero-shot classifier cannot take
+        alphas, start = (1.0,), end
+    for alpha in alphas:
+        yield alpha, end if alpha == 1 else interpolate(start, end, alpha)
+
+
+def summary(scorer: Scorer, opened: Opened) -> dict[str, Any]:
+    """Each answer as a bit and, where calibration is asked for, its confidence, in the data's own order."""
+    found: Predictions = scorer.predict_shift(opened)
+    confidence, right = ece.summaries(found.logits, found.label).unbind(dim=1)
+    told: dict[str, Any] = {"n": len(right), "right": packed_bits(right.numpy() > 0)}
+    if opened.shift.role != "retain":
+        told["sure"] = packed_shares(confidence.numpy())
+    return told
+
+
+def packed_bits(right: np.ndarray) -> str:
+    """Answers as text, so that a result file holds every single one."""
+    return b64encode(np.packbits(right).tobytes()).decode()
+
+
+def unpacked_bits(text: str, count: int) -> np.ndarray:
+    return np.unpackbits(np.frombuffer(b64decode(text), np.uint8))[:count].astype(bool)
+
+
+def packed_shares(values: np.ndarray) -> str:
+    """Numbers in [0, 1] as text, in 65 536 steps."""
+    return b64encode(np.rint(values * 65535).astype("<u2").tobytes()).decode()
+
+
+def unpacked_shares(text: str) -> np.ndarray:
+    return np.frombuffer(b64decode(text), "<u2") / 65535
+
+
+def gap(folder: Path) -> dict[str, list[float]]:
+    """Teacher and student along the run: steps, their divergence, and the distance of their weights."""
+    lines = [each for each in record.read(folder / "log.jsonl") if each["kind"] in ("train", "held_out")]
+    seen = [each for each in lines if "kl" in each]
+    apart = [each for each in lines if "weight_gap" in each]
+    return {
+        "step": [each["step"] for each in seen],
+        "kl": [each["kl"] for each in seen],
+        "weight_step": [each["step"] for each in apart],
+        "weight_gap": [each["weight_gap"] for each in apart],
+    }
+
+
+def layers(run: Run, some: Examples) -> dict[str, float]:
+    """CKA of each layer of the image tower with its pretrained self."""
+    before, after = run.student("pretrained"), run.student()
+    images = Transform(before.preprocess).batch(some.images, range(len(some)))
+    return {each.layer: each.cka for each in likeness(before, after, [images])}

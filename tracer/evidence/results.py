@@ -1,0 +1,115 @@
+"""Results as they are kept: one row a run, with its command, and every single answer."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tracer.atomic import write_text
+from tracer.data.emojishift import emoji_kinds, emoji_names
+from tracer.errors import UserError
+from tracer.evidence.measure import unpacked_bits, unpacked_shares
+from tracer.evidence.study import Job
+from tracer.suites.emojishift import NAMES
+
+Role = Literal["test", "search"]
+
+
+class Row(NamedTuple):
+    """One run of one arm."""
+
+    study: str
+    arm: str
+    role: Role  # "search" runs only chose a rate
+    style: str
+    fold: int
+    seed: int
+    rate: float
+    run: str
+    command: str
+    validation: float
+    cpu_seconds: float | None
+    gap: dict[str, list[float]]
+    layers: dict[str, float]
+    scores: dict[str, dict[str, dict[str, Any]]]  # by α, then by shift
+
+    def right(self, shift: str, alpha: float = 1.0) -> np.ndarray:
+        """Whether each example was right, in the order of `ids`."""
+        found = self.scores[f"{alpha:g}"][shift]
+        return unpacked_bits(found["right"], found["n"])
+
+    def sure(self, shift: str, alpha: float = 1.0) -> np.ndarray:
+        """The confidence of each answer; zero where it was not kept."""
+        found = self.scores[f"{alpha:g}"][shift]
+        return unpacked_shares(found["sure"]) if "sure" in found else np.zeros(found["n"])
+
+
+@cache
+def ids(shift: str, fold: int) -> tuple[str, ...]:
+    """The examples of a shift, in their order."""
+    return tuple(
+        emoji_names("strong", "test").ids if shift == NAMES else emoji_kinds(shift, fold, "test").ids
+    )
+
+
+def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
+    """What one job came to; a search needs no scores."""
+    experiment, seconds = job.experiment, found["cpu_seconds"]
+    return Row(
+        study=job.study,
+        arm=job.arm,
+        role=role,
+        style=job.style,
+        fold=job.trial.fold,
+        seed=job.trial.seed,
+        rate=experiment.lr,
+        run=found["run"],
+        command=command(experiment.to_json()),
+        validation=found["validation"],
+        cpu_seconds=None if seconds != seconds else seconds,
+        gap=found["gap"] if role == "test" else {},
+        layers=found["layers"] if role == "test" else {},
+        scores=found["scores"] if role == "test" else {},
+    )
+
+
+def command(experiment: dict[str, Any]) -> str:
+    """`tracer train …`, which makes the run again."""
+    settings = {"data", "held_out", "retain", "model", "steps", "batch", "lr", "augment", "precision", "seed"}
+    words = ["tracer", "train", experiment["method"]]
+    for name, value in {
+        **{key: experiment[key] for key in sorted(settings)},
+        **experiment["options"],
+    }.items():
+        values = value if isinstance(value, tuple | list) else (value,)
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return shlex.join(words)
+
+
+def write(file: Path, rows: Iterable[Row], asked: str) -> None:
+    """One line a row, so that two versions of a file can be compared."""
+    head = {
+        "command": asked,
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {name: version(name) for name in ("tracer-clip", "torch", "open_clip_torch", "numpy")},
+    }
+    lines = ",\n".join(json.dumps(each._asdict(), ensure_ascii=False) for each in rows)
+    write_text(file, f'{json.dumps(head, ensure_ascii=False)[:-1]}, "rows": [\n{lines}\n]}}\n')
+
+
+def read(file: Path) -> tuple[dict[str, Any], list[Row]]:
+    """The head of a result file, and its rows."""
+    try:
+        found = json.loads(file.read_text())
+        rows = [Row(**each) for each in found.pop("rows")]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{file} is no file of results: {error}") from error
+    return found, rows

@@ -1,0 +1,172 @@
+"""What is tried: arms (methods with options) over folds and seeds, in studies, at three scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from recipes.emojishift import finetuning, pretraining
+from tracer.data.emoji_captions import Regime
+from tracer.experiment import Experiment
+from tracer.method import methods
+
+
+class Trial(NamedTuple):
+    """One fold to test on, and the seed of the run that does it."""
+
+    fold: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One row of a table. Its learning rate is searched for, or `rate` names the arm whose rate it takes."""
+
+    name: str
+    method: str
+    options: dict[str, Any] = field(default_factory=dict)
+    rate: str | None = None
+
+    @property
+    def trains(self) -> bool:
+        return self.method != "zeroshot"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Arms that are compared with each other, all else being equal."""
+
+    name: str
+    arms: tuple[Arm, ...]
+    regime: Regime = "strong"
+    style: str = "twemoji"
+    trials: tuple[Trial, ...] = (Trial(0, 0), Trial(1, 1), Trial(2, 2))
+    rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3)  # as many for every arm: equal budgets
+    steps: int = 150
+    pretraining: int = 1200  # steps
+    starts: int = 1  # pretrained models, taken in turn by seed
+    alphas: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)  # WiSE-FT over every arm
+
+    def start(self, seed: int) -> str:
+        """The name of the pretrained model that a seed begins with."""
+        return f"{self.regime}-{seed % self.starts}-{self.pretraining}"
+
+    def pretrainings(self) -> dict[str, Experiment]:
+        seeds = sorted({trial.seed % self.starts for trial in self.trials} | {0})
+        return {self.start(seed): pretraining(self.regime, seed, self.pretraining) for seed in seeds}
+
+
+class Job(NamedTuple):
+    """A run and what it is measured on."""
+
+    study: str
+    arm: str
+    experiment: Experiment
+    style: str
+    trial: Trial
+    alphas: tuple[float, ...]
+
+
+# Which fold's run chooses the rate for a test fold. A run validates on the fold after its own, so the emoji that
+# choose (fold 4 for tests on 0, 1, 2; fold 0 for tests on 3, 4) are never those that are tested.
+CHOSEN_ON = {0: 3, 1: 3, 2: 3, 3: 4, 4: 4}
+
+
+def job(study: Study, arm: Arm, trial: Trial, rate: float, home: str) -> Job:
+    """The run of one arm on one fold; `home` is the folder of the pretrained models."""
+    experiment = finetuning(
+        f"{home}/{study.start(trial.seed)}",
+        arm.method,
+        regime=study.regime,
+        style=study.style,
+        fold=trial.fold,
+        lr=rate,
+        steps=study.steps,
+        seed=trial.seed,
+        **arm.options,
+    )
+    return Job(study.name, arm.name, experiment, study.style, trial, study.alphas if arm.trains else (1.0,))
+
+
+def searches(study: Study, home: str) -> Iterator[tuple[Arm, int, float, Job]]:
+    """The runs that choose rates: of each arm that searches, for each fold that chooses."""
+    for arm in study.arms:
+        if arm.trains and arm.rate is None:
+            for fold in sorted({CHOSEN_ON[trial.fold] for trial in study.trials}):
+                for rate in study.rates:
+                    yield arm, fold, rate, job(study, arm, Trial(fold, 0), rate, home)
+
+
+ZERO_SHOT = Arm("zero-shot", "zeroshot")
+TEACHERS = (
+    Arm("static", "static_sd"),
+    Arm("EMA", "ema_sd"),
+    Arm("TRACER", "tracer"),
+)
+MAIN = (
+    ZERO_SHOT,
+    Arm("direct FT", "ft"),
+    Arm("FLYP", "flyp"),
+    Arm("L2-SP", "l2sp"),
+    Arm("CaRot", "carot"),
+    *TEACHERS,
+)
+
+
+def others() -> tuple[Arm, ...]:
+    """Every further method that can be had without data of its own."""
+    known = {arm.method for arm in MAIN} | {"supervised", "arf", "starft"}
+    return tuple(Arm(name, name) for name in methods() if name not in known)
+
+
+def frontier(strengths: tuple[float, ...]) -> tuple[Arm, ...]:
+    """Distillation of several strengths under each teacher, at the rate of the arm it varies."""
+    return tuple(
+        Arm(f"{arm.name} λ={strength:g}", arm.method, {"strength": strength}, rate=arm.name)
+        for arm in TEACHERS
+        for strength in strengths
+    )
+
+
+def variants() -> tuple[Arm, ...]:
+    """TRACER with one thing changed: kernel, interval, clock, terms, targets; and EMA with TRACER's mean age."""
+    alone = {"feature": 0.0, "relational": 0.0, "interactive": 0.0, "cross": 0.0}
+    weights = {"feature": 2000 / 512, "relational": 0.5, "interactive": 1.0, "cross": 1.0}
+    changed: dict[str, dict[str, Any]] = {
+        **{f"TRACER β={beta:g}": {"beta": beta} for beta in (0.2, 0.7, 1.0, 1.5)},
+        **{f"TRACER every {every}": {"every": every} for every in (5, 15, 50)},
+        **{
+            f"TRACER every {every}, released clock": {"every": every, "clock": "updates"}
+            for every in (5, 15, 50)
+        },
+        **{f"TRACER {term} only": alone | {term: weights[term]} for term in weights},
+        **{f"TRACER without {term}": {term: 0.0} for term in weights},
+        "TRACER pairs": {"targets": "pair"},
+    }
+    varied = tuple(Arm(name, "tracer", options, rate="TRACER") for name, options in changed.items())
+    matched = Arm("EMA of matched age", "ema_sd", {"horizon": 0.5}, rate="EMA")
+    return (*varied, Arm("FLYP pairs", "flyp", {"targets": "pair"}, rate="FLYP"), matched)
+
+
+SCALES = ("quick", "part", "full")
+EVERY_FOLD = tuple(Trial(fold, fold) for fold in range(5))
+THREE_SEEDS = tuple(Trial(fold, seed) for seed in range(3) for fold in range(5))
+
+
+def studies(scale: str) -> tuple[Study, ...]:
+    """The studies of a scale: "quick" in minutes, "part" in an hour or two of one core, "full" in a few of two."""
+    main = Study("main", MAIN)
+    if scale == "quick":
+        return (replace(main, rates=(3e-4, 1e-3), steps=60, pretraining=400, alphas=(0.5, 1.0)),)
+    if scale == "part":
+        return (main,)
+    full = replace(main, trials=THREE_SEEDS, starts=3)
+    return (
+        full,
+        replace(main, name="strengths", arms=(*TEACHERS, *frontier((0.1, 0.3, 3.0, 10.0)))),
+        replace(main, name="variants", arms=(*MAIN[2:3], *TEACHERS, *variants())),
+        replace(main, name="weak", regime="weak", trials=EVERY_FOLD),
+        replace(main, name="second style", style="openmoji-color", trials=EVERY_FOLD),
+        replace(main, name="others", arms=others()),
+    )
