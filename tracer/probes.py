@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -25,7 +25,9 @@ from tracer.text import Tokeniser
 
 
 class Probe(Protocol):
-    """What to draw, before the model is known."""
+    """What to draw, before the model is known; `drawn` says whether texts are embedded anew at each step."""
+
+    drawn: ClassVar[bool]
 
     def prepare(self, student: Student, classes: Sequence[str]) -> Draw: ...
 
@@ -36,6 +38,7 @@ class RandomTexts:
 
     count: int = 80
     length: int = 8
+    drawn: ClassVar[bool] = True
 
     def prepare(self, student: Student, classes: Sequence[str]) -> Draw:
         del classes
@@ -77,6 +80,7 @@ class Contexts:
     """
 
     templates: tuple[str, ...]
+    drawn: ClassVar[bool] = False
 
     def prepare(self, student: Student, classes: Sequence[str]) -> Draw:
         rows = [zero_shot(student, classes, (template,)).mean(dim=0) for template in self.templates]
@@ -97,6 +101,7 @@ class Wrapped:
     """The caption of each image in a setting drawn at random: "a photo of a dog" "in the fog"."""
 
     settings: tuple[str, ...]
+    drawn: ClassVar[bool] = True
 
     def prepare(self, student: Student, classes: Sequence[str]) -> Draw:
         del classes

@@ -1,4 +1,4 @@
-"""What there is: `tracer list methods|models|kernels`."""
+"""What there is: `tracer list methods|models|kernels|tethers`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Annotated
 
 import tyro
 
+from tracer.catalogue import COLUMNS, entries
 from tracer.clip import open_clip
 from tracer.console import show_table
 from tracer.errors import unknown
 from tracer.kernels import KERNELS
-from tracer.method import method, methods, summary
+from tracer.tether import TETHERS
 from tracer.zoo import known_models
 
 
@@ -20,7 +21,7 @@ def main(arguments: list[str]) -> int:
         """List what can be named on the command line.
 
         Args:
-            what: methods, models or kernels.
+            what: methods, models, kernels or tethers.
             like: only names that contain this.
         """
         if what not in LISTS:
@@ -36,11 +37,13 @@ Listing = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def _methods() -> Listing:
-    rows = []
-    for name in methods():
-        made = method(name)
-        rows.append((name, made.title, str(made.year or ""), made.paper, summary(name)))
-    return ("name", "method", "year", "paper", "what it does"), rows
+    return COLUMNS[:-1], [entry[:-1] for entry in entries()]  # --help of a method says what it does
+
+
+def _tethers() -> Listing:
+    return ("name", "what it does"), [
+        (name, (tether.__doc__ or "").splitlines()[0]) for name, tether in TETHERS.items()
+    ]
 
 
 def _models() -> Listing:
@@ -54,4 +57,9 @@ def _kernels() -> Listing:
     ]
 
 
-LISTS: dict[str, Callable[[], Listing]] = {"methods": _methods, "models": _models, "kernels": _kernels}
+LISTS: dict[str, Callable[[], Listing]] = {
+    "methods": _methods,
+    "models": _models,
+    "kernels": _kernels,
+    "tethers": _tethers,
+}

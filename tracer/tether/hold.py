@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -20,8 +20,8 @@ class Hold(Protocol):
 class Tether(Protocol):
     """How parameters are held to their anchors: the pretrained weights, or where a head began."""
 
-    @property
-    def copies(self) -> int: ...  # how many more copies of the weights it keeps
+    copies: ClassVar[int]  # how many more copies of the weights it keeps
+
     def fasten(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Hold: ...
 
 

@@ -1,0 +1,85 @@
+"""The list and the page are the code's own account of itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from tracer import tune
+from tracer.catalogue import entries, page
+from tracer.cli import main
+from tracer.commands.train import Machine
+from tracer.cost import cost
+from tracer.experiment import Experiment, Settings
+from tracer.method import method, methods, options
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    told = (ROOT / "docs" / "methods.md").read_text()
+    assert told == page(), "python -m tracer.methods > docs/methods.md"
+
+
+def test_the_list_names_every_method(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "methods"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in methods())
+
+
+@pytest.mark.parametrize("name", methods())
+def test_a_method_says_where_it_comes_from_and_what_matters(name: str) -> None:
+    made = method(name)
+    assert made.title
+    assert made.year
+    assert re.fullmatch(r"(arXiv:\d{4}\.\d{5}|openreview:\w+)", made.paper)
+    known = {option.name for option in options(name)} | {field.name for field in fields(Settings)}
+    assert made.matter
+    assert set(made.matter) <= known
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_option_is_explained_and_its_own(name: str) -> None:
+    taken = {field.name for kind in (Settings, Experiment, Machine) for field in fields(kind)}
+    for option in options(name):
+        assert option.help, option.name
+        assert option.name not in taken
+
+
+@pytest.mark.parametrize("name", methods())
+def test_a_method_fits_on_a_screen(name: str) -> None:
+    file = Path(inspect.getfile(methods()[name]))
+    if file.parent.name == "methods" and name != "tracer":  # the presets of TRACER stand with it
+        assert len(file.read_text().splitlines()) <= 60
+
+
+def test_costs_follow_from_the_stages() -> None:
+    assert cost(method("zeroshot")) == ((), 0)
+    assert cost(method("flyp")) == ((), 0)
+    assert cost(method("l2sp")) == ((), 1)
+    assert cost(method("l2sp", strength=0.0)) == ((), 0)
+    assert cost(method("carft")) == (("teacher on images",), 1)
+    assert cost(method("tracer")) == (("teacher on images", "teacher on texts"), 1)
+    assert cost(method("tracer", strength=0.0)).forwards == ()
+    assert cost(method("stock", replicas=3)) == (("2 more students",), 3)
+
+
+def test_the_rows_of_the_page_are_the_entries() -> None:
+    rows = [line for line in page().splitlines() if line.startswith("| ") and "[" in line]
+    assert len(rows) == len(entries())
+    for entry, row in zip(entries(), rows, strict=True):
+        assert all(cell in row for cell in entry)
+
+
+def test_the_example_of_the_page_is_a_method() -> None:
+    text = (ROOT / "docs" / "add-a-method.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
+    space: dict[str, object] = {}
+    exec(compile(code, "mine.py", "exec"), space)
+    made = space["mine"](strength=0.2)  # type: ignore[operator]
+    assert repr(made.stages[0].objective) == "contrastive + 0.2·feature"
+    assert isinstance(made.stages[0].tune, tune.All)

@@ -1,0 +1,10 @@
+"""Write the page of methods: `python -m tracer.methods > docs/methods.md`."""
+
+from __future__ import annotations
+
+import sys
+
+from tracer.catalogue import page
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
