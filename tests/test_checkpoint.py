@@ -17,7 +17,7 @@ from tracer.checkpoint import Checkpoint, capture, latest, restore, save
 from tracer.errors import UserError
 from tracer.kernels import Beta
 from tracer.method import Stage
-from tracer.methods.tracer import composite
+from tracer.methods.presets import composite
 from tracer.model import Head, load
 from tracer.optim import Schedule, adamw
 from tracer.parallel import World

@@ -41,6 +41,7 @@ def stop_at_once(error: Exception) -> None:
 
 
 def percent(value: float | None) -> str:
+    """A share as people write it, nothing for none."""
     return "" if value is None else f"{100 * value:.1f} %"
 
 

@@ -58,6 +58,7 @@ def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> L
 
 
 def all_of(*looks: Look) -> Look:
+    """What each of several looks finds, one after the other."""
     return lambda arms: [part for look in looks for part in look(arms)]
 
 
@@ -73,6 +74,7 @@ def lasting_gap(lasting: str, fading: str) -> Look:
 
 
 def left(row: Row) -> float:
+    """How much of its widest gap a run has left in its last tenth."""
     gaps = np.array(row.gap["kl"])
     return float(gaps[-max(1, len(gaps) // 10) :].mean() / gaps.max())
 
@@ -117,4 +119,5 @@ def spread(values: Sequence[float]) -> Interval:
 
 
 def turned(found: Interval) -> Interval:
+    """The same interval of the opposite difference."""
     return Interval(-found.high, -found.value, -found.low)

@@ -81,6 +81,7 @@ def packed_bits(right: np.ndarray) -> str:
 
 
 def unpacked_bits(text: str, count: int) -> np.ndarray:
+    """The first `count` bits of a packed text."""
     return np.unpackbits(np.frombuffer(b64decode(text), np.uint8))[:count].astype(bool)
 
 
@@ -90,6 +91,7 @@ def packed_shares(values: np.ndarray) -> str:
 
 
 def unpacked_shares(text: str) -> np.ndarray:
+    """Shares in [0, 1] of a packed text."""
     return np.frombuffer(b64decode(text), "<u2") / 65535
 
 

@@ -132,6 +132,7 @@ def runs(rows: Sequence[Row]) -> str:
 
 
 def percent(found: Interval) -> str:
+    """An interval in per cent: the value, and its ends in brackets."""
     low, middle, high = (100 * each for each in found)
     return f"{middle:.1f} [{low:.1f}, {high:.1f}]"
 

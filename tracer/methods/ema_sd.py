@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracer.method import Method, Stage
-from tracer.methods.tracer import Preset, composite
+from tracer.methods.presets import Preset, composite
 from tracer.teachers import EMA
 from tracer.terms.contrastive import Targets
 from tracer.tune import Towers, towers

@@ -25,6 +25,7 @@ def kl(logits_a: Float[Tensor, "n k"], logits_b: Float[Tensor, "n k"]) -> float:
 
 
 def check_pair(logits_a: Float[Tensor, "n k"], logits_b: Float[Tensor, "n k"]) -> None:
+    """Refuse predictions that are not of one shape, or no logits."""
     if logits_a.shape != logits_b.shape:
         raise ValueError(f"two predictions of one shape needed: {logits_a.shape}, {logits_b.shape}")
     check_logits(logits_a)

@@ -18,6 +18,7 @@ def rank(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Int[Tensor, 
 
 
 def label_rank(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
+    """The rank of the right class among each sample's logits, 0 for the first."""
     return rank(logits, label).double()[:, None]
 
 
@@ -27,10 +28,12 @@ def choice(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tens
 
 
 def surprise(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
+    """−log p of the right class."""
     return nll_loss(logits.log_softmax(dim=1), label, reduction="none")[:, None]
 
 
 def squared_error(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
+    """Squared distance of the probabilities from the truth."""
     truth = one_hot(label, logits.shape[1])
     return (logits.softmax(dim=1) - truth).square().sum(dim=1, keepdim=True)
 

@@ -24,6 +24,7 @@ def points(change: float) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
+    """Names as in a sentence: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -27,6 +27,8 @@ def cut(text: str, most: float = LONGEST) -> str:
 
 
 class Area(NamedTuple):
+    """A rectangle of the page."""
+
     left: float
     top: float
     right: float

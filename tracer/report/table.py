@@ -28,6 +28,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
+    """How a column is headed, set and judged."""
+
     label: str
     numeric: bool = True
     better: str = ""

@@ -172,10 +172,12 @@ def share(image: Image.Image) -> float:
 
 
 def unit(image: Image.Image) -> Float[np.ndarray, "h w 3"]:
+    """Pixels as numbers from 0 to 1."""
     return np.asarray(image, dtype=np.float64) / 255
 
 
 def picture(values: Float[np.ndarray, "h w 3"]) -> Image.Image:
+    """Numbers from 0 to 1 as pixels."""
     return Image.fromarray(np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8))
 
 

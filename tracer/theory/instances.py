@@ -53,6 +53,7 @@ def instance(rng: Generator, *, tame: bool = False) -> Instance:
 
 
 def kernel(rng: Generator, steps: int) -> Kernel:
+    """A kernel of any kind and shape."""
     shape = float(rng.uniform(0.2, 2))
     kinds: list[Kernel] = [
         Beta(shape),
@@ -89,6 +90,7 @@ def policy(rng: Generator, steps: int) -> Teacher:
 
 
 def duration(rng: Generator) -> int:
+    """A short number of steps."""
     return int(rng.integers(1, 41))
 
 

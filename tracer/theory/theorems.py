@@ -19,6 +19,8 @@ from tracer.theory.claims import averages, closed, moving
 
 @dataclass(frozen=True)
 class Theorem:
+    """A statement and a search for its violation."""
+
     name: str
     statement: str
     violation: Callable[[Generator], float]
