@@ -136,8 +136,8 @@ def frontier(found: Found) -> Figure:
             [100 * point.mean("task") for point in unbeaten],
             where="pre",
             color=GREY,
-            linewidth=7,
-            alpha=0.2,
+            linewidth=5,
+            alpha=0.25,
             label="not beaten by any",
         )
         axes.set(xlabel=f"digit accuracy on {title} (%)")
