@@ -89,12 +89,12 @@ class Scorer:
 
 def _scaled_rows(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
     """A classifier out of class names, at the student's temperature."""
-    return zero_shot(student, classes, templates) * student.scale.float()
+    return (zero_shot(student, classes, templates) * student.scale).float()
 
 
 @torch.no_grad()
 def embed_images(
-    student: Student, examples: Examples, world: World, batch: int = 256, *, unit: bool = True
+    student: Student, examples: Examples, world: World, batch: int = 64, *, unit: bool = True
 ) -> Iterator[Float[Tensor, "n d"]]:
     """Image embeddings in order, a batch at a time, in eval mode; as the tower makes them if not `unit`."""
     transform = Transform(student.preprocess)

@@ -71,7 +71,7 @@ def train(
 ) -> Iterator[Report]:
     """Run or resume: go on from the newest checkpoint if there is one, finish with weights and a result."""
     student = opened(plan)
-    pretrained = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+    pretrained = _copied(student)
     world.place(student)
     found = checkpoints.latest(run.resume)
     if found:
@@ -92,16 +92,22 @@ def train(
                 world.place(student)
             states = begin(plan, stage, length, student, pretrained, world)
             rounds = Rounds([batches(plan, state, replica) for replica, state in enumerate(states)])
-            start = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+            start = _copied(student) if plan.method.replicas else {}
             if found and found[0] > done:
                 restore(states, found[1])
+                found = None  # its tensors would take as much memory as training itself
             yield from _stage(plan, run, states, rounds, start, done, pace, interrupt, workers)
             shadow, done = states[0].shadow, done + length
+            states.clear()  # the optimiser has done its work
             if index + 1 < len(plan.method.stages):
                 world.reshard(student)
                 weights = world.whole(student.state_dict())
                 world.lead(partial(run.keep, f"stage-{index}", weights))
     yield _finish(plan, run, student, shadow, pretrained, world)
+
+
+def _copied(student: Student) -> Weights:
+    return {name: tensor.clone() for name, tensor in student.state_dict().items()}
 
 
 def _stage(
