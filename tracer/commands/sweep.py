@@ -1,0 +1,185 @@
+"""A product of settings, several at a time, safe to stop and start: `tracer sweep RECIPE`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tracer.console import console, errors, show_table
+from tracer.errors import UserError
+from tracer.experiment import Experiment
+from tracer.interrupt import Interrupted
+from tracer.sweep import Sweep, recipe
+from tracer.sweep.crew import Standing, oversee, standing
+from tracer.sweep.slurm import array_script
+from tracer.sweep.tables import write_tables
+from tracer.sweep.worker import Orphaned, work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags:
+    """What the command line says about a sweep."""
+
+    recipe: Annotated[str, tyro.conf.Positional]
+    """MODULE:FUNCTION or FILE.py:FUNCTION, e.g. recipes.ablation:beta."""
+    out: Path | None = None
+    """Where the runs go; by default runs/FUNCTION. What is finished there is not run again."""
+    jobs: int = 1
+    """Runs at a time."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+    slurm: bool = False
+    """Print a SLURM array script instead of running."""
+    dry_run: bool = False
+    """Show what would run, and stop."""
+    only: int | None = None
+    """Run one experiment of the sweep, by its number."""
+    worker: bool = False
+    """Be one worker on the runs in --out, on this machine or another: no progress, no tables."""
+
+
+def main(arguments: list[str]) -> int:
+    told = _about(arguments)
+    flags, rest = tyro.cli(
+        Flags,
+        args=arguments,
+        prog="tracer sweep",
+        description=f"Run every experiment of a recipe.{told}",
+        return_unknown_args=True,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+    made = recipe(flags.recipe)
+    sweep = _sweep(tyro.cli(made, args=rest, prog=f"tracer sweep {flags.recipe}"))
+    folder = flags.out or Path("runs") / flags.recipe.rpartition(":")[2]
+    again = [
+        sys.executable,
+        "-m",
+        "tracer",
+        "sweep",
+        flags.recipe,
+        *rest,
+        "--out",
+        str(folder),
+        "--device",
+        flags.device,
+    ]
+    if flags.jobs < 1:
+        raise UserError(f"--jobs {flags.jobs}: at least 1 run at a time")
+    if flags.dry_run:
+        return _show(sweep, folder)
+    if flags.slurm:
+        name = f"tracer-{flags.recipe.rpartition(':')[2]}"
+        print(array_script(name, len(sweep.experiments), flags.jobs, folder, again), end="")  # noqa: T201
+        return 0
+    if flags.worker or flags.only is not None:
+        return _work(sweep, folder, flags)
+    return _run(sweep, folder, [*again, "--worker"], flags.jobs)
+
+
+def _about(arguments: list[str]) -> str:
+    """The recipe's own flags, for --help."""
+    named = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
+    if named is None or not {"-h", "--help"} & set(arguments):
+        return ""
+    found = recipe(named)
+    own = ", ".join(f"--{name.replace('_', '-')}" for name in inspect.signature(found).parameters)
+    return f"\n\n{inspect.getdoc(found)}\n\nFlags of {named}: {own or 'none'}"
+
+
+def _sweep(value: Any) -> Sweep:
+    if isinstance(value, Sweep):
+        return value
+    experiments = (value,) if isinstance(value, Experiment) else tuple(value or ())
+    if not all(isinstance(one, Experiment) for one in experiments):
+        raise UserError("a recipe returns a Sweep, an Experiment, or several of them")
+    return Sweep(experiments)
+
+
+def _work(sweep: Sweep, folder: Path, flags: Flags) -> int:
+    if flags.only is not None and not 0 <= flags.only < len(sweep.experiments):
+        raise UserError(f"--only {flags.only}: the sweep has experiments 0 to {len(sweep.experiments) - 1}")
+    try:
+        work(sweep, folder, flags.device, flags.only)
+    except Interrupted as stop:
+        return 128 + stop.signal_number
+    except Orphaned as left:
+        errors.print(str(left), markup=False)
+        return 1
+    return 0
+
+
+def _show(sweep: Sweep, folder: Path) -> int:
+    from tracer.report.comparison import show
+
+    placed = sweep.placed(folder)
+    rows = []
+    for number, (place, experiment) in enumerate(placed.items()):
+        state = "done" if (place / "result.json").exists() else "begun" if place.exists() else ""
+        options = ", ".join(f"{name} {show(value)}" for name, value in experiment.options.items())
+        rows.append((str(number), place.name, experiment.method, options, str(experiment.seed), state))
+    show_table(
+        f"{len(placed)} runs in {folder}", ("number", "run", "method", "options", "seed", "state"), rows
+    )
+    return 0
+
+
+def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    told, now = -1, standing(sweep, folder)
+    with bar:
+        task = bar.add_task(folder.name, total=1.0, state="")
+        for now in oversee(sweep, folder, command, jobs):
+            bar.update(task, completed=now.share, state=_state(now))
+            if not console.is_terminal and now.done != told:
+                console.print(f"{folder.name}: {_state(now)}", highlight=False, markup=False)
+                told = now.done
+    return _end(sweep, folder, now.crashed)
+
+
+def _state(now: Standing) -> str:
+    left = (
+        "" if now.seconds_left is None or now.done == now.total else f", {now.seconds_left / 60:.0f} min left"
+    )
+    return f"{now.done} of {now.total} runs{f', {len(now.failed)} failed' if now.failed else ''}{left}"
+
+
+def _end(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
+    """Tables and a page of what is finished; what is not is named."""
+    from tracer.report import write_report
+
+    now = standing(sweep, folder)
+    for place in now.failed:
+        errors.print(f"{place}: {(place / 'failed.txt').read_text().strip()}", highlight=False, markup=False)
+    for log in crashed:
+        errors.print(
+            f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", highlight=False, markup=False
+        )
+    if now.done:
+        write_tables(sweep, folder)
+        write_report(
+            [place for place in sweep.placed(folder) if (place / "result.json").exists()],
+            folder / "report.html",
+        )
+        console.print(
+            f"{folder / 'table.md'}, {folder / 'table.csv'}, {folder / 'report.html'}", highlight=False
+        )
+    if now.done < now.total:
+        left = now.total - now.done - len(now.failed)
+        errors.print(
+            f"{len(now.failed)} failed, {left} not finished: the same command goes on", highlight=False
+        )
+        return 1
+    return 0

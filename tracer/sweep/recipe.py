@@ -1,0 +1,49 @@
+"""A recipe by name: a Python function that returns an experiment or a sweep."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tracer.errors import UserError, unknown
+
+
+def recipe(name: str) -> Callable[..., Any]:
+    """`MODULE:FUNCTION` or `FILE.py:FUNCTION`, e.g. recipes.ablation:beta."""
+    place, colon, function = name.rpartition(":")
+    if not colon:
+        raise UserError(f"recipe {name!r} has no function: write MODULE:FUNCTION, e.g. recipes.ablation:beta")
+    module = _from_file(Path(place)) if place.endswith(".py") else _imported(place)
+    there = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not key.startswith("_")
+    }
+    if function not in there:
+        raise unknown(f"recipe of {place}", function, there)
+    return there[function]
+
+
+def _imported(place: str) -> ModuleType:
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"cannot import {place!r}: {error}. A file is named with its path: mine.py:beta"
+        ) from None
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UserError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

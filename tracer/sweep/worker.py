@@ -1,0 +1,97 @@
+"""One process of a sweep: takes what nobody works on, runs it to its end, and looks for more."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tracer.atomic import write_text
+from tracer.errors import UserError
+from tracer.experiment import Experiment
+from tracer.export import export
+from tracer.parallel import World
+from tracer.plan import plan
+from tracer.run import Run, identity
+from tracer.sweep.product import Sweep
+from tracer.train import train
+
+FAILED = "failed.txt"
+
+
+class Orphaned(Exception):
+    """The process that watches over this one has gone."""
+
+
+def work(sweep: Sweep, folder: Path, device: str, only: int | None = None, pause: float = 0.5) -> None:
+    """Run every experiment that is neither done nor failed nor in another process's hands; `only` one, if asked.
+
+    Several of these may work on one folder, on several machines: a lock a run keeps them apart.
+    """
+    begin(sweep, folder, device)
+    waiting = list(sweep.placed(folder).items())
+    if only is not None:
+        waiting = waiting[only : only + 1]
+    while waiting:
+        for place, experiment in waiting:
+            with held(folder / ".locks" / place.name) as mine:
+                if mine and not ended(place):
+                    attempt(experiment, place, device)
+        waiting = [(place, experiment) for place, experiment in waiting if not ended(place)]
+        if waiting:
+            time.sleep(pause)  # all that is left is in other hands
+
+
+def begin(sweep: Sweep, folder: Path, device: str) -> None:
+    """Make the model that the experiments start from; whoever comes second waits for it."""
+    if sweep.start is None:
+        return
+    place = folder / "start"
+    with held(folder / ".locks" / "start", wait=True):
+        run = finished(sweep.start, place, device)
+        if not (place / "export").exists():
+            export(run.student(), place / "export")
+
+
+def attempt(experiment: Experiment, place: Path, device: str) -> None:
+    """Run it; what goes wrong is written down, and the sweep goes on."""
+    try:
+        finished(experiment, place, device)
+    except (UserError, RuntimeError, OSError, ValueError) as error:
+        write_text(place / FAILED, f"{type(error).__name__}: {error}\n")
+
+
+def finished(experiment: Experiment, place: Path, device: str) -> Run:
+    """The run of this experiment, made now, gone on with, or found finished."""
+    made = plan(experiment)
+    run = Run.open(place) if (place / "experiment.json").exists() else Run.create(made, place)
+    if run.description["id"] != identity(made):
+        raise UserError(f"{place} holds another experiment, or its data have changed: choose another --out")
+    if not run.finished:
+        parent = os.getppid()
+        with run.locked():
+            for _ in train(made, run, World(device, made.experiment.precision)):
+                if os.getppid() != parent:
+                    raise Orphaned(f"left alone at {place}")
+    return run
+
+
+def ended(place: Path) -> bool:
+    """Whether a run has a result, or has failed for good."""
+    return (place / "result.json").exists() or (place / FAILED).exists()
+
+
+@contextmanager
+def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Whether the lock is ours; it ends with the block, or with the process however that ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
