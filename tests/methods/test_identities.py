@@ -131,9 +131,8 @@ def test_carots_teacher_keeps_its_pace_at_any_length(steps: int, interval: int) 
 
 @pytest.mark.parametrize(("levels", "expected"), [(0, [1, 0.75, 0.5, 0]), (4, [0.75, 0.5, 0.25, 0])])
 def test_starfts_weight_fades(levels: int, expected: list[float]) -> None:
-    weight = dict((term.name, w) for w, term in method("starft", levels=levels).stages[0].objective.weighted)[
-        "spurious"
-    ]
+    objective = method("starft", levels=levels).stages[0].objective
+    weight = {term.name: weight for weight, term in objective.weighted}["spurious"]
     assert callable(weight)
     assert [weight(t) for t in (0.0, 0.25, 0.5, 1.0)] == pytest.approx([0.5 * value for value in expected])
 

@@ -90,8 +90,8 @@ def main(arguments: list[str]) -> int:
     )
     how = _way(flags)
     runs = [Run.open(folder) for folder in flags.runs]
-    _check_held_out(flags, runs, how)
     kin, world = family(runs, flags.weights), World(flags.device, "fp32")
+    _check_held_out(flags, runs)
     judge = Judge(
         kin, world, _held_out(flags, kin), tuple(load_data(spec, split="test") for spec in flags.retain)
     )
@@ -113,11 +113,12 @@ def _way(flags: Flags) -> str:
     return asked[0]
 
 
-def _check_held_out(flags: Flags, runs: list[Run], how: str) -> None:
-    if flags.held_out is None and how == "soup" and not same_held_out(runs):
-        names = " and ".join(str(run.folder) for run in runs[:2])
+def _check_held_out(flags: Flags, runs: list[Run]) -> None:
+    if flags.held_out is None and flags.soup == "greedy" and not same_held_out(runs):
+        names = " and ".join(str(run.folder) for run in runs)
         raise UserError(
-            f"{names} held out different images, so one has trained on the other's: give --held-out"
+            f"a greedy soup needs images that no run has trained on, and {names} held out different ones: "
+            "give --held-out"
         )
 
 

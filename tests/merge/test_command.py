@@ -1,0 +1,190 @@
+"""`tracer merge` from the run's folder to weights that evaluate and export, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from merge.conftest import Finished, archive
+
+from tracer.cli import main
+from tracer.merge.family import family
+from tracer.merge.wise import interpolate
+from tracer.model import read_weights
+from tracer.run import Run
+
+
+def merged(folder: Path, name: str) -> dict[str, torch.Tensor]:
+    return read_weights(folder / "weights" / f"{name}.safetensors")
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("method", ["ft", "flyp"])
+def test_wise_from_end_to_end(method: str, finished: Finished) -> None:
+    run = finished(method)
+    for alpha in ("0", "0.5", "1"):
+        assert main(["merge", str(run), "--wise", alpha, "--device", "cpu"]) == 0
+    kin = family([Run.open(run)])
+    assert same(merged(run, "wise-0"), kin.start)
+    assert same(merged(run, "wise-1"), merged(run, "result"))
+    assert same(merged(run, "wise-0.5"), interpolate(kin.start, merged(run, "result"), 0.5))
+    assert ("head.weight" in kin.start) == (method == "ft")
+    assert main(["export", str(run), "--weights", "wise-0.5"]) == 0
+
+
+def test_the_start_of_a_head_is_the_one_training_began_with(finished: Finished) -> None:
+    """With a learning rate of nothing, the trained head still is its start."""
+    run = finished("ft", lr=1e-30, decay=0.0)
+    kin = family([Run.open(run)])
+    torch.testing.assert_close(
+        kin.start["head.weight"], merged(run, "result")["head.weight"], rtol=0, atol=1e-6
+    )
+
+
+def test_a_sweep_chooses_and_tells(finished: Finished) -> None:
+    run = finished("ft")
+    assert main(["merge", str(run), "--wise", "0:1:0.5", "--name", "chosen", "--device", "cpu"]) == 0
+    told = json.loads((run / "merges" / "chosen.json").read_text())
+    assert [each["alpha"] for each in told["candidates"]] == [0.0, 0.5, 1.0]
+    best = max(each["accuracy"] for each in told["candidates"])
+    assert told["after"]["accuracy"] == best
+    assert told["alpha"] == min(each["alpha"] for each in told["candidates"] if each["accuracy"] == best)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.9, 1.0])
+def test_a_budget_takes_the_strongest_within_it(keep: float, finished: Finished, few: Path) -> None:
+    run = finished("flyp")
+    asked = ["--wise", "0:1:0.25", "--keep", str(keep), "--retain", str(few), "--name", "kept"]
+    assert main(["merge", str(run), *asked, "--device", "cpu"]) == 0
+    told = json.loads((run / "merges" / "kept.json").read_text())
+    (name,) = told["before"]["retained"]
+    floor = keep * told["before"]["retained"][name]
+    within = [each["alpha"] for each in told["candidates"] if each["retained"][name] >= floor - 1e-12]
+    assert told["alpha"] == max(within)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--soup", "uniform"],
+        ["--soup", "greedy"],
+        ["--stock", "tensor"],
+        ["--stock", "row"],
+    ],
+)
+def test_merges_of_several_runs(asked: list[str], finished: Finished) -> None:
+    runs = [str(finished("ft", {"smoothing": value})) for value in (0.0, 0.1)]
+    assert main(["merge", *runs, *asked, "--device", "cpu"]) == 0
+    name = "-".join(word.strip("-") for word in asked)
+    told = json.loads((Path(runs[0]) / "merges" / f"{name}.json").read_text())
+    assert told["runs"] == runs
+    assert told["notes"]
+    if "--stock" in asked:
+        assert all(0 <= angle <= 90.001 for angle in told["angles"].values())
+
+
+@pytest.mark.parametrize("method", ["ft", "flyp"])
+@pytest.mark.parametrize(
+    "asked", [["--tpgm", "rows", "--steps", "2"], ["--fisher", "0.5"], ["--paint", "0.5"]]
+)
+def test_merges_of_one_run(method: str, asked: list[str], finished: Finished) -> None:
+    run = finished(method)
+    assert main(["merge", str(run), *asked, "--name", "other", "--device", "cpu"]) == 0
+    start, end, found = family([Run.open(run)]).start, merged(run, "result"), merged(run, "other")
+    moved = [name for name in found if not torch.equal(found[name], start[name])]
+    assert moved
+    assert any(not torch.equal(found[name], end[name]) for name in found)
+
+
+@pytest.mark.parametrize("asked", [["--dawin", "samples"], ["--dawin", "clustered"], ["--ensemble", "0.5"]])
+def test_two_models_at_inference(
+    asked: list[str], finished: Finished, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["merge", str(finished("ft")), *asked, "--device", "cpu"]) == 0
+    assert "finetuned" in capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["merge", *arguments, "--device", "cpu"]) == 2
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_other_classes_are_refused(
+    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = archive(tmp_path / "other.npz", range(2, 5))
+    one, two = finished("ft"), finished("ft", data=str(other))
+    told = refused(capsys, str(one), str(two), "--soup", "uniform")
+    assert str(one) in told
+    assert str(two) in told
+    assert "'0'" in told
+
+
+def test_other_architectures_are_refused(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = finished("ft"), finished("ft", model="tiny-32")
+    told = refused(capsys, str(one), str(two), "--stock", "tensor")
+    assert all(word in told for word in (str(one), str(two), "tiny-28", "tiny-32", "architectures"))
+
+
+def test_other_tokenizers_are_refused(
+    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from importlib.resources import files
+
+    config = json.loads((files("tracer") / "configs" / "tiny-28.json").read_text())
+    config["text_cfg"]["context_length"] = 24
+    (tmp_path / "tiny-short.json").write_text(json.dumps(config))
+    one, two = finished("ft"), finished("ft", model=str(tmp_path / "tiny-short.json"))
+    told = refused(capsys, str(one), str(two), "--soup", "uniform")
+    assert all(word in told for word in (str(one), str(two), "tokenizers", "32 and 24"))
+
+
+def test_another_start_is_refused(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = finished("ft"), finished("ft", seed=1)
+    told = refused(capsys, str(one), str(two), "--soup", "uniform")
+    assert all(word in told for word in (str(one), str(two), "seed 0", "seed 1"))
+
+
+def test_a_head_and_none_are_refused(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = finished("ft"), finished("flyp")
+    told = refused(capsys, str(one), str(two), "--soup", "uniform")
+    assert all(word in told for word in (str(one), str(two), "head."))
+
+
+def test_a_head_over_raw_features_is_refused(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
+    run = finished("lp")
+    told = refused(capsys, str(run), "--wise", "0.5")
+    assert str(run) in told
+    assert "--unit" in told
+
+
+def test_a_greedy_soup_without_held_out_data_is_refused(
+    finished: Finished, few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One run held out a part of its data, the other something else: neither may judge the other."""
+    one, two = finished("ft"), finished("ft", held_out=str(few))
+    told = refused(capsys, str(one), str(two), "--soup", "greedy")
+    assert all(word in told for word in (str(one), str(two), "--held-out"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ([], "choose one way"),
+        (["--wise", "0.5", "--soup", "greedy"], "wise and soup"),
+        (["--wise", "1.2"], "--extrapolate"),
+        (["--soup", "uniform", "--keep", "0.9"], "--keep"),
+        (["--wise", "0:1:0.5", "--keep", "2"], "between 0 and 1"),
+        (["--stock", "tensor"], "two or more"),
+        (["--wise", "0.5", "--weights", "teacher"], "no teacher weights"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    asked: list[str], told: str, finished: Finished, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told in refused(capsys, str(finished("ft")), *asked)
