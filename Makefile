@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format clean evidence evidence-quick
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
+	@echo "make evidence-quick  try the paper's claims on emoji, in minutes; make evidence: in hours"
 	@echo "make format  let ruff format the code"
 
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -18,6 +19,15 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 demo: $(VENV)/ready
 	$(BIN)/tracer demo
+
+# Whatever is finished is not run again, so both may be stopped and started.
+evidence-quick: $(VENV)/ready
+	$(BIN)/tracer evidence quick --out runs/emojishift-quick
+	$(BIN)/tracer report runs/emojishift-quick/runs --out runs/emojishift-quick/report.html
+
+evidence: $(VENV)/ready
+	$(BIN)/tracer evidence full --results evidence/emojishift/full.json --verdicts docs/evidence.md
+	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

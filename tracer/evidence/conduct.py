@@ -14,7 +14,7 @@ import torch
 
 from tracer.demo import carry
 from tracer.errors import UserError
-from tracer.evidence.measure import measure
+from tracer.evidence.measure import chosen, measure
 from tracer.evidence.results import Row, row
 from tracer.evidence.study import CHOSEN_ON, Arm, Job, Study, job, searches
 from tracer.experiment import Experiment
@@ -112,7 +112,11 @@ def _finetune(place: Place, each: Job) -> dict[str, Any]:
     begun = time.process_time()
     run = _carried(each.experiment, folder)
     seconds = time.process_time() - begun if fresh else float("nan")
-    found = measure(run, each.style, each.trial.fold, each.alphas, seconds)
+    found = (
+        measure(run, each.style, each.trial.fold, each.alphas, seconds)
+        if each.alphas
+        else chosen(run, seconds)
+    )
     for name in ("resume", "weights/student.safetensors", "weights/teacher.safetensors"):
         _remove(folder / name)
     return found

@@ -43,15 +43,23 @@ def measure(run: Run, style: str, fold: int, alphas: Sequence[float], cpu_second
         scorer = Scorer(student, world, run.description["classes"])
         scored[f"{alpha:g}"] = {each.shift.name: summary(scorer, each) for each in opening.shifts}
     found = {
-        "run": run.description["id"],
-        "validation": json.loads((run.folder / "result.json").read_text())["after"]["accuracy"],
-        "cpu_seconds": cpu_seconds,
+        **chosen(run, cpu_seconds),
         "gap": gap(run.folder),
         "layers": layers(run, emoji_kinds(style, fold, "val")),
         "scores": scored,
     }
     write_text(file, json.dumps(found))
     return found
+
+
+def chosen(run: Run, cpu_seconds: float) -> dict[str, Any]:
+    """What a run says without its test sets: who it is, and how it did in validation."""
+    result = json.loads((run.folder / "result.json").read_text())
+    return {
+        "run": run.description["id"],
+        "validation": result["after"]["accuracy"],
+        "cpu_seconds": None if cpu_seconds != cpu_seconds else cpu_seconds,
+    }
 
 
 def line(run: Run, alphas: Sequence[float]) -> Iterator[tuple[float, Weights]]:
@@ -97,7 +105,8 @@ def unpacked_shares(text: str) -> np.ndarray:
 
 def gap(folder: Path) -> dict[str, list[float]]:
     """Teacher and student along the run: steps, their divergence, and the distance of their weights."""
-    lines = [each for each in record.read(folder / "log.jsonl") if each["kind"] in ("train", "held_out")]
+    log = folder / "log.jsonl"
+    lines = list(record.read(log)) if log.exists() else []  # who does not train writes no log
     seen = [each for each in lines if "kl" in each]
     apart = [each for each in lines if "weight_gap" in each]
     return {

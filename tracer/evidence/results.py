@@ -62,7 +62,7 @@ def ids(shift: str, fold: int) -> tuple[str, ...]:
 
 def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
     """What one job came to; a search needs no scores."""
-    experiment, seconds = job.experiment, found["cpu_seconds"]
+    experiment, tested = job.experiment, role == "test"
     return Row(
         study=job.study,
         arm=job.arm,
@@ -74,10 +74,10 @@ def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
         run=found["run"],
         command=command(experiment.to_json()),
         validation=found["validation"],
-        cpu_seconds=None if seconds != seconds else seconds,
-        gap=found["gap"] if role == "test" else {},
-        layers=found["layers"] if role == "test" else {},
-        scores=found["scores"] if role == "test" else {},
+        cpu_seconds=found["cpu_seconds"],
+        gap=found["gap"] if tested else {},
+        layers=found["layers"] if tested else {},
+        scores=found["scores"] if tested else {},
     )
 
 

@@ -65,7 +65,7 @@ class Job(NamedTuple):
     experiment: Experiment
     style: str
     trial: Trial
-    alphas: tuple[float, ...]
+    alphas: tuple[float, ...]  # none for a run that only chooses a rate and is never tested
 
 
 # Which fold's run chooses the rate for a test fold. A run validates on the fold after its own, so the emoji that
@@ -95,7 +95,9 @@ def searches(study: Study, home: str) -> Iterator[tuple[Arm, int, float, Job]]:
         if arm.trains and arm.rate is None:
             for fold in sorted({CHOSEN_ON[trial.fold] for trial in study.trials}):
                 for rate in study.rates:
-                    yield arm, fold, rate, job(study, arm, Trial(fold, 0), rate, home)
+                    made = job(study, arm, Trial(fold, 0), rate, home)
+                    spared = replace(made.experiment, retain=())
+                    yield arm, fold, rate, made._replace(experiment=spared, alphas=())
 
 
 ZERO_SHOT = Arm("zero-shot", "zeroshot")
@@ -160,7 +162,7 @@ def studies(scale: str) -> tuple[Study, ...]:
     if scale == "quick":
         return (replace(main, rates=(3e-4, 1e-3), steps=60, pretraining=400, alphas=(0.5, 1.0)),)
     if scale == "part":
-        return (main,)
+        return (replace(main, rates=(3e-4, 1e-3), steps=80, alphas=(0.5, 1.0)),)
     full = replace(main, trials=THREE_SEEDS, starts=3)
     return (
         full,
