@@ -133,6 +133,7 @@ def test_verdicts_follow_from_intervals() -> None:
 def test_a_claim_without_its_runs_has_no_verdict() -> None:
     claim = Claim("A is better", "main", ("A", "B"), better("ood", "A", "B"))
     assert looked(claim, grouped(three("A", ALL))) == []
+    assert looked(claim, grouped(three("A", ALL) + three("B", NONE)[:2])) == []
     (part,) = looked(claim, grouped(three("A", ALL) + three("B", NONE)))
     assert part.found.value == 1
 

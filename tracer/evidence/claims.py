@@ -18,6 +18,8 @@ from tracer.evidence.looks import (
 )
 from tracer.evidence.results import Row
 
+FEWEST = 3  # runs of an arm, below which nothing is concluded
+
 Verdict = Literal["holds", "holds partly", "not seen here", "not tested yet"]
 
 
@@ -39,9 +41,9 @@ def verdict(parts: Sequence[Part]) -> Verdict:
 
 
 def looked(claim: Claim, studies: Mapping[str, Arms]) -> list[Part]:
-    """What the runs say about a claim; nothing where an arm of it has not been run."""
+    """What the runs say about a claim; nothing where an arm of it has fewer runs than it takes to tell."""
     arms = studies.get(claim.study, {})
-    return claim.look(arms) if all(arms.get(name) for name in claim.needs) else []
+    return claim.look(arms) if all(len(arms.get(name, ())) >= FEWEST for name in claim.needs) else []
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:

@@ -51,8 +51,9 @@ def shifts(style: str, measure: Measure) -> tuple[str, ...]:
 
 
 def value(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> Interval:
-    """A measure with its 95 % interval over emoji."""
-    return _interval(_scores(answers(rows, measure, alpha), measure))
+    """A measure with its 95 % interval over emoji, inside its own range."""
+    low, found, high = _interval(_scores(answers(rows, measure, alpha), measure))
+    return Interval(max(low, 0.0), found, min(high, 1.0))
 
 
 def difference(

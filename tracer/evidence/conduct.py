@@ -107,36 +107,36 @@ def _all(pool: ProcessPoolExecutor, place: Place, jobs: list[Job], tell: Tell) -
 
 def _finetune(place: Place, each: Job) -> dict[str, Any]:
     """One run, measured, and rid of what nobody will resume."""
-    folder = place.root / "runs" / each.experiment.id
-    fresh = not (folder / "result.json").exists()
-    begun = time.process_time()
-    run = _carried(each.experiment, folder)
-    seconds = time.process_time() - begun if fresh else float("nan")
-    found = (
-        measure(run, each.style, each.trial.fold, each.alphas, seconds)
-        if each.alphas
-        else chosen(run, seconds)
-    )
+    folder, watch = place.root / "runs" / each.experiment.id, Stopwatch()
+    run = _carried(each.experiment, folder, watch)
+    tested = measure(run, each.style, each.trial.fold, each.alphas, watch.seconds) if each.alphas else None
     for name in ("resume", "weights/student.safetensors", "weights/teacher.safetensors"):
         _remove(folder / name)
-    return found
+    return tested or chosen(run, watch.seconds)
 
 
 def _pretrain(place: Place, name: str, experiment: Experiment) -> str:
-    run = _carried(experiment, place.root / "pretraining" / name, checkpoints=10)
+    run = _carried(experiment, place.root / "pretraining" / name, Stopwatch(), checkpoints=10)
     export(run.student(), place.pretrained / name)
     return name
 
 
-def _carried(experiment: Experiment, folder: Path, checkpoints: int = 1) -> Run:
+def _carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints: int = 1) -> Run:
     steps = experiment.steps or 1
-    return carry(experiment, folder, _silent, save_every=max(1, steps // checkpoints))
+    return carry(experiment, folder, watch, save_every=max(1, steps // checkpoints))
 
 
-def _silent(plan: Plan, reports: Iterator[Report]) -> None:
-    del plan
-    for _ in reports:
-        pass
+class Stopwatch:
+    """Lets a run go on in silence, and counts the CPU time of its training, without the measurements after it."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+
+    def __call__(self, plan: Plan, reports: Iterator[Report]) -> None:
+        begun = time.process_time()
+        for report in reports:
+            if report.loss is not None and report.step == plan.steps:
+                self.seconds = time.process_time() - begun
 
 
 def _one_thread() -> None:

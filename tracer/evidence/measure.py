@@ -30,7 +30,9 @@ from tracer.weights import Weights
 FILE = "measures.json"
 
 
-def measure(run: Run, style: str, fold: int, alphas: Sequence[float], cpu_seconds: float) -> dict[str, Any]:
+def measure(
+    run: Run, style: str, fold: int, alphas: Sequence[float], cpu_seconds: float | None
+) -> dict[str, Any]:
     """Score the run, and the line from the pretrained model to it, on every shift; written once."""
     file = run.folder / FILE
     if file.exists():
@@ -52,13 +54,13 @@ def measure(run: Run, style: str, fold: int, alphas: Sequence[float], cpu_second
     return found
 
 
-def chosen(run: Run, cpu_seconds: float) -> dict[str, Any]:
+def chosen(run: Run, cpu_seconds: float | None) -> dict[str, Any]:
     """What a run says without its test sets: who it is, and how it did in validation."""
     result = json.loads((run.folder / "result.json").read_text())
     return {
         "run": run.description["id"],
         "validation": result["after"]["accuracy"],
-        "cpu_seconds": None if cpu_seconds != cpu_seconds else cpu_seconds,
+        "cpu_seconds": cpu_seconds,
     }
 
 
