@@ -38,7 +38,7 @@ def begin(
     experiment = plan.experiment
     if "scores" in stage.objective.needs and student.head is None:
         head = stage.head(student, plan.train, plan.templates, world, experiment.seed)
-        student.head = head.to(world.device)
+        student.head = head.to(world.device, student.mean.dtype)
     stage.tune(student)
     student.train()
     save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)

@@ -36,4 +36,5 @@ def zero_shot(student: Student, classes: Sequence[str], templates: Sequence[str]
 
 
 def _embedded(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
-    return student.embed_text(student.tokeniser(texts).to(student.mean.device)).float()
+    embedded = student.embed_text(student.tokeniser(texts).to(student.mean.device))
+    return embedded.to(torch.promote_types(embedded.dtype, torch.float32))

@@ -19,9 +19,11 @@ from tracer.weights import Weights
 @torch.no_grad()
 def meet(merge: Merge, start: Weights, states: Sequence[State]) -> None:
     """Put the merge in every student's place; each keeps its optimiser and goes on from there."""
-    merged = merge(start, [dict(state.student.state_dict()) for state in states])
-    for state in states:
-        state.student.load_state_dict(merged)
+    world, weights = states[0].world, [state.student.state_dict() for state in states]
+    whole, *wholes = (world.whole(each, everywhere=True) for each in (start, *weights))
+    merged = merge(whole, wholes)
+    for state, own in zip(states, weights, strict=True):
+        state.student.load_state_dict(world.part(merged, own))
 
 
 class Rounds(Dataset[list[Batch]]):

@@ -48,7 +48,6 @@ class Group(World):
             torch.cuda.set_device(self.device)
         store, self.rank, self.size = next(dist.rendezvous("env://", timeout=PATIENCE))
         self.neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        self._store: Any = store
         self._watch: Watch | None = None
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo",  # words always travel over gloo
@@ -103,7 +102,9 @@ class Group(World):
 
     def watch(self, lost: Callable[[Lost], None]) -> None:
         """Call `lost` when a process has fallen silent, even one that others wait for without end."""
-        self._watch = Watch(self._store.clone(), self.rank, self.size, lost)
+        place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        store = dist.TCPStore(*place, is_master=False)  # a line of its own, which no collective keeps busy
+        self._watch = Watch(store, self.rank, self.size, lost)
 
     def close(self) -> None:
         self._exchange({})

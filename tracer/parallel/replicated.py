@@ -25,17 +25,15 @@ class Replicated(Group):
 
     def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
         del teacher  # it follows equal students by equal steps, and stays equal without a word
-        moving = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in student.modules())
         self._engines[student] = DistributedDataParallel(
             Running(student),
             static_graph=True,  # a stage has one objective; what that does not reach is found out once
             gradient_as_bucket_view=True,
-            broadcast_buffers=moving,
         )
 
     def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
         engine = self._engines.get(model) if torch.is_grad_enabled() else None
         return function(model, *arguments) if engine is None else engine(function, *arguments)
 
-    def whole(self, weights: Mapping[str, Tensor]) -> Weights:
-        return dict(weights) if self.first else {}
+    def whole(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
+        return dict(weights) if self.first or everywhere else {}

@@ -55,11 +55,11 @@ class Sharded(Group):
         if model in self._engines:
             self._engines[model].reshard()  # a root stays gathered after a forward without a backward
 
-    def whole(self, weights: Mapping[str, Tensor]) -> Weights:
+    def whole(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
         together: Weights = {}
         for name, tensor in weights.items():  # one at a time: a device never holds more than one whole tensor
             full = _full(tensor.detach())
-            if self.first:
+            if self.first or everywhere:
                 together[name] = full.reshape(()).cpu() if self._scalar(name) else full.cpu()
         return together
 

@@ -78,8 +78,9 @@ class World:
     def reshard(self, model: nn.Module) -> None:
         """Give up the whole weights that a forward has left behind, before the parts are touched."""
 
-    def whole(self, weights: Mapping[str, Tensor]) -> Weights:
-        """Named tensors whole, at the first process; the others get nothing, because they write nothing."""
+    def whole(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
+        """Named tensors whole, at the first process; unless `everywhere`, the others get none to keep."""
+        del everywhere
         return dict(weights)
 
     def part(self, weights: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> Weights:

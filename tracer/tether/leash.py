@@ -66,7 +66,8 @@ class _Leash:
         learned = self.tether.radius is None
         if learned:
             self.changes = [pair.parameter - pair.anchor for pair in self.held]
-            farthest = torch.stack([norms(change).max() for change in self.changes])
+            # Not max(): of a tensor cut into shards, some may be empty.
+            farthest = torch.stack([norms(change).topk(1).values[0] for change in self.changes])
             self.radii = self.radii.clamp(min=TINY).minimum(farthest)
         for pair, radius in zip(self.held, self.radii, strict=True):
             pair.parameter.copy_(project(pair.anchor, pair.parameter, radius))
@@ -74,8 +75,8 @@ class _Leash:
     def _descend(self, slopes: Tensor) -> None:
         """One step of Adam on the radii."""
         self.updates += 1
-        self.mean.lerp_(slopes, 1 - BETAS[0])
-        self.square.lerp_(slopes.square(), 1 - BETAS[1])
+        self.mean = self.mean.lerp(slopes, 1 - BETAS[0])
+        self.square = self.square.lerp(slopes.square(), 1 - BETAS[1])
         mean = self.mean / (1 - BETAS[0] ** self.updates)
         square = self.square / (1 - BETAS[1] ** self.updates)
         self.radii = self.radii - self.tether.rate * mean / (square.sqrt() + TINY)
