@@ -119,6 +119,8 @@ def home(plan: Plan, folder: Path | None = None) -> Path:
 def identity(plan: Plan) -> str:
     """The experiment and the data it was given, as a short hash."""
     parts = [plan.experiment.id, plan.train.fingerprint, plan.held_out.fingerprint]
+    if plan.anchors is not None:
+        parts.append(plan.anchors.fingerprint)
     return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
 
 
