@@ -18,7 +18,11 @@ def frontier(group: Group, name: str) -> Chart | None:
     points = {setting: _point(setting, task, kept) for setting in done}
     paths = {setting: _path(setting, kept) for setting in done}
     rays = [paths[setting] or _ray(before, point) for setting, point in points.items()]
-    told = "follow the straight path in weight space (WiSE-FT)" if any(paths.values()) else "lead"
+    told = "lead"
+    if any(paths.values()):
+        told = "follow the straight path in weight space (WiSE-FT) where it was analysed, else just lead"
+    if all(paths.values()):
+        told = "follow the straight path in weight space (WiSE-FT)"
     return Chart(
         name=name,
         title="Learned against kept",

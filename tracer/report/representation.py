@@ -60,8 +60,12 @@ def _layers(group: Group, prefix: str, column: str, title: str, caption: str) ->
 
 
 def _towers(group: Group) -> list[str]:
-    rows = (row for setting in group.settings for row in _rows(setting, "drift"))
-    return list(dict.fromkeys(str(row.get("tower")) for row in rows))
+    """Towers of several layers; a lone temperature makes no curve."""
+    rows = [row for setting in group.settings for row in _rows(setting, "drift")]
+    layers: dict[str, set[str]] = {}
+    for row in rows:
+        layers.setdefault(str(row.get("tower")), set()).add(str(row.get("layer")))
+    return [tower for tower, found in layers.items() if len(found) > 1]
 
 
 def _drift(group: Group, prefix: str, tower: str) -> Chart | None:
@@ -84,6 +88,6 @@ def _path(group: Group, prefix: str) -> Chart | None:
             series.append(Series(setting.label, setting.slot, x, y, mark="both"))
     if not series:
         return None
-    caption = "Task accuracy on the straight line from the pretrained weights (α = 0) to the result (α = 1)."
+    caption = "Task accuracy from the pretrained weights (α = 0) to the result (α = 1)."
     axes = Axis("α"), Axis("task accuracy", percent=True)
     return Chart(f"{prefix}-path", "Along the straight path", caption, *axes, tuple(series))
