@@ -15,7 +15,7 @@ import torch
 from tracer.demo import carry
 from tracer.errors import UserError
 from tracer.evidence.measure import chosen, measure
-from tracer.evidence.results import Row, row
+from tracer.evidence.results import Row, beginning, row
 from tracer.evidence.study import CHOSEN_ON, Arm, Job, Study, job, searches
 from tracer.experiment import Experiment
 from tracer.export import export
@@ -47,7 +47,8 @@ def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> list[Row]:
             pool.map(_pretrain, *zip(*((place, *each) for each in absent), strict=True)) if absent else ()
         ):
             tell(f"pretrained {name}")
-        rows: list[Row] = []
+        runs = {name: place.root / "pretraining" / name for name in starts}
+        rows = [beginning(name, Run.open(folder)) for name, folder in runs.items() if folder.exists()]
         for study in studies:
             rows += _study(study, place, pool, tell)
     return rows

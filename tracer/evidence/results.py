@@ -16,11 +16,12 @@ import numpy as np
 from tracer.atomic import write_text
 from tracer.data.emojishift import emoji_kinds, emoji_names
 from tracer.errors import UserError
-from tracer.evidence.measure import unpacked_bits, unpacked_shares
+from tracer.evidence.measure import chosen, unpacked_bits, unpacked_shares
 from tracer.evidence.study import Job
+from tracer.run import Run
 from tracer.suites.emojishift import NAMES
 
-Role = Literal["test", "search"]
+Role = Literal["test", "search", "start"]
 
 
 class Row(NamedTuple):
@@ -28,7 +29,7 @@ class Row(NamedTuple):
 
     study: str
     arm: str
-    role: Role  # "search" runs only chose a rate
+    role: Role  # "search" runs only chose a rate, "start" is a pretraining
     style: str
     fold: int
     seed: int
@@ -81,9 +82,31 @@ def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
     )
 
 
+def beginning(name: str, run: Run) -> Row:
+    """The row of a pretraining: it has no fold, and is validated on the names of held-out pairs."""
+    found, experiment = chosen(run, None), run.experiment
+    return Row(
+        study="pretraining",
+        arm=name,
+        role="start",
+        style="",
+        fold=-1,
+        seed=experiment.seed,
+        rate=experiment.lr,
+        run=found["run"],
+        command=command(experiment.to_json()),
+        validation=found["validation"],
+        cpu_seconds=None,
+        gap={},
+        layers={},
+        scores={},
+    )
+
+
 def command(experiment: dict[str, Any]) -> str:
     """`tracer train …`, which makes the run again."""
-    settings = {"data", "held_out", "retain", "model", "steps", "batch", "lr", "augment", "precision", "seed"}
+    settings = ("data", "held_out", "retain", "model", "pretrained")
+    settings += ("steps", "batch", "lr", "augment", "precision", "seed")
     words = ["tracer", "train", experiment["method"]]
     for name, value in {
         **{key: experiment[key] for key in sorted(settings)},
