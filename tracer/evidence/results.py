@@ -108,10 +108,8 @@ def command(experiment: dict[str, Any]) -> str:
     settings = ("data", "held_out", "retain", "model", "pretrained")
     settings += ("steps", "batch", "lr", "augment", "precision", "seed")
     words = ["tracer", "train", experiment["method"]]
-    for name, value in {
-        **{key: experiment[key] for key in sorted(settings)},
-        **experiment["options"],
-    }.items():
+    said = {key: experiment[key] for key in settings if experiment[key] not in ((), [])}
+    for name, value in {**said, **experiment["options"]}.items():
         values = value if isinstance(value, tuple | list) else (value,)
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
     return shlex.join(words)
