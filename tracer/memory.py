@@ -14,7 +14,6 @@ from tracer.plan import Plan
 from tracer.simulate import step_bytes
 from tracer.thrift import save_memory
 
-
 # Freed blocks lie between live ones and cannot be given back. Of what a step takes, glibc's allocator held 46 %
 # more for a tiny model at batch 1024 and 23 % more for ViT-B-16 at batch 8; with each block mapped by itself, 5 %.
 SCATTERED = 0.25
