@@ -218,6 +218,14 @@ def test_augmentation_changes_from_epoch_to_epoch(make) -> None:
     assert changed.float().mean() > 0.8
 
 
+def test_each_image_has_its_own_augmentation(make) -> None:
+    """23 times the same picture in one batch: were chance shared, 23 times the same crop."""
+    one = np.random.default_rng(0).integers(0, 256, (1, 31, 29, 3), dtype=np.uint8)
+    same = examples(images=Pixels(np.repeat(one, 23, axis=0)))
+    seen = make(same, augment="crop+flip", batch=23)[0].image.flatten(1)
+    assert len(seen.unique(dim=0)) > 10
+
+
 def test_the_streams_of_chance_are_apart(make) -> None:
     """Two seeds and two steps whose digits run together are two streams still."""
     texts = [make(seed=seed).texts(np.arange(23), step) for seed, step in [(1, 12), (11, 2), (112, 0)]]
