@@ -118,7 +118,8 @@ def difference(one: Path, two: Path) -> float:
 def compared(one: Path, two: Path) -> dict[str, float]:
     """Two runs side by side: losses of every step, held-out accuracies, gradient and all weights that were kept."""
     found = {}
-    logs = [list(read(folder / "log.jsonl")) for folder in (one, two)]
+    files = [folder / "log.jsonl" for folder in (one, two)]
+    logs = [list(read(file)) if file.exists() else [] for file in files]  # zero-shot takes no step
     for key in ("loss", "accuracy", "weight_gap", "scale"):
         curves = [[entry[key] for entry in log if key in entry] for log in logs]
         apart = [abs(a - b) for a, b in zip(*curves, strict=True)]
