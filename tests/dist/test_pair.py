@@ -11,7 +11,7 @@ from tracer.tether import TETHERS
 
 EXACT = 1e-12  # float64, sums in another order
 # Adam divides by √v + 1e-8: a weight whose gradient is zero but for rounding moves by lr · rounding / 1e-8 a step.
-MOVED = 1e-8
+MOVED = 1e-7
 
 Found = dict[str, Any]
 
