@@ -17,8 +17,8 @@ class Echo(UserError):
 def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:
     """An error that names the thing, the value given and the nearest valid choices."""
     known = sorted({str(choice) for choice in choices})
-    near = get_close_matches(str(value).lower(), [name.lower() for name in known], n=3, cutoff=0.5)
-    named = [name for name in known if name.lower() in near]
+    spelt = {name.lower(): name for name in known}
+    named = [spelt[near] for near in get_close_matches(str(value).lower(), spelt, n=3, cutoff=0.6)]
     if named:
         hint = f"did you mean {' or '.join(named)}?"
     elif len(known) <= 24:
