@@ -10,6 +10,7 @@ import tyro
 from tracer.assess import Row, assess
 from tracer.atomic import write_json
 from tracer.console import console, errors
+from tracer.data.prompts import templates as prompts
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
 from tracer.metrics import METRICS, Interval
@@ -94,11 +95,10 @@ def _suite(
     if name is not None:
         if name not in SUITES:
             raise unknown("suite", name, SUITES)
-        if name in EMBEDDED:
-            return SUITES[name]()
-        if root is None:
+        if name not in EMBEDDED and root is None:
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
-        return SUITES[name](root)
+        chosen = SUITES[name]() if name in EMBEDDED else SUITES[name](root)
+        return chosen.prompted(prompts(templates)) if templates else chosen
     if len(data) == 1 and "=" not in data[0]:
         return Suite("own", (own(data[0], "id", classes=classes, prompts=templates),))
     return suite(*data, classes=classes, prompts=templates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 from tracer.data.examples import Examples
@@ -94,6 +94,10 @@ class Suite:
 
     def __iter__(self) -> Iterator[Shift]:
         return iter(self.shifts)
+
+    def prompted(self, templates: tuple[str, ...]) -> Suite:
+        """The same test sets with other prompts."""
+        return replace(self, shifts=tuple(replace(shift, templates=templates) for shift in self.shifts))
 
     def of(self, role: Role) -> tuple[Shift, ...]:
         return tuple(shift for shift in self.shifts if shift.role == role)

@@ -1,0 +1,61 @@
+"""`tracer eval … --suite imagenet` over replicas: a run, an export, a file of weights and a teacher take one path."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from replicas import build
+
+from tracer.cli import main
+from tracer.evaluate import Predictions
+
+SHIFTS = {"val", "v2", "r", "a", "sketch", "objectnet"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("imagenet"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two steps, for its weights."""
+    out = tmp_path_factory.mktemp("runs") / "run"
+    tiny = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--steps", "2", "--batch", "4"]
+    assert main(["train", *tiny, "--device", "cpu", "--out", str(out)]) == 0
+    return out
+
+
+def scores(out: Path, root: Path, *model: str) -> dict[tuple[str, str], float]:
+    suite = ["--suite", "imagenet", "--root", str(root), "--templates", "name", "--device", "cpu"]
+    assert main(["eval", *model, *suite, "--allow-partial", "--out", str(out)]) == 0
+    rows = json.loads((out / "rows.json").read_text())
+    assert all(row["partial"] for row in rows), "a replica is not the complete set, and every number says so"
+    return {(row["shift"], row["metric"]): row["value"] for row in rows}
+
+
+def test_run_export_and_file_score_alike(root: Path, run: Path, tmp_path: Path) -> None:
+    assert main(["export", str(run), "--out", str(tmp_path / "model")]) == 0
+    weights = tmp_path / "model" / "open_clip_model.safetensors"
+    by_run = scores(tmp_path / "a", root, str(run))
+    assert by_run == scores(tmp_path / "b", root, str(tmp_path / "model"))
+    assert by_run == scores(tmp_path / "c", root, "tiny-28", "--pretrained", str(weights))
+    assert len({shift for shift, _ in by_run}) == len(SHIFTS)
+
+
+def test_predictions_are_kept_and_give_the_numbers_again(root: Path, run: Path, tmp_path: Path) -> None:
+    found = scores(tmp_path, root, str(run))
+    for (shift, metric), value in found.items():
+        if metric == "accuracy":
+            kept = Predictions.read(tmp_path / f"{shift}.safetensors")
+            assert kept.accuracy == value
+            assert len(kept.ids) == len(kept.label) == len(kept.logits)
+
+
+def test_a_partial_suite_is_refused_unless_told(
+    root: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["eval", str(run), "--suite", "imagenet", "--root", str(root), "--device", "cpu"]) == 2
+    assert "not complete" in capsys.readouterr().err
