@@ -29,12 +29,21 @@ def terms(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int
     return _swept(data, model, seeds, steps, **on_or_off)
 
 
-def strength(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
+def strength(
+    *,
+    data: str = "",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+    values: tuple[float, ...] = STRENGTHS,
+) -> Sweep:
     """Ablation 2: the weight λ of all distillation together, 0.1 to 10."""
-    return _swept(data, model, seeds, steps, strength=STRENGTHS)
+    return _swept(data, model, seeds, steps, strength=values)
 
 
-def interval(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
+def interval(
+    *, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0, values: tuple[int, ...] = ()
+) -> Sweep:
     """Ablation 3: how often the teacher moves, as the paper's shares of training and more, under both clocks.
 
     "progress" keeps the kernel's shape at any interval; "updates" is the released code, where a rarer update
@@ -42,13 +51,20 @@ def interval(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: 
     """
     length = steps or (FULL_STEPS if data else SMALL_STEPS)
     shares = [every / FULL_STEPS for every in INTERVALS] + ([] if data else [0.2, 0.5])
-    every = sorted({max(1, round(share * length)) for share in shares})
+    every = values or sorted({max(1, round(share * length)) for share in shares})
     return _swept(data, model, seeds, steps, every=every, clock=("progress", "updates"))
 
 
-def beta(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
+def beta(
+    *,
+    data: str = "",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+    values: tuple[float, ...] = BETAS,
+) -> Sweep:
     """Ablation 4: the shape of the Beta kernel, from both ends of the path (0.2) to its middle (1.5)."""
-    return _swept(data, model, seeds, steps, beta=BETAS)
+    return _swept(data, model, seeds, steps, beta=values)
 
 
 def teachers(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:

@@ -159,5 +159,5 @@ def test_augmentation_needs_a_generator_and_is_its_function() -> None:
 
 def test_an_unknown_augmentation_is_refused() -> None:
     unknown: Any = "crop-flip"
-    with pytest.raises(UserError, match=r"did you mean crop or crop\+flip"):
+    with pytest.raises(UserError, match=r"did you mean crop\+flip or crop"):
         Transform(settings(), unknown)
