@@ -17,7 +17,7 @@ from tracer.parallel import World
 from tracer.plan import Plan
 from tracer.step import State
 from tracer.teachers import Shadow
-from tracer.thrift import save_memory
+from tracer.thrift import compile_towers, save_memory
 from tracer.zoo import pretrained_tag
 
 
@@ -53,6 +53,8 @@ def _state(
     experiment, policy, hold = plan.experiment, stage.policy(steps), None
     shadow = Shadow(student, policy, steps=steps) if policy else None
     world.prepare(student, shadow.model if shadow else None)
+    if experiment.compile:
+        compile_towers(student, *([shadow.model] if shadow else []))
     if stage.tether is not None:
         trained = {name: p for name, p in student.named_parameters() if p.requires_grad}
         anchors = {name: pretrained.get(name, p.detach()) for name, p in trained.items()}

@@ -48,6 +48,8 @@ class Settings:
     """Images in memory at once, for a batch that does not fit: the same gradients for one more forward."""
     checkpointing: bool = False
     """Keep the input of each block alone and compute the rest again: the same gradients, less memory, slower."""
+    compile: bool = False
+    """Compile both towers with torch.compile: minutes at the start, faster steps, the same up to rounding."""
     lr: float = 1e-5
     """Peak learning rate of AdamW."""
     warmup: float | None = None

@@ -40,10 +40,26 @@ class Stage:
     anchors: str = ""  # data of a second stream of pairs, where the objective learns from them
     rate: float = 1.0  # learning rate relative to the run's
     share: float = 1.0  # length relative to the other stages; 0: the head's start is all
+    distill_every: int = 1  # listen to the teacher each so many steps, as many times as loudly; approximate
 
     @cached_property
     def objective(self) -> Objective:
         return Objective(self.minimise.weighted)
+
+    def objective_at(self, step: int) -> Objective:
+        """What step number `step`, counted from 0, minimises: the teacher has a say each `distill_every`."""
+        if self.distill_every == 1:
+            return self.objective
+        return self._taught if (step + 1) % self.distill_every == 0 else self._alone
+
+    @cached_property
+    def _alone(self) -> Objective:
+        return Objective(tuple((w, t) for w, t in self.objective.weighted if "teacher" not in t.needs))
+
+    @cached_property
+    def _taught(self) -> Objective:
+        listening = ((w, t) for w, t in self.objective.weighted if "teacher" in t.needs)
+        return self._alone + self.distill_every * Objective(tuple(listening))
 
     def policy(self, steps: int) -> Teacher | None:
         """The teacher's policy over a stage of so many steps."""
@@ -54,6 +70,10 @@ class Stage:
             raise ValueError(f"{self.objective!r} listens to a teacher and the stage has none")
         if "probe" in self.objective.needs and self.probe is None:
             raise ValueError(f"{self.objective!r} looks at further texts and the stage draws none")
+        if self.distill_every < 1:
+            raise ValueError(f"a student distils each 1 or more steps, not each {self.distill_every}")
+        if self.distill_every > 1 and not self._alone.weighted:
+            raise ValueError(f"{self.objective!r} leaves nothing to learn between two steps of distillation")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class State:
 
 def step(state: State, batch: Batch) -> Loss:
     """Embed, compare, learn; then let the tether hold and the teacher follow."""
-    student, world, objective = state.student, state.world, state.stage.objective
+    student, world, objective = state.student, state.world, state.stage.objective_at(state.step)
     teacher = state.shadow if "teacher" in objective.needs else None
     batch = world.to_device(batch)
     lr = state.schedule(state.step)

@@ -17,6 +17,7 @@ def ema_sd(
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
+    distill_every: int = 1,
 ) -> Method:
     """The same composite loss under an EMA teacher; an EMA forgets the start, a weighted average need not.
 
@@ -27,10 +28,18 @@ def ema_sd(
         strength: λ, the weight of all distillation together.
         targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
         tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
+        distill_every: listen to the teacher each so many steps, as many times as loudly: approximate, cheaper.
     """
     loss = composite(preset, strength, targets)
     return Method(
-        (Stage(loss, teacher=EMA(horizon=horizon, every=every), tune=towers(tune)),),
+        (
+            Stage(
+                loss,
+                teacher=EMA(horizon=horizon, every=every),
+                tune=towers(tune),
+                distill_every=distill_every,
+            ),
+        ),
         title="EMA self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,

@@ -15,6 +15,7 @@ def static_sd(
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
+    distill_every: int = 1,
 ) -> Method:
     """The control that isolates TRACER's teacher: the same composite loss, the pretrained model as teacher.
 
@@ -23,10 +24,11 @@ def static_sd(
         strength: λ, the weight of all distillation together.
         targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
         tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
+        distill_every: listen to the teacher each so many steps, as many times as loudly: approximate, cheaper.
     """
     loss = composite(preset, strength, targets)
     return Method(
-        (Stage(loss, teacher=Frozen(), tune=towers(tune)),),
+        (Stage(loss, teacher=Frozen(), tune=towers(tune), distill_every=distill_every),),
         title="Static self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,

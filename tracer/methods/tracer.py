@@ -21,6 +21,7 @@ def tracer(
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
+    distill_every: int = 1,
     feature: float | None = None,
     relational: float | None = None,
     interactive: float | None = None,
@@ -37,6 +38,7 @@ def tracer(
         strength: λ, the weight of all distillation together.
         targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
         tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
+        distill_every: listen to the teacher each so many steps, as many times as loudly: approximate, cheaper.
         feature: weight of FD, the distance of embeddings.
         relational: weight of CRD, the divergence of similarities.
         interactive: weight of ICL, the student's contrastive loss against the teacher's embeddings.
@@ -46,7 +48,7 @@ def tracer(
     asked = {"feature": feature, "relational": relational, "interactive": interactive, "cross": cross}
     loss = composite(preset, strength, targets, **asked, frobenius=frobenius)
     return Method(
-        (Stage(loss, teacher=WMA(Beta(beta), every, clock), tune=towers(tune)),),
+        (Stage(loss, teacher=WMA(Beta(beta), every, clock), tune=towers(tune), distill_every=distill_every),),
         title="TRACER",
         paper="openreview:XOYXLQRlj8",
         year=2026,

@@ -1,0 +1,128 @@
+"""What is saved changes nothing but the price."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tracer.batch import Batch
+from tracer.method import Stage, method
+from tracer.model import Student
+from tracer.objective import Term
+from tracer.optim import Schedule, adamw
+from tracer.parallel import World
+from tracer.step import State, step
+from tracer.teachers import Frozen, Shadow
+from tracer.terms import contrastive, feature, relational
+from tracer.thrift import compile_towers
+
+HOST = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal")  # operations that make the host wait
+
+
+class Operations(TorchDispatchMode):
+    """Notes the name of every operation that runs inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = Counter[str]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def state_of(stage: Stage, student: Student, steps: int = 4, **more: Any) -> State:
+    stage.tune(student)
+    policy = stage.policy(steps)
+    return State(
+        stage=stage,
+        student=student.train(),
+        shadow=Shadow(student, policy, steps=steps) if policy else None,
+        optimiser=adamw(student, 0.1),
+        hold=None,
+        schedule=Schedule(1e-3, 1, steps),
+        world=World("cpu", "fp32"),
+        **more,
+    )
+
+
+def batch_of(student: Student, count: int = 6) -> Batch:
+    generator = torch.Generator().manual_seed(0)
+    image = torch.randint(256, (count, 3, 28, 28), dtype=torch.uint8, generator=generator)
+    text = student.tokeniser(["a dog", "a red car", "a house by the sea"])
+    label = torch.arange(count) % 3
+    return Batch(image, text, label, label)
+
+
+@pytest.mark.parametrize("chunk", [None, 4])
+def test_a_step_never_makes_the_host_wait(student: Student, chunk: int | None) -> None:
+    state = state_of(method("tracer").stages[0], student, clip=1.0, chunk=chunk)
+    batch = batch_of(student)
+    step(state, batch)  # the first one makes the optimiser's state
+    with Operations() as operations:
+        step(state, batch)
+    assert not {name for name in operations.seen if name in HOST}
+
+
+def test_attention_is_fused(student: Student) -> None:
+    state = state_of(method("flyp").stages[0], student)
+    with Operations() as operations:
+        step(state, batch_of(student))
+    fused = sum(count for name, count in operations.seen.items() if "scaled_dot_product" in name)
+    layers = 4 + 2  # of tiny-28's two towers, each forward and backward
+    assert fused == 2 * layers
+    assert not operations.seen["_softmax_backward_data"]  # attention spelt out would have one
+
+
+def test_distilling_each_k_steps_is_k_times_as_loud_and_spares_the_teacher(student: Student) -> None:
+    stage = Stage(contrastive() + 0.5 * feature(), teacher=Frozen(), distill_every=3)
+    loud = {term.name: weight for weight, term in stage.objective_at(2).weighted}
+    assert loud == {"contrastive": 1.0, "feature": 1.5}
+    assert [repr(stage.objective_at(number)) for number in (0, 1, 3, 4)] == ["contrastive"] * 4
+    state, asked = state_of(stage, student, steps=6), []
+    assert state.shadow is not None
+    state.shadow.model.register_forward_hook(lambda *_: asked.append(state.step))
+    for _ in range(6):
+        step(state, batch_of(student))
+    assert asked == [2, 5]
+
+
+def test_distilling_at_every_step_is_the_objective_itself() -> None:
+    stage = method("tracer").stages[0]
+    assert stage.objective_at(7) is stage.objective
+
+
+@pytest.mark.parametrize(("minimise", "every"), [(relational(), 2), (contrastive() + feature(), 0)])
+def test_distilling_now_and_then_is_refused_where_it_means_nothing(minimise: Term, every: int) -> None:
+    with pytest.raises(ValueError, match="distil"):
+        Stage(minimise, teacher=Frozen(), distill_every=every)
+
+
+INDUCTOR = pytest.param(
+    "inductor",
+    marks=[
+        pytest.mark.evidence,  # generating and building C++ takes a minute or two
+        pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler on a CPU"),
+    ],
+)
+
+
+@pytest.mark.parametrize("backend", ["eager", INDUCTOR])
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_a_compiled_step_learns_the_same(student: Student, backend: str) -> None:
+    stage, twin = method("flyp").stages[0], deepcopy(student)
+    compile_towers(twin, backend=backend)
+    assert twin.state_dict().keys() == student.state_dict().keys()
+    batch = batch_of(student)
+    losses = [step(state_of(stage, each), batch).total for each in (student, twin)]
+    assert torch.allclose(*losses, atol=1e-5)
+    for (name, plain), compiled in zip(student.named_parameters(), twin.parameters(), strict=True):
+        assert torch.allclose(plain, compiled, atol=1e-3), (
+            name
+        )  # Adam's first step is ±lr whatever the gradient
