@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from PIL import Image
 
 from tracer.clip import open_clip
+from tracer.data.encoded import Draft, Files, draft
 from tracer.data.examples import Pixels
 from tracer.data.transforms import Transform
 from tracer.errors import UserError
@@ -142,7 +144,7 @@ def test_crops_are_distributed_as_torchvision_s(height: int, width: int) -> None
     watched: Any = Watched()
     transform = Transform(settings(), "crop")
     for seed in range(count):
-        transform._crop(watched, np.random.default_rng(seed))
+        transform._crop(Draft(watched, watched.size), np.random.default_rng(seed))
     ours = np.array(boxes, dtype=float)
     error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / count)
     assert (abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 5 * error + 1e-9).all()
@@ -161,3 +163,44 @@ def test_an_unknown_augmentation_is_refused() -> None:
     unknown: Any = "crop-flip"
     with pytest.raises(UserError, match=r"did you mean crop\+flip or crop"):
         Transform(settings(), unknown)
+
+
+def jpegs(folder: Path, *sizes: tuple[int, int]) -> Files:
+    """Photographs, as far as an encoder can tell: smooth, with some detail."""
+    rng = np.random.default_rng(0)
+    for number, (width, height) in enumerate(sizes):
+        coarse = Image.fromarray(rng.integers(256, size=(9, 12, 3), dtype=np.uint8))
+        smooth = np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC), dtype=float)
+        grain = rng.normal(0, 4, smooth.shape)
+        image = Image.fromarray(np.clip(smooth + grain, 0, 255).astype(np.uint8))
+        image.save(folder / f"{number}.jpg", quality=92)
+    return Files(folder, tuple(f"{number}.jpg" for number in range(len(sizes))))
+
+
+@pytest.mark.parametrize(
+    ("size", "times"), [((500, 375), 4), ((160, 120), 1), ((161, 200), 2), ((77, 77), 1), ((1301, 997), 8)]
+)
+def test_a_draft_is_as_small_as_its_window_allows(tmp_path: Path, size: tuple[int, int], times: int) -> None:
+    """At 32 pixels a window of at least 2 · 32 is kept, so that the whole needs 78."""
+    made = draft(jpegs(tmp_path, size), 0, (78, 78))
+    assert (made.stored, made.times) == (size, times)
+    assert made.image.size == tuple(-(-side // times) for side in size)
+    assert times == 8 or min(size) // (2 * times) < 78
+
+
+def test_drafts_show_the_same_window(tmp_path: Path) -> None:
+    images = jpegs(tmp_path, (500, 375), (640, 480), (301, 1000), (90, 80))
+    plain, drafted = (Transform(settings(), "crop+flip", drafts=each) for each in (False, True))
+
+    def seen(transform: Transform) -> torch.Tensor:
+        return transform.batch(images, range(4), (np.random.default_rng(i) for i in range(4))).float()
+
+    gap = (seen(plain) - seen(drafted)).abs()
+    assert 0 < float(gap.mean()) < 2.5  # levels of 255
+    assert not gap[3].any()  # too small for a draft: the very same pixels
+
+
+def test_evaluation_knows_no_drafts(tmp_path: Path) -> None:
+    images = jpegs(tmp_path, (500, 375))
+    exact, asked = Transform(settings()), Transform(settings(), "crop", drafts=True)
+    assert torch.equal(asked.batch(images, [0]), exact.batch(images, [0]))

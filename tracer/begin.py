@@ -82,7 +82,7 @@ def batches(plan: Plan, state: State, replica: int) -> Batches:
             probe = state.world.forward(stage.probe.prepare, student, plan.train.classes)
     common: dict[str, Any] = {
         "seed": experiment.seed if replica == 0 else mix(experiment.seed, replica << 40),
-        "transform": Transform(student.preprocess, experiment.augment),
+        "transform": Transform(student.preprocess, experiment.augment, drafts=experiment.decode == "draft"),
         "templates": plan.templates,
         "rank": state.world.rank,
         "ranks": state.world.size,

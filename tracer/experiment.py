@@ -64,6 +64,8 @@ class Settings:
     """Hold weights to the pretrained ones under any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops of 90 to 100 % and mirror images; choose crop or none where left and right matter."""
+    decode: Literal["draft", "full"] = "draft"
+    """How JPEGs far larger than needed are read in training: at a half to an eighth, or in full."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 where the hardware has it."""
     strict: bool = False

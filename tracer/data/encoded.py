@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 from PIL import Image
 
@@ -26,6 +27,14 @@ BROKEN = (
 )
 
 
+class Draft(NamedTuple):
+    """A decoded image, the size it has in its file, and how many times smaller it was decoded."""
+
+    image: Image.Image
+    stored: tuple[int, int]
+    times: int = 1
+
+
 class Encoded(ABC):
     """Images by index, each decoded from its stored bytes."""
 
@@ -41,9 +50,16 @@ class Encoded(ABC):
         """Where it lies, for messages."""
 
     def __getitem__(self, index: int) -> Image.Image:
+        return self.draft(index, None).image
+
+    def draft(self, index: int, least: tuple[int, int] | None) -> Draft:
+        """A JPEG at a half, a quarter or an eighth where `least` pixels are left; any other image as it is."""
         try:
             with Image.open(BytesIO(self.content(index))) as image:
-                return rgb(image)
+                stored = image.size
+                drafted = image.draft(None, least) if least else None  # None where a format has no drafts
+                times = round(stored[0] / drafted[1][2]) if drafted else 1
+                return Draft(rgb(image), stored, times)
         except BROKEN as error:
             raise UserError(f"the image {self.name(index)} cannot be read: {reason(error)}") from error
 
@@ -70,6 +86,16 @@ def content(images: Images, index: int) -> bytes | None:
     while isinstance(images, Subset):
         images, index = images.images, int(images.indices[index])
     return images.content(index) if isinstance(images, Encoded) else None
+
+
+def draft(images: Images, index: int, least: tuple[int, int]) -> Draft:
+    """An image no larger than it need be, from whatever holds it."""
+    while isinstance(images, Subset):
+        images, index = images.images, int(images.indices[index])
+    if isinstance(images, Encoded):
+        return images.draft(index, least)
+    image = images[index]
+    return Draft(image, image.size)
 
 
 def decode(encoded: bytes) -> None:

@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from tracer.clip import open_clip
+from tracer.data.encoded import Draft, draft
 from tracer.data.examples import Images, Pixels
 from tracer.errors import unknown
 
@@ -21,30 +22,32 @@ Augment = Literal["none", "crop", "crop+flip"]
 AUGMENTS = ("none", "crop", "crop+flip")
 SHAPES = (3 / 4, 4 / 3)  # width over height of a random crop, from the slimmest to the broadest
 
+WINDOW = 2.0 / math.sqrt(0.9 * SHAPES[0])  # of a side: then the smallest window has twice the target's pixels
+
 
 class Transform:
-    """Resize and crop as the checkpoint wants; `augment` crops 90 to 100 % at random and may mirror."""
+    """Resize and crop as the checkpoint wants; `augment` crops 90 to 100 % at random and may mirror.
 
-    def __init__(self, preprocess: dict[str, Any], augment: Augment = "none") -> None:
+    With `drafts`, a large JPEG that is to be cropped at random is decoded at a half, a quarter or an eighth, as
+    long as its window keeps twice the pixels each way that it is resized to. The window is the same; its pixels
+    differ by a level or two. What is not cropped at random, as in evaluation, is always decoded in full.
+    """
+
+    def __init__(
+        self, preprocess: dict[str, Any], augment: Augment = "none", *, drafts: bool = False
+    ) -> None:
         if augment not in AUGMENTS:
             raise unknown("augmentation", augment, AUGMENTS)
         config = open_clip.transform.PreprocessCfg(**preprocess)
         size = config.size if isinstance(config.size, tuple) else (config.size, config.size)
         self.height, self.width = size
-        self.augment = augment
+        self.augment, self.drafts = augment, drafts
         # open_clip's evaluation transform without its last two members, which make floats and normalise them.
         evaluation: Any = open_clip.transform.image_transform_v2(config, is_train=False)
         self._fit = evaluation.transforms[:-2]
 
     def __call__(self, image: Image.Image, rng: np.random.Generator | None = None) -> UInt8[Tensor, "3 h w"]:
-        if rng is not None and self.augment != "none":
-            image = self._crop(image, rng)
-            if self.augment == "crop+flip" and rng.random() < 0.5:
-                image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-        else:
-            for step in self._fit:
-                image = step(image)
-        return torch.from_numpy(np.asarray(image.convert("RGB"), dtype=np.uint8).transpose(2, 0, 1).copy())
+        return torch.from_numpy(self._made(Draft(image, image.size), rng).copy())
 
     def batch(
         self,
@@ -56,18 +59,38 @@ class Transform:
         if isinstance(images, Pixels) and self._keeps(images.array):
             return torch.from_numpy(images.array[indices].transpose(0, 3, 1, 2).copy())
         rngs = generators if generators is not None else repeat(None)
-        return torch.stack([self(images[int(i)], rng) for i, rng in zip(indices, rngs, strict=False)])
+        pixels = np.empty((len(indices), 3, self.height, self.width), np.uint8)
+        for place, index, rng in zip(pixels, indices, rngs, strict=False):
+            place[:] = self._made(self._read(images, int(index), rng), rng)
+        return torch.from_numpy(pixels)
+
+    def _read(self, images: Images, index: int, rng: np.random.Generator | None) -> Draft:
+        if not self.drafts or rng is None or self.augment == "none":
+            image = images[index]
+            return Draft(image, image.size)
+        return draft(images, index, (math.ceil(self.width * WINDOW), math.ceil(self.height * WINDOW)))
+
+    def _made(self, drafted: Draft, rng: np.random.Generator | None) -> UInt8[np.ndarray, "3 h w"]:
+        image = drafted.image
+        if rng is not None and self.augment != "none":
+            image = self._crop(drafted, rng)
+            if self.augment == "crop+flip" and rng.random() < 0.5:
+                image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        else:
+            for step in self._fit:
+                image = step(image)
+        return np.asarray(image.convert("RGB"), dtype=np.uint8).transpose(2, 0, 1)
 
     def _keeps(self, array: np.ndarray) -> bool:
         """Whether images in memory pass through unchanged, so that a batch of them can be taken at once."""
         return self.augment == "none" and array.shape[1:3] == (self.height, self.width)
 
-    def _crop(self, image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    def _crop(self, drafted: Draft, rng: np.random.Generator) -> Image.Image:
         """A random window of 90 to 100 % of the area, at most a third longer on one side, resized.
 
         Where ten draws find none, it is the largest such window in the middle: torchvision's RandomResizedCrop.
         """
-        width, height = image.size
+        width, height = drafted.stored
         for _ in range(10):
             area = width * height * rng.uniform(0.9, 1.0)
             shape = math.exp(rng.uniform(math.log(SHAPES[0]), math.log(SHAPES[1])))
@@ -79,5 +102,6 @@ class Transform:
             shape = min(max(width / height, SHAPES[0]), SHAPES[1])
             w, h = min(width, round(height * shape)), min(height, round(width / shape))
             left, top = (width - w) // 2, (height - h) // 2
-        box = (left, top, left + w, top + h)
-        return image.resize((self.width, self.height), Image.Resampling.BICUBIC, box=box)
+        times, (right, bottom) = drafted.times, drafted.image.size
+        box = (left / times, top / times, min((left + w) / times, right), min((top + h) / times, bottom))
+        return drafted.image.resize((self.width, self.height), Image.Resampling.BICUBIC, box=box)

@@ -1,0 +1,83 @@
+"""A data set once resized: one tar file of small images, which any reader of webdataset shards can read."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from tracer.atomic import sync_folder
+from tracer.data.encoded import content
+from tracer.data.examples import Examples
+from tracer.errors import UserError
+
+QUALITY = 95
+
+
+def pack(examples: Examples, out: Path, *, side: int = 256, lossless: bool = False) -> Iterator[int]:
+    """Write images whose shorter side is `side`, with labels and captions; yields how many are written.
+
+    A smaller image is kept byte for byte. With side = the model's size and `lossless`, evaluation sees the very
+    pixels that it would have made of the originals; else they differ by what JPEG and a second resizing cost.
+    """
+    if side < 1:
+        raise UserError(f"--side {side}: images have at least one pixel")
+    if out.exists():
+        raise UserError(f"{out} is already there: choose another --out")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("wb") as file:
+            with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as shard:
+                for index in range(len(examples)):
+                    _add(shard, examples, index, side, lossless)
+                    yield index + 1
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(out.parent)
+
+
+def _add(shard: tarfile.TarFile, examples: Examples, index: int, side: int, lossless: bool) -> None:
+    ending, image = _small(examples, index, side, lossless)
+    said: dict[str, Any] = {"id": examples.ids[index]}
+    if examples.labelled and examples.labels[index] >= 0:
+        said["label"] = examples.classes[examples.labels[index]]
+    if examples.captions[index]:
+        said["caption"] = list(examples.captions[index])
+    for kind, stored in ((ending, image), ("json", json.dumps(said, ensure_ascii=False).encode())):
+        member = tarfile.TarInfo(f"{index:09d}.{kind}")
+        member.size = len(stored)
+        shard.addfile(member, io.BytesIO(stored))
+
+
+def _small(examples: Examples, index: int, side: int, lossless: bool) -> tuple[str, bytes]:
+    """The ending and the bytes of an image."""
+    image, stored = examples.images[index], content(examples.images, index)
+    if min(image.size) <= side and stored is not None and stored[:2] == b"\xff\xd8":
+        return "jpg", stored
+    buffer = io.BytesIO()
+    small = _resized(image, side)
+    if lossless:
+        small.save(buffer, "PNG", compress_level=1)
+        return "png", buffer.getvalue()
+    small.save(buffer, "JPEG", quality=QUALITY, subsampling=0)
+    return "jpg", buffer.getvalue()
+
+
+def _resized(image: Image.Image, side: int) -> Image.Image:
+    """The shorter side becomes `side`, as torchvision's Resize rounds it; what is small stays as it is."""
+    short, long = sorted(image.size)
+    if short <= side:
+        return image
+    other = int(side * long / short)
+    size = (side, other) if image.width <= image.height else (other, side)
+    return image.resize(size, Image.Resampling.BICUBIC)
