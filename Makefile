@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format clean evidence evidence-quick
+.PHONY: demo test bench lint format clean evidence evidence-quick
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
+	@echo "make bench   time training against released-style code, in turns; half an hour on two cores"
 	@echo "make evidence-quick  try the paper's claims on emoji, in minutes; make evidence: in hours"
 	@echo "make format  let ruff format the code"
 
@@ -28,6 +29,9 @@ evidence-quick: $(VENV)/ready
 evidence: $(VENV)/ready
 	$(BIN)/tracer evidence full --results evidence/emojishift/full.json --verdicts docs/evidence.md
 	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
+
+bench: $(VENV)/ready
+	$(BIN)/tracer bench --models ViT-B-16 RN50 --batch 8 --out docs/benchmarks.md
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

@@ -1,0 +1,55 @@
+"""How cost grows: a TRACER step with the batch and with the length of captions, a zero-shot head with its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+
+from tracer.bench.steps import CLASSES, batch_of, state_of
+from tracer.bench.turns import Times, in_turns
+from tracer.classifier import zero_shot
+from tracer.data.prompts import templates
+from tracer.method import method
+from tracer.model import load
+from tracer.step import step
+
+
+def with_batch(model: str, counts: Sequence[int], rounds: int) -> Times:
+    """One TRACER step at each batch."""
+    student = load(model)
+    state = state_of(method("tracer").stages[0], student)
+    batches = {str(count): batch_of(student, count) for count in counts}
+    return in_turns({name: lambda batch=batch: step(state, batch) for name, batch in batches.items()}, rounds)
+
+
+def with_length(model: str, lengths: Sequence[int], count: int, rounds: int) -> Times:
+    """One TRACER step with captions of so many tokens."""
+    student = load(model)
+    state = state_of(method("tracer").stages[0], student)
+    batch = batch_of(student, count)
+    assert batch.text is not None
+    start, end = batch.text[0, 0], batch.text.max()
+    works = {}
+    for length in lengths:
+        tokens = torch.randint(1000, 2000, (count, length), generator=torch.Generator().manual_seed(length))
+        tokens[:, 0], tokens[:, -1] = start, end
+        works[str(length)] = partial(step, state, batch._replace(text=tokens))
+    return in_turns(works, rounds)
+
+
+def with_classes(model: str, counts: Sequence[int], rounds: int) -> Times:
+    """A zero-shot head of so many classes, 80 prompts each."""
+    student = load(model).eval()
+    names = {
+        count: [f"{name} number {i}" for i in range(count // 10) for name in CLASSES] for count in counts
+    }
+    return in_turns(
+        {
+            str(n): lambda names=some: zero_shot(student, names, templates("openai"))
+            for n, some in names.items()
+        },
+        rounds,
+        warmup=0,
+    )

@@ -1,0 +1,41 @@
+"""The zero-shot head: classes × prompts through the text tower, ours against open_clip's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from tracer.bench.turns import Times, in_turns
+from tracer.classifier import zero_shot
+from tracer.clip import open_clip
+from tracer.data.prompts import render, templates
+from tracer.model import Student, load
+
+
+def heads(model: str, classes: Sequence[str], rounds: int) -> tuple[Times, float]:
+    """Times, and the largest difference of the two heads."""
+    student = load(model).eval()
+    prompts = templates("openai")
+    made = in_turns(
+        {
+            "open_clip's head": lambda: theirs(student, classes, prompts),
+            "our head": lambda: zero_shot(student, classes, prompts),
+        },
+        rounds,
+        warmup=0,
+    )
+    gap = zero_shot(student, classes, prompts) - theirs(student, classes, prompts)
+    return made, float(gap.abs().max())
+
+
+@torch.no_grad()
+def theirs(student: Student, classes: Sequence[str], prompts: Sequence[str]) -> torch.Tensor:
+    """open_clip's own classifier, one row a class."""
+    return open_clip.build_zero_shot_classifier(
+        student.clip,
+        tokenizer=student.tokeniser.tokeniser,
+        classnames=list(classes),
+        templates=[lambda name, prompt=prompt: render(prompt, name) for prompt in prompts],
+        num_classes_per_batch=10,
+    ).T

@@ -1,0 +1,131 @@
+"""Training steps: ours against the plain ones, and what the teacher adds to each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from tracer.batch import Batch
+from tracer.bench.plain import Plain
+from tracer.bench.turns import Times, in_turns
+from tracer.clip import open_clip
+from tracer.data.prompts import render, templates
+from tracer.method import Stage, method
+from tracer.model import Student, load
+from tracer.optim import Schedule, adamw
+from tracer.parallel import World
+from tracer.step import State, step
+from tracer.teachers import Shadow
+
+CLASSES = (
+    "dog",
+    "cat",
+    "red car",
+    "house",
+    "oak tree",
+    "bicycle",
+    "river",
+    "bridge",
+    "loaf of bread",
+    "violin",
+)
+
+
+def pixels(student: Student, count: int) -> Tensor:
+    """Noise, as large as the model wants it."""
+    size = student.preprocess["size"]
+    height, width = size if isinstance(size, tuple | list) else (size, size)
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(256, (count, 3, height, width), dtype=torch.uint8, generator=generator)
+
+
+def captions(count: int) -> list[str]:
+    """Class names in OpenAI's prompts, another prompt for each image."""
+    prompts = templates("openai")
+    return [render(prompts[7 * i % len(prompts)], CLASSES[i % len(CLASSES)]) for i in range(count)]
+
+
+def batch_of(student: Student, count: int) -> Batch:
+    """As the loader makes it: uint8 pixels, each caption once and at its own length."""
+    texts, label = captions(count), torch.arange(count) % len(CLASSES)
+    return Batch(pixels(student, count), student.tokeniser(texts), label, torch.arange(count))
+
+
+def state_of(stage: Stage, student: Student, chunk: int | None = None) -> State:
+    """A stage in the middle of a long run."""
+    stage.tune(student)
+    policy = stage.policy(1000)
+    return State(
+        stage=stage,
+        student=student.train(),
+        shadow=Shadow(student, policy, steps=1000) if policy else None,
+        optimiser=adamw(student, 0.1),
+        hold=None,
+        schedule=Schedule(1e-5, 1, 1000),
+        world=World("cpu", "fp32"),
+        chunk=chunk,
+    )
+
+
+def steps(model: str, count: int, rounds: int) -> Times:
+    """FLYP and TRACER, plain and ours, in turns. The two methods share a student, a plain one and one of ours."""
+    student = load(model)
+    taught = state_of(method("tracer").stages[0], student)
+    alone = replace(taught, stage=method("flyp").stages[0], shadow=None)
+    batch = batch_of(student, count)
+    plain = Plain(load(model).clip, open_clip.loss.ClipLoss())
+    images = (batch.image.float() / 255 - student.mean) / student.std  # the loader's work, in those recipes
+    tokens = student.tokeniser.tokeniser(captions(count))
+    return in_turns(
+        {
+            "plain FLYP": lambda: plain.flyp(images, tokens),
+            "our FLYP": lambda: step(alone, batch),
+            "plain TRACER": lambda: plain.tracer(images, tokens),
+            "our TRACER": lambda: step(taught, batch),
+        },
+        rounds,
+    )
+
+
+def overhead(model: str, count: int, rounds: int) -> Times:
+    """FLYP and TRACER of ours alone, for models of which two do not fit."""
+    student = load(model)
+    taught = state_of(method("tracer").stages[0], student)
+    alone = replace(taught, stage=method("flyp").stages[0], shadow=None)
+    batch = batch_of(student, count)
+    return in_turns(
+        {"our FLYP": lambda: step(alone, batch), "our TRACER": lambda: step(taught, batch)}, rounds
+    )
+
+
+def chunks(model: str, count: int, chunk: int, rounds: int) -> Times:
+    """A batch at once and in chunks."""
+    student = load(model)
+    whole = state_of(method("tracer").stages[0], student)
+    batch = batch_of(student, count)
+    return in_turns(
+        {
+            "at once": lambda: step(whole, batch),
+            "in chunks": lambda: step(replace(whole, chunk=chunk), batch),
+        },
+        rounds,
+    )
+
+
+def teacher_update(model: str, rounds: int) -> Times:
+    """Our update, one in a loop, and the floor: one in-place lerp of a flat tensor of the same size."""
+    student = load(model)
+    shadow = Shadow(student, method("tracer").stages[0].policy(10**6), steps=10**6)  # pyright: ignore[reportArgumentType]
+    plain = Plain(student.clip, None)
+    size = sum(tensor.numel() for tensor in student.parameters())
+    flat, other = torch.zeros(size), torch.ones(size)
+    return in_turns(
+        {
+            "a flat lerp": lambda: flat.lerp_(other, 0.01),
+            "our update": lambda: shadow.follow(student),
+            "a loop": lambda: plain.follow(0.01),
+        },
+        rounds,
+    )
