@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from tracer.evaluate import Predictions, Scorer
-from tracer.metrics import METRICS, bootstrap
+from tracer.metrics import METRICS, Interval, Metric, bootstrap, ece
+from tracer.retrieval import Retrieval, retrieve
 from tracer.suites import Opened
+
+SCALED_ECE = ece.fixed("scaled_ece")  # after temperature scaling
 
 
 class Row(NamedTuple):
@@ -26,29 +29,53 @@ class Row(NamedTuple):
 
 
 def assess(
-    scorer: Scorer, shifts: Iterable[Opened], keep: Path | None = None
+    scorer: Scorer, shifts: Iterable[Opened], keep: Path | None = None, temperature: float | None = None
 ) -> Iterator[tuple[Opened, list[Row]]]:
-    """Score one test set after the other; with `keep`, their predictions are written there."""
+    """Score one test set after the other; with `keep`, their predictions are written there.
+
+    Labels give every metric, captions give retrieval. `temperature`, fitted on held-out data of the scorer's own
+    classes, gives the calibration that it would have on these.
+    """
     for opened in shifts:
-        found = scorer.predict_shift(opened)
-        if keep is not None:
-            found.write(keep / f"{_file_name(opened.shift.name)}.safetensors")
-        yield opened, rows(opened, found)
+        made: list[Row] = []
+        if opened.examples.labelled:
+            found = scorer.predict_shift(opened)
+            if keep is not None:
+                found.write(keep / f"{_file_name(opened.shift.name)}.safetensors")
+            made += rows(opened, found, METRICS)
+            if temperature is not None and opened.shift.classes == scorer.trained_on:
+                scaled = found._replace(logits=found.logits / temperature)
+                made += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE})
+        if opened.examples.captioned:
+            made += recalls(opened, retrieve(scorer.student, opened.examples, scorer.world))
+        yield opened, made
 
 
-def rows(opened: Opened, found: Predictions) -> list[Row]:
-    """Every metric of these predictions, each with a 95 % bootstrap interval where its order does not matter."""
-    shift, _, partial = opened
+def rows(opened: Opened, found: Predictions, metrics: Mapping[str, Metric[...]]) -> list[Row]:
+    """Metrics of these predictions, each with a 95 % bootstrap interval where its order does not matter."""
     made = []
-    for name, metric in METRICS.items():
+    for name, metric in metrics.items():
         if metric.ordered:
             value = low = high = metric(found.logits, found.label)
         else:
             low, value, high = bootstrap(metric, found.logits, found.label)
-        made.append(
-            Row(shift.name, shift.role, name, value, low, high, len(found.label), partial, shift.rule)
-        )
+        made.append(_row(opened, name, Interval(low, value, high), len(found.label)))
     return made
+
+
+def recalls(opened: Opened, found: Retrieval) -> list[Row]:
+    """Recall both ways, at every depth."""
+    return [
+        _row(opened, name, share, len(getattr(found, name.partition("@")[0])))
+        for name, share in found.recalls().items()
+    ]
+
+
+def _row(opened: Opened, metric: str, found: Interval, n: int) -> Row:
+    shift, _, partial = opened
+    return Row(
+        shift.name, shift.role, metric, found.value, found.low, found.high, n, partial, rule=shift.rule
+    )
 
 
 def _file_name(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -60,7 +59,7 @@ def demo(folder: Path, watch: Watch, seed: int = 0) -> list[Row]:
             **settings,
         )
         done = carry(second, folder / name, watch)
-        result = json.loads((done.folder / "result.json").read_text())
+        result = done.result
         if not rows:
             rows.append(_row("before", result["before"], result["before"], None))
         rows.append(_row(plan(second).method.title, result["before"], result["after"], done.folder))

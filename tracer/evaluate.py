@@ -17,8 +17,7 @@ from tracer.atomic import write_bytes
 from tracer.classifier import zero_shot
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.errors import UserError
-from tracer.metrics import accuracy, recall_at
+from tracer.metrics import accuracy
 from tracer.model import Student
 from tracer.parallel import World
 from tracer.suites import Opened
@@ -110,43 +109,3 @@ def embed_images(
             yield world.collect(own, len(indices))
     finally:
         student.train(training)
-
-
-@torch.no_grad()
-def retrieval(student: Student, examples: Examples, world: World) -> dict[str, float]:
-    """Recall at 1, 5 and 10 from image to text and back, over all captions of all images."""
-    if not examples.captioned:
-        raise UserError(f"{examples.name} has no captions to retrieve")
-    captions = [(text, owner) for owner, texts in enumerate(examples.captions) for text in texts]
-    distinct = sorted({text for text, _ in captions})
-    row = {text: index for index, text in enumerate(distinct)}
-    text = world.forward(zero_shot, student, distinct, ("{}",)).cpu()[[row[text] for text, _ in captions]]
-    image = torch.cat([part.float().cpu() for part in embed_images(student, examples, world)])
-    owners = torch.tensor([owner for _, owner in captions])
-    found: dict[str, float] = {}
-    for k in (1, 5, 10):
-        recall = recall_at(image, text, owners, k)
-        found |= {f"image_to_text@{k}": recall.image_to_text, f"text_to_image@{k}": recall.text_to_image}
-    return found
-
-
-@torch.no_grad()
-def caption_accuracy(student: Student, examples: Examples, world: World) -> float:
-    """Share of images whose nearest caption, of all distinct ones, is one of their own."""
-    distinct = sorted({text for texts in examples.captions for text in texts})
-    row = {text: index for index, text in enumerate(distinct)}
-    text = world.forward(zero_shot, student, distinct, ("{}",))
-    nearest = torch.cat(
-        [(image.float() @ text.T).argmax(1) for image in embed_images(student, examples, world)]
-    )
-    found = [
-        int(near) in {row[text] for text in own} for near, own in zip(nearest, examples.captions, strict=True)
-    ]
-    return sum(found) / len(found)
-
-
-def held_out_accuracy(scorer: Scorer, examples: Examples, templates: Sequence[str]) -> float:
-    """The one number shown while training: class accuracy, or caption accuracy where there are no classes."""
-    if examples.labelled:
-        return scorer.predict(examples, templates).accuracy
-    return caption_accuracy(scorer.student, examples, scorer.world)

@@ -10,8 +10,9 @@ from torch import Tensor
 from tracer.atomic import write_json
 from tracer.clip import open_clip
 from tracer.data.examples import Examples
-from tracer.evaluate import Scorer, held_out_accuracy
-from tracer.metrics import METRICS, agreement, ece, kl
+from tracer.evaluate import Scorer
+from tracer.held_out import held_out_accuracy
+from tracer.metrics import METRICS, agreement, ece, kl, temperature
 from tracer.parallel import World
 from tracer.plan import Plan, prompts_for
 from tracer.run import Run
@@ -62,6 +63,7 @@ def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
     if plan.held_out.labelled:
         found = scorer.predict(plan.held_out, plan.templates)
         scores = {name: metric(found.logits, found.label) for name, metric in METRICS.items()}
+        scores["temperature"] = temperature(found.logits, found.label)
     else:
         scores = {"accuracy": held_out_accuracy(scorer, plan.held_out, plan.templates)}
     retained = {data.name: scorer.predict(data, prompts_for(data)) for data in plan.retain}

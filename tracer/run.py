@@ -78,6 +78,11 @@ class Run:
     def finished(self) -> bool:
         return (self.folder / "result.json").exists()
 
+    @property
+    def result(self) -> dict[str, Any]:
+        """What came out; empty while the run goes on."""
+        return json.loads((self.folder / "result.json").read_text()) if self.finished else {}
+
     def weights_file(self, name: str) -> Path:
         return self.folder / "weights" / f"{name}.safetensors"
 

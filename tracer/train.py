@@ -14,8 +14,9 @@ from tracer.begin import batches, begin, mix, opened
 from tracer.data.loader import loader
 from tracer.dynamics import distance, probes
 from tracer.errors import UserError
-from tracer.evaluate import Scorer, held_out_accuracy
+from tracer.evaluate import Scorer
 from tracer.finish import Trained
+from tracer.held_out import held_out_accuracy
 from tracer.interrupt import Interrupt, Interrupted
 from tracer.model import Student, Weights
 from tracer.objective import Loss

@@ -75,7 +75,7 @@ def test_unknown_roles_are_told(tmp_path: Path) -> None:
 
 def test_data_without_labels_cannot_be_scored(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
-    with pytest.raises(UserError, match="no labels"):
+    with pytest.raises(UserError, match="neither labels nor captions"):
         own(tmp_path)
 
 

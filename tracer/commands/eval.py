@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import tyro
 
-from tracer.assess import Row, assess
+from tracer.assess import SCALED_ECE, Row, assess
 from tracer.atomic import write_json
 from tracer.console import console, errors
 from tracer.data.prompts import templates as prompts
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
-from tracer.metrics import METRICS, Interval
+from tracer.metrics import Interval, accuracy, ece
 from tracer.model import Student, load
 from tracer.parallel import World
 from tracer.run import DESCRIPTION, Run
 from tracer.suites import EMBEDDED, SUITES, Opening, Suite, own, suite
-from tracer.tables import FORMATS, cell, render, rules, tabulated, text
+from tracer.tables import FORMATS, Cell, Column, Table, cell, render, rules, tabulated, text
 from tracer.zoo import pretrained_tag
 
-MEASURES = ("accuracy", "ece")  # shown; all others are in the rows that are written
+SHOWN = (accuracy, ece, SCALED_ECE)  # all others are in the rows that are written
 
 
 def main(arguments: list[str]) -> int:
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
         out: Path | None = None,
         device: str = "auto",
     ) -> int:
-        """Accuracy and calibration of a run, an exported folder or a model of open_clip.
+        """Accuracy and calibration of a run, an exported folder or a model of open_clip; retrieval over captions.
 
         Predictions are kept, so that other measures can be had later without the model.
 
@@ -61,14 +62,14 @@ def main(arguments: list[str]) -> int:
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
         opening = chosen.open(allow_partial)
-        student, trained_on = subject(model, pretrained, weights)
+        student, trained_on, temperature = subject(model, pretrained, weights)
         world = World(device)
         world.place(student)
         keep = out or (
             Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None
         )
         made: list[Row] = []
-        for _, found in assess(Scorer(student, world, trained_on), opening.shifts, keep):
+        for _, found in assess(Scorer(student, world, trained_on), opening.shifts, keep, temperature):
             made += found
         console.print(_tables(model, chosen, opening, made, format), highlight=False, markup=False)
         if keep is not None:
@@ -79,12 +80,20 @@ def main(arguments: list[str]) -> int:
     return tyro.cli(measure, args=arguments, prog="tracer eval", config=(tyro.conf.FlagCreatePairsOff,))
 
 
-def subject(model: str, pretrained: str, weights: str) -> tuple[Student, tuple[str, ...]]:
-    """What is to be measured, and the classes its head knows if it has one."""
-    if (Path(model) / DESCRIPTION).is_file():
-        run = Run.open(Path(model))
-        return run.student(weights), tuple(run.description["classes"])
-    return load(model, pretrained_tag(model, pretrained)), ()
+class Subject(NamedTuple):
+    """What is to be measured, the classes it was trained on, and the temperature fitted on held-out ones."""
+
+    student: Student
+    trained_on: tuple[str, ...] = ()
+    temperature: float | None = None
+
+
+def subject(model: str, pretrained: str, weights: str) -> Subject:
+    if not (Path(model) / DESCRIPTION).is_file():
+        return Subject(load(model, pretrained_tag(model, pretrained)))
+    run = Run.open(Path(model))
+    measured = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
+    return Subject(run.student(weights), tuple(run.description["classes"]), measured.get("temperature"))
 
 
 def _suite(
@@ -105,16 +114,29 @@ def _suite(
 
 
 def _tables(model: str, chosen: Suite, opening: Opening, made: list[Row], form: str) -> str:
-    """One table a measure, in the paper's layout."""
+    """One table a measure, in the paper's layout, and one of retrieval."""
+    labelled = replace(chosen, shifts=tuple(shift for shift in chosen if shift.classes))
     drawn = []
-    for name in MEASURES:
-        cells = {
-            row.shift: cell(Interval(row.low, row.value, row.high), row.partial)
-            for row in made
-            if row.metric == name
-        }
-        notes = rules(opening) if name == MEASURES[-1] else ()
-        drawn.append(tabulated(METRICS[name], chosen, {model: cells}, notes=notes))
+    for metric in SHOWN:
+        cells = {row.shift: _cell(row) for row in made if row.metric == metric.name}
+        drawn += [tabulated(metric, labelled, {model: cells})] if cells else []
+    drawn += [_retrieval(model, shift.name, made) for shift in chosen if _recalls(shift.name, made)]
+    drawn[-1] = replace(drawn[-1], notes=rules(opening))
     return "\n\n".join(
         text(table, intervals=True) if form == "text" else render(table, form) for table in drawn
     )
+
+
+def _retrieval(model: str, data: str, made: list[Row]) -> Table:
+    """Both ways at every depth, for one data set with captions."""
+    found = _recalls(data, made)
+    columns = (Column(name, name.replace("_to_", "→").replace("@", " R@"), "id") for name in found)
+    return Table("recall", "higher", True, tuple(columns), ((model, found),), title=f"captions of {data}")
+
+
+def _recalls(data: str, made: list[Row]) -> dict[str, Cell]:
+    return {row.metric: _cell(row) for row in made if row.shift == data and "@" in row.metric}
+
+
+def _cell(row: Row) -> Cell:
+    return cell(Interval(row.low, row.value, row.high), row.partial)

@@ -163,18 +163,17 @@ def _dry_run(made: Plan) -> int:
 
 
 def _show(run: Run, made: Plan) -> None:
-    import json
-
-    result = json.loads((run.folder / "result.json").read_text())
+    result = run.result
     before, after = result["before"], result["after"]
     rows = [("held-out accuracy", percent(before["accuracy"]), percent(after["accuracy"]))]
     rows += [
         (f"retained: {name}", percent(before["retain"][name]), percent(score))
         for name, score in after["retain"].items()
     ]
-    rows += (
-        [("calibration error (ECE)", f"{before['ece']:.3f}", f"{after['ece']:.3f}")] if "ece" in after else []
-    )
+    told = {"ece": "calibration error (ECE)", "temperature": "temperature that would calibrate it"}
+    rows += [
+        (title, f"{before[name]:.3f}", f"{after[name]:.3f}") for name, title in told.items() if name in after
+    ]
     show_table(made.method.title, ("", "before", "after"), rows)
     kept = result["retention"]
     told = f"On {percent(kept['agreement'])} of held-out images it still picks the pretrained model's ImageNet name"

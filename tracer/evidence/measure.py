@@ -56,7 +56,7 @@ def measure(
 
 def chosen(run: Run, cpu_seconds: float | None) -> dict[str, Any]:
     """What a run says without its test sets: who it is, and how it did in validation."""
-    result = json.loads((run.folder / "result.json").read_text())
+    result = run.result
     return {
         "run": run.description["id"],
         "validation": result["after"]["accuracy"],

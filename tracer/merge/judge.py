@@ -11,7 +11,8 @@ from torch import Tensor
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
 from tracer.errors import UserError
-from tracer.evaluate import Scorer, held_out_accuracy
+from tracer.evaluate import Scorer
+from tracer.held_out import held_out_accuracy
 from tracer.merge.family import Family
 from tracer.merge.statistics import has_statistics, reestimate
 from tracer.metrics import agreement

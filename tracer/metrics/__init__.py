@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracer.metrics.calibration import Bin, Curve, adaptive_ece, ece, ece_batched, noise_floor, reliability
 from tracer.metrics.metric import Metric
-from tracer.metrics.resampling import Interval, Spread, bootstrap, mean_std, paired
+from tracer.metrics.resampling import Interval, Spread, bootstrap, mean_interval, mean_std, paired
 from tracer.metrics.retention import agreement, kl
 from tracer.metrics.retrieval import Recall, match_ranks, recall_at
 from tracer.metrics.scaling import temperature
@@ -35,6 +35,7 @@ __all__ = [
     "kl",
     "macro_f1",
     "match_ranks",
+    "mean_interval",
     "mean_std",
     "nll",
     "noise_floor",

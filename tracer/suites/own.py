@@ -35,8 +35,8 @@ def own(
     if examples.splits and "split" not in options:
         unseen = next((each for each in ("test", "val") if each in map(canonical, examples.splits)), "train")
         examples = load(spec, classes=classes, split=unseen, **options)
-    if not examples.labelled:
-        raise UserError(f"{spec} has no labels, so nothing in it can be right or wrong")
+    if not examples.labelled and not examples.captioned:
+        raise UserError(f"{spec} has neither labels nor captions, so nothing in it can be right or wrong")
     sentences = (
         examples.templates if prompts is None and examples.templates else templates(prompts or "openai")
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -67,7 +66,7 @@ def study(setting: Setting, variants: Iterable[Variant], seeds: Iterable[int]) -
         model = pretrained(setting, seed)
         for index, variant in enumerate(variants):
             run = finetuned(setting, variant, model, seed)
-            result = json.loads((run.folder / "result.json").read_text())
+            result = run.result
             if index == 0:
                 yield _row(setting, "pretrained", None, seed, result, "before")
             yield _row(setting, variant.strategy, variant.strength, seed, result, "after")
