@@ -1,4 +1,4 @@
-"""The paper's four ablations and four more, at any scale.
+"""The paper's four ablations and more, at any scale.
 
     tracer sweep recipes.ablation:beta                                   on the embedded digits, minutes on a CPU
     tracer sweep recipes.ablation:beta --data imagenet/ --jobs 8         the paper's settings on your data
@@ -20,6 +20,7 @@ FULL_STEPS = 25_030  # 10 epochs of ImageNet at batch 512, warm-up included
 STRENGTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
 BETAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5)
 INTERVALS = (1, 2, 5, 10, 50, 100, 500, 1000, 2500)  # the paper's, in steps of its 25 030
+KERNELS = ("beta", "uniform", "early", "late", "triangular", "exponential")  # each in its default shape
 TERMS = ("feature", "cross", "interactive", "relational")  # in the order of the paper's table
 
 
@@ -65,6 +66,21 @@ def beta(
 ) -> Sweep:
     """Ablation 4: the shape of the Beta kernel, from both ends of the path (0.2) to its middle (1.5)."""
     return _swept(data, model, seeds, steps, beta=values)
+
+
+def kernels(
+    *,
+    data: str = "",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+    values: tuple[str, ...] = KERNELS,
+) -> Sweep:
+    """Which moments of the path should count: both ends (beta), all alike, the start, the end, the middle.
+
+    A family may be given a shape: --values early:1 early:3 late:1 late:3. exponential is an EMA as a kernel.
+    """
+    return _swept(data, model, seeds, steps, kernel=values)
 
 
 def teachers(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:

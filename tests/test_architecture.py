@@ -24,7 +24,7 @@ FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("
 PURE = {
     "errors": set(),
     "batch": set(),
-    "kernels": set(),
+    "kernels": {"errors"},
     "weights": {"errors"},
     "objective": {"batch"},
     "teachers": {"errors", "kernels", "weights"},

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import beta as scipy_beta
 
-from tracer.kernels import KERNELS, Beta, Early, Exponential, Kernel, Late, Triangular, Uniform
+from tracer.errors import UserError
+from tracer.kernels import KERNELS, Beta, Early, Exponential, Kernel, Late, Triangular, Uniform, family
+from tracer.method import method
+from tracer.teachers import EMA, WMA
 
 DENSITIES = [
     Beta(),
@@ -103,3 +106,61 @@ def test_what_is_no_kernel_is_refused(make, named: str) -> None:
 
 def test_every_kernel_has_a_name() -> None:
     assert set(KERNELS.values()) == {Beta, Uniform, Early, Late, Triangular, Exponential}
+
+
+@pytest.mark.parametrize(
+    ("spelling", "kernel"),
+    [
+        ("beta", Beta(0.5)),
+        ("uniform", Uniform()),
+        ("early", Early()),
+        ("early:3", Early(3)),
+        ("late:0.5", Late(0.5)),
+        ("triangular:0.2", Triangular(0.2)),
+    ],
+)
+def test_a_family_is_one_word(spelling: str, kernel: Kernel) -> None:
+    assert family(spelling)(10) == kernel
+    assert method("tracer", kernel=spelling).stages[0].policy(10) == WMA(kernel)
+
+
+def test_every_family_can_be_asked_of_tracer_and_of_its_recipe() -> None:
+    from recipes.ablation import KERNELS as SWEPT
+
+    assert set(SWEPT) == set(KERNELS)
+    for name in KERNELS:
+        policy = method("tracer", kernel=name, every=3).stages[0].policy(40)
+        assert isinstance(policy, WMA)
+        assert type(policy.kernel) is KERNELS[name]
+        assert policy.every == 3
+
+
+@pytest.mark.parametrize("horizon", [0.05, 0.5])
+def test_the_exponential_family_moves_as_the_ema_of_its_horizon(horizon: float) -> None:
+    steps, kernel = 50, f"exponential:{horizon}"
+    policy, ema = method("tracer", kernel=kernel).stages[0].policy(steps), EMA(horizon=horizon)
+    assert policy is not None
+    mass = policy.start(steps)
+    for step in range(1, steps + 1):
+        far, mass = policy.move(policy.tick(mass, step, steps), step, steps)
+        assert far == pytest.approx(ema.move(ema.start(steps), step, steps)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"kernel": "unifrom"}, "unknown kernel 'unifrom': did you mean uniform"),
+        ({"kernel": "late:much"}, "kernel late:much: could not convert"),
+        ({"kernel": "early:-2"}, "kernel early:-2: a power kernel needs a power above"),
+        ({"kernel": "triangular:1"}, "peak inside"),
+        ({"kernel": "exponential:0"}, "horizon of an EMA"),
+        ({"kernel": "exponential:nan"}, "horizon of an EMA"),
+        ({"kernel": "beta:2"}, "its shape is --beta"),
+        ({"kernel": "uniform:2"}, "it has no shape"),
+        ({"kernel": "late", "beta": 0.2}, "shape of the kernel beta, and the kernel is late"),
+        ({"beta": -1.0}, "positive shapes"),
+    ],
+)
+def test_a_kernel_that_is_none_is_refused_by_name(asked: dict[str, object], why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        method("tracer", **asked)

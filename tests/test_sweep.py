@@ -104,7 +104,15 @@ def test_recipes_are_found_by_module_and_file(mine: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("terms", 16), ("strength", 14), ("interval", 10), ("beta", 6), ("teachers", 6), ("targets", 2)],
+    [
+        ("terms", 16),
+        ("strength", 14),
+        ("interval", 10),
+        ("beta", 6),
+        ("kernels", 6),
+        ("teachers", 6),
+        ("targets", 2),
+    ],
 )
 def test_every_ablation_is_distinct_and_can_be_planned(name: str, settings: int, tmp_path: Path) -> None:
     sweep = recipe(f"recipes.ablation:{name}")(seeds=2)

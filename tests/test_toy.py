@@ -121,7 +121,7 @@ def test_without_strength_distillation_minimises_the_contrastive_loss_alone(name
 def test_teachers_differ_and_are_methods_with_intervals_in_steps():
     asked = list(teachers(500))
     assert len({folder for _, folder, _, _ in asked}) == len(asked)
-    policies = [method(name, **options).stages[0].teacher for _, _, name, options in asked]
+    policies = [method(name, **options).stages[0].policy(500) for _, _, name, options in asked]
     assert len({repr(policy) for policy in policies}) == len(asked)
     assert {policy.every for policy in policies if policy} == {1, 10, 100}
 

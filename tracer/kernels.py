@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracer.errors import UserError, unknown
+
 Kernel = Callable[[float], float]
 
 
@@ -122,3 +124,34 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
     "triangular": Triangular,
     "exponential": Exponential,
 }
+
+
+def family(spelling: str, *, beta: float = 0.5) -> Callable[[int], Kernel]:
+    """A kernel for a run of so many steps, as one word: FAMILY or FAMILY:SHAPE, e.g. uniform, late:2.
+
+    `beta` is the shape of the family beta. The shape of exponential is the horizon h of the EMA that it equals,
+    as a share of training: ρ = exp(−1/(hT)); by default ½, the mean age of TRACER's teacher.
+    """
+    name, colon, told = spelling.partition(":")
+    if name not in KERNELS:
+        raise unknown("kernel", name, KERNELS)
+    if colon and name in ("beta", "uniform"):
+        raise UserError(
+            f"kernel {spelling}: {'its shape is --beta' if name == 'beta' else 'it has no shape'}"
+        )
+    if name != "beta" and beta != 0.5:
+        raise UserError(f"beta {beta:g} is the shape of the kernel beta, and the kernel is {name}")
+    try:
+        shape = [beta] if name == "beta" else [float(told)] if colon else []
+        if name == "exponential":
+            return _exponential(*shape)
+        made = KERNELS[name](*shape)
+    except ValueError as error:
+        raise UserError(f"kernel {spelling}: {error}") from None
+    return lambda steps: made
+
+
+def _exponential(horizon: float = 0.5) -> Callable[[int], Kernel]:
+    if not horizon >= 0.002:
+        raise ValueError(f"the horizon of an EMA is a share of training, 0.002 or more, not {horizon:g}")
+    return lambda steps: Exponential(math.exp(-1 / (horizon * steps)), steps)

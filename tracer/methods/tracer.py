@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tracer.kernels import Beta
+from tracer.kernels import family
 from tracer.method import Method, Stage
 from tracer.methods.presets import Preset, composite
 from tracer.teachers import WMA
@@ -15,6 +15,7 @@ from tracer.tune import Towers, towers
 def tracer(
     *,
     preset: Preset = "released",
+    kernel: str = "beta",
     beta: float = 0.5,
     every: int = 1,
     clock: Literal["progress", "updates"] = "progress",
@@ -32,6 +33,7 @@ def tracer(
 
     Args:
         preset: coefficients: "released" (the paper's tables), "equations" (its text), "feature" (FD alone).
+        kernel: which moments count: beta, uniform, early, late, triangular, exponential; a shape follows, as in late:2.
         beta: shape of the Beta kernel; 0.5 weighs both ends of the path most, 1 is a plain mean.
         every: steps between two moves of the teacher.
         clock: "progress" keeps the kernel's shape at any `every`; "updates" reproduces the released code.
@@ -47,8 +49,14 @@ def tracer(
     """
     asked = {"feature": feature, "relational": relational, "interactive": interactive, "cross": cross}
     loss = composite(preset, strength, targets, **asked, frobenius=frobenius)
+    shaped = family(kernel, beta=beta)
+
+    def teacher(steps: int) -> WMA:
+        return WMA(shaped(steps), every, clock)
+
+    teacher(1)  # what it cannot be is refused now
     return Method(
-        (Stage(loss, teacher=WMA(Beta(beta), every, clock), tune=towers(tune), distill_every=distill_every),),
+        (Stage(loss, teacher=teacher, tune=towers(tune), distill_every=distill_every),),
         title="TRACER",
         paper="openreview:XOYXLQRlj8",
         year=2026,
