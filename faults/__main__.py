@@ -1,0 +1,44 @@
+"""`python -m faults`: try every kind of fault, print one table, and fail if anything was lost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from faults.life import prepare
+from faults.suite import kinds, suite
+from faults.table import markdown, page, record, show
+
+
+def main() -> int:
+    """0: nothing lost, nothing silently wrong; 1: something was, and is named."""
+    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    parser.add_argument("kinds", nargs="*", help=f"kinds to try, by default all: {', '.join(kinds())}")
+    parser.add_argument("--quick", action="store_true", help="a few inputs of each kind, in seconds")
+    parser.add_argument("--seed", type=int, default=0, help="decides moments, places and values")
+    parser.add_argument("--out", type=Path, help="write what was found as JSON")
+    parser.add_argument("--page", type=Path, help="put the table between the marks of this page")
+    asked = parser.parse_args()
+    if strange := sorted(set(asked.kinds) - set(kinds())):
+        parser.error(f"unknown kind {strange[0]}: choose from {', '.join(kinds())}")
+    prepare()
+    memory = Path("/dev/shm")  # no power is cut here, so nothing is gained by waiting for a disk
+    with tempfile.TemporaryDirectory(prefix="faults-", dir=memory if memory.is_dir() else None) as folder:
+        tallies = suite(Path(folder), asked.kinds or list(kinds()), asked.seed, quick=asked.quick, tell=show)
+    found = record(tallies, asked.seed, sys.argv[1:])
+    if asked.out:
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+        asked.out.write_text(found)
+    if asked.page:
+        asked.page.write_text(page(asked.page.read_text(), tallies))
+    print(markdown(tallies))
+    for tally in tallies:
+        for verdict in tally.lost:
+            print(f"LOST {tally.name}: {verdict.what}: {verdict.why}", file=sys.stderr)
+    return int(any(tally.lost for tally in tallies))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

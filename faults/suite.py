@@ -1,0 +1,77 @@
+"""Every kind of fault, one after the other, and how often it was survived."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from random import Random
+from types import ModuleType
+
+from faults import kinds as package
+from faults.site import Site
+from faults.verdict import Outcome, Verdict, lost
+
+
+@dataclass
+class Tally:
+    """The verdicts on one kind of fault, counted."""
+
+    name: str
+    title: str
+    counts: Counter[Outcome] = field(default_factory=Counter)
+    lost: list[Verdict] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def tried(self) -> int:
+        return self.counts.total()
+
+    def add(self, verdict: Verdict) -> None:
+        self.counts[verdict.outcome] += 1
+        if verdict.outcome is Outcome.LOST:
+            self.lost.append(verdict)
+
+
+@cache
+def kinds() -> dict[str, ModuleType]:
+    """The kinds of fault: every file in `faults/kinds`."""
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    return {name: import_module(f"{package.__name__}.{name}") for name in names}
+
+
+def suite(
+    folder: Path, names: Sequence[str], seed: int, *, quick: bool, tell: Callable[[Tally], None]
+) -> list[Tally]:
+    """Try these kinds; a kind's inputs depend on the seed and on nothing that other kinds do."""
+    tallies = []
+    site = Site(folder, Random(seed), quick)
+    for name in names:
+        site.rng.seed(f"{seed} {name}")
+        tally = Tally(name, title(kinds()[name]))
+        began = time.monotonic()
+        for verdict in _verdicts(kinds()[name], site):
+            tally.add(verdict)
+            tally.seconds = time.monotonic() - began
+            tell(tally)
+        tallies.append(tally)
+    return tallies
+
+
+def title(kind: ModuleType) -> str:
+    """A kind's row in the table: the first line of its docstring."""
+    return (kind.__doc__ or kind.__name__).splitlines()[0].rstrip(".")
+
+
+def _verdicts(kind: ModuleType, site: Site) -> Iterator[Verdict]:
+    """A kind's verdicts; that the trial itself broke is a verdict too."""
+    try:
+        yield from kind.trials(site)
+    except Exception:  # noqa: BLE001  (the suite goes on, and fails at its end)
+        yield lost("the trial itself", traceback.format_exc())
