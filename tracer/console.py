@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # importing torch to print a line would make `tracer --help` 
 
 console = Console(soft_wrap=True)
 errors = Console(stderr=True, soft_wrap=True)
+QUIET = 10.0  # seconds between two lines about work that goes on, where there is no terminal
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -43,6 +45,23 @@ def stop_at_once(error: Exception) -> None:
 def percent(value: float | None) -> str:
     """A share as people write it, nothing for none."""
     return "" if value is None else f"{100 * value:.1f} %"
+
+
+@contextmanager
+def counting(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error for work that is counted (done, of all), gone when the work is; lines without one."""
+    told = time.monotonic()
+    with Progress(console=errors, transient=True, disable=not (shown and errors.is_terminal)) as bar:
+        task = bar.add_task(what, total=None)
+
+        def count(done: int, total: int) -> None:
+            nonlocal told
+            bar.update(task, completed=done, total=total)
+            if shown and not errors.is_terminal and time.monotonic() - told > QUIET:
+                told = time.monotonic()
+                errors.print(f"{what}: {done} of {total}", highlight=False, markup=False)
+
+        yield count
 
 
 class Display:

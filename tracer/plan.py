@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tracer.data.examples import Examples
 from tracer.data.prompts import templates
-from tracer.data.scan import scan
+from tracer.data.scan import Progress, scan
 from tracer.data.sources import load
 from tracer.data.split import aligned, hold_out
 from tracer.errors import UserError
@@ -43,13 +43,13 @@ class Plan:
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def plan(experiment: Experiment, *, check_images: bool = True) -> Plan:
-    """Find the data, settle what is open, refuse what cannot work."""
+def plan(experiment: Experiment, *, check_images: bool = True, progress: Progress | None = None) -> Plan:
+    """Find the data, settle what is open, refuse what cannot work; `progress` hears of the look at all images."""
     chosen = method(experiment.method, **experiment.options)
     if experiment.tether is not None:
         chosen = chosen.tethered(tether(experiment.tether))
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
-    train, held_out = _data(experiment, check_images)
+    train, held_out = _data(experiment, check_images, progress)
     _check_fit(experiment, chosen, train)
     settled, steps, warmup = _settle(experiment, len(train))
     return Plan(
@@ -61,7 +61,7 @@ def plan(experiment: Experiment, *, check_images: bool = True) -> Plan:
         templates=prompts_for(train, experiment.templates),
         steps=steps if any(stage.share for stage in chosen.stages) else 0,
         warmup=warmup,
-        anchors=_anchors(experiment, chosen),
+        anchors=_anchors(experiment, chosen, progress),
     )
 
 
@@ -70,7 +70,7 @@ def prompts_for(examples: Examples, asked: str | None = None) -> tuple[str, ...]
     return templates(asked) if asked else examples.templates or templates("openai")
 
 
-def _data(experiment: Experiment, check_images: bool) -> tuple[Examples, Examples]:
+def _data(experiment: Experiment, check_images: bool, progress: Progress | None) -> tuple[Examples, Examples]:
     def found(spec: str, split: str) -> Examples:
         examples = load(
             spec,
@@ -81,7 +81,7 @@ def _data(experiment: Experiment, check_images: bool) -> tuple[Examples, Example
             classes=experiment.classes,
             split=split,
         )
-        return scan(examples, strict=experiment.strict) if check_images else examples
+        return scan(examples, experiment.strict, progress) if check_images else examples
 
     train = found(experiment.data, "train")
     if experiment.held_out is None:
@@ -89,7 +89,7 @@ def _data(experiment: Experiment, check_images: bool) -> tuple[Examples, Example
     return train, aligned(found(experiment.held_out, "test"), train.classes)
 
 
-def _anchors(experiment: Experiment, chosen: Method) -> Examples | None:
+def _anchors(experiment: Experiment, chosen: Method, progress: Progress | None) -> Examples | None:
     """The second stream of pairs, if the method learns from one."""
     if "anchors" not in chosen.needs:
         return None
@@ -100,7 +100,7 @@ def _anchors(experiment: Experiment, chosen: Method) -> Examples | None:
             "anchors: give --anchors TABLE with images and captions, or --strength 0 to do without"
         )
     (spec,) = specs
-    return scan(load(spec, split="train"), strict=experiment.strict)
+    return scan(load(spec, split="train"), experiment.strict, progress)
 
 
 def _check_fit(experiment: Experiment, chosen: Method, train: Examples) -> None:

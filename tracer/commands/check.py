@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from tracer.console import console
+from tracer.console import console, counting
 from tracer.data.check import describe
 from tracer.data.options import unseen
 from tracer.data.scan import scan
@@ -52,12 +52,13 @@ def main(arguments: list[str]) -> int:
             "separator": separator,
             "classes": classes,
         }
-        found = scan(load(data, **options), strict=strict)
-        aside = unseen(found.splits)
-        if aside is None:
-            train, held_out = hold_out(found)
-        else:  # the data bring their own
-            train, held_out = found, scan(load(data, split=aside, **options), strict=strict)
+        with counting("looking at the images") as count:
+            found = scan(load(data, **options), strict, count)
+            aside = unseen(found.splits)
+            if aside is None:
+                train, held_out = hold_out(found)
+            else:  # the data bring their own
+                train, held_out = found, scan(load(data, split=aside, **options), strict, count)
         for line in describe(train, held_out, flags=flags).lines():
             console.print(line, highlight=False, markup=False)
         return 0

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import tyro
 
-from tracer.commands.train import Machine, carry_out, launched, shareable
+from tracer.commands.train import Machine, carry_out, launched, looked_at, shareable
 from tracer.console import console
 from tracer.errors import UserError
-from tracer.plan import Plan, plan
+from tracer.parallel import World
+from tracer.plan import Plan
 from tracer.run import Run, identity
+from tracer.sinks import Name, check_installed
 
 
 def main(arguments: list[str]) -> int:
@@ -20,6 +22,7 @@ def main(arguments: list[str]) -> int:
         device: str = "auto",
         workers: int | None = None,
         save_every: int | None = None,
+        log: tuple[Name, ...] = (),
         shard: bool = False,
     ) -> int:
         """Go on from the newest checkpoint of a run.
@@ -29,9 +32,11 @@ def main(arguments: list[str]) -> int:
             device: auto, cpu, cuda or mps.
             workers: processes that decode images.
             save_every: steps between checkpoints.
+            log: show the curves elsewhere too: tensorboard, wandb; steps told before are not told twice.
             shard: under torchrun, cut the weights among the processes; any number of them may go on.
         """
-        machine = Machine(device=device, workers=workers, save_every=save_every, shard=shard)
+        check_installed(log)
+        machine = Machine(device=device, workers=workers, save_every=save_every, log=log, shard=shard)
         return carry_on(Run.open(run), machine)
 
     return tyro.cli(resume, args=arguments, prog="tracer resume", config=(tyro.conf.FlagCreatePairsOff,))
@@ -43,12 +48,12 @@ def carry_on(run: Run, machine: Machine) -> int:
         console.print(f"{run.folder} is finished: there is nothing to resume", highlight=False)
         return 0
     with launched(machine, run.experiment.precision) as world:
-        made = world.together(lambda: shareable(_same(run), world))
+        made = world.together(lambda: shareable(_same(run, world), world))
         return carry_out(made, run, world, machine)
 
 
-def _same(run: Run) -> Plan:
-    made = plan(run.experiment)
+def _same(run: Run, world: World) -> Plan:
+    made = looked_at(run.experiment, world)
     if identity(made) != run.description["id"]:
         raise UserError(f"the data of {run.folder} have changed since it began: {made.experiment.data}")
     return made

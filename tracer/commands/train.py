@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import tyro
 from rich.markup import escape
 
-from tracer.console import Display, console, errors, percent, show_table, stop_at_once
+from tracer.console import Display, console, counting, errors, percent, show_table, stop_at_once
 from tracer.errors import Echo, UserError, unknown
 from tracer.experiment import Experiment, Settings
 from tracer.interrupt import Interrupted
@@ -21,6 +21,7 @@ from tracer.parallel import Lost, World, launch
 from tracer.plan import Plan, plan
 from tracer.record import Onlooker
 from tracer.run import Run, home
+from tracer.sinks import Name, check_installed, mirrored
 from tracer.train import NonFinite, Report, train
 
 EXAMPLES = """
@@ -45,6 +46,8 @@ class Machine:
     """Processes that decode images; by default none for data in memory, else up to 8."""
     save_every: int | None = None
     """Steps between checkpoints; by default a twentieth of training."""
+    log: tuple[Name, ...] = ()
+    """Show the curves elsewhere too: tensorboard, wandb. The run's own log.jsonl is written in any case."""
     shard: bool = False
     """Under torchrun: cut weights, optimiser and teacher among the processes (FSDP2) instead of copying them."""
     dry_run: bool = False
@@ -67,15 +70,22 @@ def main(arguments: list[str]) -> int:
     asked = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
     experiment = Experiment(method=name, options=asked, **settings)
     machine = flags.machine
+    check_installed(machine.log)
     if machine.dry_run:
-        return _dry_run(plan(experiment))
+        return _dry_run(looked_at(experiment))
     with launched(
         machine, experiment.precision
     ) as world:  # refuses an absent device before anything is written
-        made = world.together(lambda: shareable(plan(experiment), world))
+        made = world.together(lambda: shareable(looked_at(experiment, world), world))
         world.lead(lambda: Run.create(made, machine.out))
         run = world.together(lambda: Run.open(home(made, machine.out)))
         return carry_out(made, run, world, machine)
+
+
+def looked_at(experiment: Experiment, world: World | None = None) -> Plan:
+    """The plan, and a bar while all images are looked at."""
+    with counting("looking at the images", shown=world is None or world.first) as count:
+        return plan(experiment, progress=count)
 
 
 @contextmanager
@@ -103,6 +113,7 @@ def carry_out(made: Plan, run: Run, world: World, machine: Machine) -> int:
     try:
         with ExitStack() as stack, world.guard():
             world.lead(lambda: stack.enter_context(run.locked()))
+            stack.enter_context(mirrored(run, machine.log if world.first else (), _warn))
             workers = _workers(machine, made, world)
             _watch(made, train(made, run, world, save_every=machine.save_every, workers=workers), world)
     except Interrupted as stop:
@@ -116,6 +127,10 @@ def carry_out(made: Plan, run: Run, world: World, machine: Machine) -> int:
     if world.first:
         _show(run, made)
     return 0
+
+
+def _warn(message: str) -> None:
+    errors.print(f"[bold yellow]warning:[/] {escape(message)}", highlight=False)
 
 
 def _watch(made: Plan, reports: Iterator[Report], world: World) -> None:
