@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 from jaxtyping import Float
@@ -19,22 +20,27 @@ CHUNK = 256
 def zero_shot(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
     """One unit row a class: the normalised mean of its prompts' normalised embeddings.
 
-    Texts are encoded once each, sorted by length, so that short prompts are not padded to the longest one.
+    Each text is encoded once, among texts of its own length, so that nothing is padded.
     """
-    distinct = {render(template, name) for name in classes for template in templates}
-    texts = sorted(distinct, key=lambda text: (len(text), text))  # the same order in every process
+    rendered = [[render(template, name) for template in templates] for name in classes]
+    row = {text: index for index, text in enumerate(dict.fromkeys(chain.from_iterable(rendered)))}
     training = student.training
     student.eval()
     try:
-        chunks = (texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK))
-        features = torch.cat([_embedded(student, chunk) for chunk in chunks])
+        features = _embedded(student, [*row])
     finally:
         student.train(training)
-    row = {text: index for index, text in enumerate(texts)}
-    prompts = [[row[render(template, name)] for template in templates] for name in classes]
-    return normalize(features[torch.tensor(prompts, device=features.device)].mean(dim=1), dim=-1)
+    prompts = torch.tensor([[row[text] for text in texts] for texts in rendered], device=features.device)
+    return normalize(features[prompts].mean(dim=1), dim=-1)
 
 
 def _embedded(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
-    embedded = student.embed_text(student.tokeniser(texts).to(student.mean.device))
-    return embedded.to(torch.promote_types(embedded.dtype, torch.float32))
+    tokens = student.tokeniser(texts)
+    lengths = student.tokeniser.lengths(tokens)
+    order, parts = [], []
+    for length in lengths.unique().tolist():
+        for rows in (lengths == length).nonzero().flatten().split(CHUNK):
+            order.append(rows)
+            parts.append(student.embed_text(tokens[rows, :length].to(student.mean.device)))
+    features = torch.cat(parts)[torch.cat(order).argsort().to(student.mean.device)]
+    return features.to(torch.promote_types(features.dtype, torch.float32))

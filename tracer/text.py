@@ -51,7 +51,13 @@ class Tokeniser:
 
     def __call__(self, texts: Sequence[str]) -> Int[Tensor, "u l"]:
         tokens = self.tokeniser(list(texts))
-        return tokens if self.end is None else tokens[:, : int(self.end(tokens).max()) + 1]
+        return tokens[:, : int(self.lengths(tokens).max())]
+
+    def lengths(self, tokens: Int[Tensor, "u l"]) -> Int[Tensor, " u"]:
+        """The tokens that the tower has to see of each text: up to its end, or all where padding counts."""
+        if self.end is None:
+            return tokens.new_full((len(tokens),), tokens.shape[1])
+        return self.end(tokens) + 1
 
 
 def text_tower(clip: nn.Module) -> nn.Module:
