@@ -203,3 +203,12 @@ def test_what_is_not_installed_is_said_before_anything_is_done(
     assert not out.exists()
     with pytest.raises(UserError, match="did you mean tensorboard"):
         check_installed(["tensorbord"])
+
+
+def test_the_real_package_takes_it_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb", reason="wandb is not installed: pip install wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    assert record(tmp_path / "log.jsonl", {"w": WeightsAndBiases(tmp_path, DESCRIPTION)}, range(3)) == []
+    (kept,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    assert kept.stat().st_size > 0

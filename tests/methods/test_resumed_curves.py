@@ -1,0 +1,28 @@
+"""A run that was stopped and goes on is one curve in TensorBoard, the log's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from methods.test_every_method import interrupted
+
+from tracer.cli import main
+from tracer.experiment import Experiment
+from tracer.record import read
+
+
+@pytest.mark.usefixtures("few_names")
+def test_a_resumed_run_is_one_curve(experiment: Callable[..., Experiment], tmp_path: Path) -> None:
+    reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    folder = tmp_path / "run"
+    interrupted(experiment("tracer"), folder, after=2)
+    assert main(["resume", str(folder), "--device", "cpu", "--log", "tensorboard"]) == 0
+    found = reading.EventAccumulator(str(folder / "tensorboard")).Reload()
+    curve = [(event.step, event.value) for event in found.Scalars("train/loss")]
+    assert [step for step, _ in curve] == [1, 2, 3]
+    assert curve == [
+        (line["step"], pytest.approx(line["loss"])) for line in read(folder / "log.jsonl", "train")
+    ]
+    assert [event.step for event in found.Scalars("result/after/accuracy")] == [3]
