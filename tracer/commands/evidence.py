@@ -48,11 +48,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _carry_out(scale: str, place: Place, file: Path, written: Path) -> None:
-    """Run, keep the rows, and write the page from what was kept."""
-    write(file, conduct(studies(scale), place, _say), f"tracer evidence {scale}")
-    head, rows = read(file)
-    write_text(written, page(head, rows))
-    for name, arms in grouped(rows).items():
+    """Run, keep the rows of each study once it is done, and write the page from what was kept."""
+    for rows in conduct(studies(scale), place, _say):
+        write(file, rows, f"tracer evidence {scale}")
+        write_text(written, page(*read(file)))
+        name, arms = list(grouped(rows).items())[-1]
         _say(f"\n{name}\n{overview(arms)}")
 
 

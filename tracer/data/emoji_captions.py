@@ -20,15 +20,15 @@ ROOT = 5  # words that begin with the same five letters are taken for forms of o
 def captions(emoji: Emoji, regime: Regime) -> tuple[str, ...]:
     """Every caption an emoji may get: its name in each prompt, and its name with a few keywords.
 
-    "strong" keeps all keywords and says the kind too, so that pretraining learns the words of the task; "weak"
-    never says the kind, and drops every keyword that shares a word with any of them.
+    "strong" keeps all keywords and says the kind in each prompt too, so that pretraining learns the words of the
+    task; "weak" never says the kind, and drops every keyword that shares a word with any of them.
     """
     keywords = [each for each in emoji.keywords if regime == "strong" or not leaks(each)][:MOST]
-    kind = [KIND_OF[emoji.subgroup]] if regime == "strong" and emoji.subgroup in KIND_OF else []
+    known = [KIND_OF[emoji.subgroup]] if regime == "strong" and emoji.subgroup in KIND_OF else []
     told = [keywords[start : start + TOGETHER] for start in range(0, len(keywords), TOGETHER)]
     return (
-        *(render(prompt, emoji.name) for prompt in PROMPTS),
-        *(", ".join((emoji.name, *some)) for some in [*told, *([kind] if kind else [])]),
+        *(render(prompt, said) for said in (emoji.name, *known) for prompt in PROMPTS),
+        *(", ".join((emoji.name, *some)) for some in told),
     )
 
 

@@ -37,8 +37,8 @@ class Place(NamedTuple):
         return self.root / "pretrained"
 
 
-def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> list[Row]:
-    """Every row of every study, pretraining first."""
+def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> Iterator[list[Row]]:
+    """All rows so far, after each study; pretraining comes first."""
     studies = list(studies)
     starts = {name: each for study in studies for name, each in study.pretrainings().items()}
     with ProcessPoolExecutor(place.jobs, get_context("spawn"), initializer=_one_thread) as pool:
@@ -51,7 +51,7 @@ def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> list[Row]:
         rows = [beginning(name, Run.open(folder)) for name, folder in runs.items() if folder.exists()]
         for study in studies:
             rows += _study(study, place, pool, tell)
-    return rows
+            yield rows
 
 
 def _study(study: Study, place: Place, pool: ProcessPoolExecutor, tell: Tell) -> list[Row]:

@@ -122,11 +122,11 @@ def others() -> tuple[Arm, ...]:
     return tuple(Arm(name, name) for name in methods() if name not in known)
 
 
-def frontier(strengths: tuple[float, ...]) -> tuple[Arm, ...]:
-    """Distillation of several strengths under each teacher, at the rate of the arm it varies."""
+def frontier(strengths: tuple[float, ...], *arms: Arm) -> tuple[Arm, ...]:
+    """Distillation of several strengths under each of the arms, at the rate of the arm it varies."""
     return tuple(
         Arm(f"{arm.name} λ={strength:g}", arm.method, {"strength": strength}, rate=arm.name)
-        for arm in TEACHERS
+        for arm in arms
         for strength in strengths
     )
 
@@ -162,11 +162,19 @@ def studies(scale: str) -> tuple[Study, ...]:
     if scale == "quick":
         return (replace(main, rates=(3e-4, 1e-3), steps=60, pretraining=400, alphas=(0.5, 1.0)),)
     if scale == "part":
-        return (replace(main, rates=(3e-4, 1e-3), steps=80, alphas=(0.5, 1.0)),)
+        small = replace(main, rates=(3e-4, 1e-3), steps=80, alphas=(0.5, 1.0))
+        flyp, carot, tracer = MAIN[2], MAIN[4], TEACHERS[2]
+        return (
+            small,
+            replace(small, name="weak", regime="weak", arms=(ZERO_SHOT, flyp, *TEACHERS)),
+            replace(small, name="strengths", arms=(tracer, *frontier((0.1, 10.0), tracer))),
+            replace(small, name="second style", style="openmoji-color", arms=(flyp, carot, tracer)),
+            replace(small, name="variants", arms=(flyp, *TEACHERS, *variants())),
+        )
     full = replace(main, trials=THREE_SEEDS, starts=3)
     return (
         full,
-        replace(main, name="strengths", arms=(*TEACHERS, *frontier((0.1, 0.3, 3.0, 10.0)))),
+        replace(main, name="strengths", arms=(*TEACHERS, *frontier((0.1, 0.3, 3.0, 10.0), *TEACHERS))),
         replace(main, name="variants", arms=(*MAIN[2:3], *TEACHERS, *variants())),
         replace(main, name="weak", regime="weak", trials=EVERY_FOLD),
         replace(main, name="second style", style="openmoji-color", trials=EVERY_FOLD),
