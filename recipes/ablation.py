@@ -100,6 +100,18 @@ def targets(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: i
     return _swept(data, model, seeds, steps, targets=("pair", "class"))
 
 
+def seldom(
+    *,
+    data: str = "",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+    values: tuple[int, ...] = (1, 2, 4),
+) -> Sweep:
+    """What a cheaper step costs: listening to the teacher at each step, or each k-th, k times as loudly."""
+    return _swept(data, model, seeds, steps, distill_every=values)
+
+
 def _swept(data: str, model: str, seeds: int, steps: int, **values: object) -> Sweep:
     base, start = _base(data, model, steps)
     return Sweep(product(base, **values, seed=range(seeds)), start)  # pyright: ignore[reportArgumentType]

@@ -19,7 +19,7 @@ from tracer.optim import Schedule, adamw
 from tracer.parallel import World
 from tracer.step import State, step
 from tracer.teachers import Frozen, Shadow
-from tracer.terms import contrastive, feature, relational
+from tracer.terms import classify, contrastive, feature, relational
 from tracer.thrift import compile_towers
 
 HOST = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal")  # operations that make the host wait
@@ -98,7 +98,9 @@ def test_distilling_at_every_step_is_the_objective_itself() -> None:
     assert stage.objective_at(7) is stage.objective
 
 
-@pytest.mark.parametrize(("minimise", "every"), [(relational(), 2), (contrastive() + feature(), 0)])
+@pytest.mark.parametrize(
+    ("minimise", "every"), [(relational(), 2), (contrastive() + feature(), 0), (classify() + feature(), 2)]
+)
 def test_distilling_now_and_then_is_refused_where_it_means_nothing(minimise: Term, every: int) -> None:
     with pytest.raises(ValueError, match="distil"):
         Stage(minimise, teacher=Frozen(), distill_every=every)
@@ -120,9 +122,8 @@ def test_a_compiled_step_learns_the_same(student: Student, backend: str) -> None
     compile_towers(twin, backend=backend)
     assert twin.state_dict().keys() == student.state_dict().keys()
     batch = batch_of(student)
-    losses = [step(state_of(stage, each), batch).total for each in (student, twin)]
-    assert torch.allclose(*losses, atol=1e-5)
+    plain_loss, compiled_loss = (step(state_of(stage, each), batch).total for each in (student, twin))
+    assert torch.allclose(plain_loss, compiled_loss, atol=1e-5)
     for (name, plain), compiled in zip(student.named_parameters(), twin.parameters(), strict=True):
-        assert torch.allclose(plain, compiled, atol=1e-3), (
-            name
-        )  # Adam's first step is ±lr whatever the gradient
+        # Adam's first step is ±lr whatever the gradient
+        assert torch.allclose(plain, compiled, atol=1e-3), name

@@ -74,6 +74,11 @@ class Stage:
             raise ValueError(f"a student distils each 1 or more steps, not each {self.distill_every}")
         if self.distill_every > 1 and not self._alone.weighted:
             raise ValueError(f"{self.objective!r} leaves nothing to learn between two steps of distillation")
+        apart = self.objective.needs - self._alone.needs - {"teacher"}
+        if self.distill_every > 1 and apart:  # what the student computes stays the same, as DDP expects
+            raise ValueError(
+                f"distillation now and then may not ask for {sorted(apart)}, which all other steps lack"
+            )
 
 
 @dataclass(frozen=True)

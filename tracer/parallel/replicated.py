@@ -27,7 +27,7 @@ class Replicated(Group):
         del teacher  # it follows equal students by equal steps, and stays equal without a word
         self._engines[student] = DistributedDataParallel(
             Running(student),
-            static_graph=True,  # a stage has one objective; what that does not reach is found out once
+            static_graph=True,  # a stage reaches the same weights at every step; which those are is found out once
             gradient_as_bucket_view=True,
         )
 
