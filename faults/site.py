@@ -86,7 +86,16 @@ class Site:
         """The command that trains, here with TRACER itself."""
         asked = {"steps": STEPS, "batch": 8, "lr": 1e-3, "save_every": 2, "workers": 0, **flags}
         told = [word for name, value in asked.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-        common = ["--model", str(self.model), "--pretrained", "none", "--templates", "name", "--device", "cpu"]
+        common = [
+            "--model",
+            str(self.model),
+            "--pretrained",
+            "none",
+            "--templates",
+            "name",
+            "--device",
+            "cpu",
+        ]
         return ["train", "--data", str(data or self.photos), *common, *told, "--out", str(out)]
 
     def trained(self, out: Path, **how: Any) -> End:

@@ -62,7 +62,11 @@ def refuse_writing(folder: Path, number: int) -> None:
 
     def guarded(real: Callable[..., Any], writes: Callable[..., bool]) -> Callable[..., Any]:
         def function(path: Any, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(path, str | os.PathLike) and f"{path}{os.sep}".startswith(inside) and writes(*args, **kwargs):
+            if (
+                isinstance(path, str | os.PathLike)
+                and f"{path}{os.sep}".startswith(inside)
+                and writes(*args, **kwargs)
+            ):
                 raise OSError(number, os.strerror(number), str(path))
             return real(path, *args, **kwargs)
 

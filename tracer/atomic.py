@@ -6,23 +6,28 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` in one indivisible move."""
+def write_file(path: Path, fill: Callable[[Path], object]) -> None:
+    """Let `fill` write a file beside `path`, then put it in place in one indivisible move."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        fill(beside)
+        sync_file(beside)
         beside.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing may be written, nothing may be taken away
+            beside.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` in one indivisible move."""
+    write_file(path, lambda beside: beside.write_bytes(content))
 
 
 def write_text(path: Path, content: str) -> None:

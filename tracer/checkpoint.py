@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import nn
 
 from tracer.atomic import write_folder
 from tracer.errors import UserError
+from tracer.seal import sealed, unsealed
 from tracer.step import State
+from tracer.tensors import digest, read_weights, write_weights
 from tracer.weights import Weights, check_fit
 
 KEPT = 2
+MANIFEST = "manifest.json"
 
 
 class Checkpoint(NamedTuple):
@@ -68,10 +68,10 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
         digests = {}
         for owner, tensors in checkpoint.tensors.items():
             file = beside / f"{owner}.safetensors"
-            save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, file)
+            write_weights(file, tensors, sealed=False)  # the manifest holds its digest
             digests[file.name] = digest(file)
         manifest = {"step": step, "counters": checkpoint.counters, "files": digests}
-        (beside / "manifest.json").write_text(json.dumps(manifest, indent=1))
+        (beside / MANIFEST).write_text(json.dumps(sealed(manifest), indent=1))
 
     place = folder / f"step-{step:09d}"
     write_folder(place, fill)
@@ -87,26 +87,22 @@ def latest(folder: Path) -> tuple[int, Checkpoint, list[str]] | None:
     for place in sorted(folder.glob("step-*"), reverse=True):
         try:
             return *_read(place), damaged
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             damaged.append(f"{place.name} is damaged ({error}); an earlier checkpoint is used")
     if damaged:
         raise UserError(f"no usable checkpoint in {folder}: {'; '.join(damaged)}")
     return None
 
 
-def digest(file: Path) -> str:
-    """A hash of a file's bytes."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
 def _read(place: Path) -> tuple[int, Checkpoint]:
-    manifest = json.loads((place / "manifest.json").read_text())
+    manifest = unsealed((place / MANIFEST).read_text(encoding="utf-8"))
+    if manifest.keys() != {"step", "counters", "files"} or f"step-{manifest['step']:09d}" != place.name:
+        raise ValueError(f"{MANIFEST} is not the one that was written here")
     tensors = {}
     for name, expected in manifest["files"].items():
         if digest(place / name) != expected:
             raise ValueError(f"{name} does not match its digest")
-        tensors[Path(name).stem] = load_file(place / name)
+        tensors[Path(name).stem] = read_weights(place / name)
     return manifest["step"], Checkpoint(tensors, manifest["counters"])
 
 

@@ -42,6 +42,12 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         errors.print(f"[bold red]{_speaker()}error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True)
         return 2
+    except (
+        OSError
+    ) as error:  # a full disk, a folder that may not be written to, an address that does not answer
+        told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+        errors.print(f"[bold red]{_speaker()}error:[/] {_plain(told)}", highlight=False, soft_wrap=True)
+        return 2
     except KeyboardInterrupt:
         errors.print("stopped")
         return 130

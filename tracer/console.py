@@ -95,6 +95,8 @@ class Display:
     def show(self, report: Report) -> None:
         seen = {"loss": report.loss, "held-out": report.accuracy, "gap": report.gap}
         self.latest.update({name: value for name, value in seen.items() if value is not None})
+        if report.warning:
+            errors.print(f"[bold red]warning:[/] {escape(report.warning)}", highlight=False)
         if report.message:
             console.print(f"{self.name}: {escape(report.message)}", highlight=False)
         self.bar.update(self.task, completed=report.step, state=self._state())

@@ -17,6 +17,7 @@ from tracer.atomic import write_bytes
 from tracer.classifier import zero_shot
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
+from tracer.errors import UserError
 from tracer.metrics import accuracy
 from tracer.model import Student
 from tracer.parallel import World
@@ -68,6 +69,8 @@ class Scorer:
         score = self._score(names, tuple(templates))
         images = embed_images(self.student, examples, self.world, unit=not self.by_head(names))
         logits = torch.cat([score(image) for image in images])
+        if not torch.isfinite(logits).all():  # the largest of them would be no answer
+            raise UserError(f"{self.student.name} gives {examples.name} scores that are not finite: it is broken")
         return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
 
     def predict_shift(self, opened: Opened) -> Predictions:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tracer.errors import unknown
+from tracer.errors import UserError, unknown
+
+# The least that a number may be, and whether it may be that; none of them may be NaN or infinite.
+LEAST = {
+    **dict.fromkeys(("lr", "decay", "warmup", "seed"), (0, True)),
+    **dict.fromkeys(("epochs", "clip", "steps"), (0, False)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +89,13 @@ class Experiment(Settings):
     method: str = "tracer"
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, (least, included) in LEAST.items():
+            value = getattr(self, name)
+            if value is not None and not (least < value < math.inf or (included and value == least)):
+                bound = f"at least {least}" if included else f"more than {least}"
+                raise UserError(f"{name} {value}: expected a number, {bound}")
+
     @property
     def id(self) -> str:
         """A short hash: the same experiment has the same id, on any machine."""
@@ -91,9 +106,32 @@ class Experiment(Settings):
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Experiment:
-        names = {f.name for f in fields(cls)}
-        for name in value:
+    def from_json(cls, value: object) -> Experiment:
+        """The experiment that `to_json` wrote; what is not one is refused, name by name and type by type."""
+        if not isinstance(value, dict):
+            raise UserError(f"expected the settings of an experiment, found {value!r:.60}")
+        names, hints = {f.name for f in fields(cls)}, get_type_hints(cls)
+        for name, given in value.items():
             if name not in names:
                 raise unknown("setting in experiment.json", name, names)
+            if not _fits(given, hints[name]):
+                raise UserError(f"the setting {name} in experiment.json cannot be {given!r:.60}")
+        if "data" not in value:
+            raise UserError("the experiment has no data")
         return cls(**{**value, "retain": tuple(value.get("retain", ()))})
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value out of JSON is of the type a setting has."""
+    kind, inside = get_origin(hint), get_args(hint)
+    if kind is UnionType:
+        return any(_fits(value, each) for each in inside)
+    if kind is Literal:
+        return isinstance(value, str) and value in inside
+    if kind is tuple:
+        return isinstance(value, list | tuple) and all(_fits(each, inside[0]) for each in value)
+    if kind is dict:
+        return isinstance(value, dict)
+    if hint in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, (int, float) if hint is float else hint)

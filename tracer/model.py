@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,8 +12,9 @@ from torch.nn.functional import linear, normalize
 from tracer.batch import Batch, Embedding
 from tracer.clip import open_clip
 from tracer.errors import UserError
+from tracer.tensors import read_weights as read_weights
 from tracer.text import End, Tokeniser, encode_text, text_tower
-from tracer.weights import Weights, check_fit
+from tracer.weights import Weights, check_finite, check_fit
 
 MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned temperature
 
@@ -197,6 +197,7 @@ def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         clip = place.build()
+    check_finite(dict(clip.named_parameters()), what=f"the weights of {model}")
     return Student(clip, place.tokeniser(), name=place.name, config=place.config)
 
 
@@ -206,17 +207,5 @@ def initialise_from(student: Student, weights: Weights) -> None:
         scale = 1.0 if "head.scale" in weights else None
         student.head = Head(torch.zeros_like(weights["head.weight"]), "head.bias" in weights, scale)
     check_fit(weights, student.state_dict(), what="these weights", owner=student.name)
+    check_finite(weights, what=f"these weights of {student.name}")
     student.load_state_dict(weights)
-
-
-def read_weights(path: Path) -> Weights:
-    """The tensors of a safetensors file."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise UserError(f"no weights at {path}") from None
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is not a readable safetensors file: {error}") from None

@@ -13,14 +13,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save
-
-from tracer.atomic import write_bytes, write_json
+from tracer.atomic import write_file, write_json
 from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.model import Student, Weights, initialise_from, load, read_weights
 from tracer.plan import Plan
 from tracer.record import Recorder
+from tracer.seal import sealed, unsealed
+from tracer.tensors import write_weights
 from tracer.zoo import pretrained_tag
 
 DESCRIPTION = "experiment.json"
@@ -49,7 +49,7 @@ class Run:
         if folder.exists() and any(folder.iterdir()):
             raise UserError(f"{folder} is not empty and holds no run: choose another --out")
         try:
-            write_json(folder / DESCRIPTION, describe(plan))
+            write_json(folder / DESCRIPTION, sealed(describe(plan)))
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
         return cls(folder)
@@ -66,8 +66,8 @@ class Run:
     @property
     def description(self) -> dict[str, Any]:
         try:
-            return json.loads((self.folder / DESCRIPTION).read_text())
-        except ValueError as error:
+            return unsealed((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
+        except (ValueError, OSError) as error:
             raise UserError(f"{self.folder / DESCRIPTION} is not readable: {error}") from None
 
     @property
@@ -88,8 +88,7 @@ class Run:
 
     def keep(self, name: str, weights: Weights) -> None:
         """Write named weights, whole or not at all."""
-        content = save({key: tensor.detach().cpu().contiguous() for key, tensor in weights.items()})
-        write_bytes(self.weights_file(name), content)
+        write_file(self.weights_file(name), lambda beside: write_weights(beside, weights))
 
     def student(self, name: str = "result") -> Student:
         """The model with this run's weights: "result", "student", "teacher", or "pretrained" as it started."""

@@ -26,6 +26,7 @@ from tracer.replicas import Rounds, capture, meet, restore
 from tracer.run import Run
 from tracer.step import State, step
 from tracer.teachers import Shadow
+from tracer.weights import check_finite
 
 
 class NonFinite(UserError):
@@ -42,6 +43,7 @@ class Report:
     accuracy: float | None = None
     gap: float | None = None  # KL between teacher and student
     message: str | None = None
+    warning: str | None = None  # something was damaged, and mended as far as possible
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,12 @@ def train(
     pretrained = _copied(student)
     world.place(student)
     found = checkpoints.latest(run.resume)
-    if found:
-        for damage in found[2]:
-            yield Report(found[0], plan.steps, message=damage)
-    run.recorder.rewind(found[0] if found else -1)
+    last, damages = (found[0], found[2]) if found else (-1, [])
+    if unreadable := run.recorder.rewind(last):
+        damages.append(f"{unreadable} lines of {run.recorder.path.name} are damaged, and left out")
+    for damage in damages:
+        run.recorder.log(last, "warning", message=damage)
+        yield Report(max(0, last), plan.steps, warning=damage)
     pace, shadow, done = Pace.of(plan.steps, save_every, evaluate_every), None, 0
     with Interrupt() as interrupt:
         for index, (stage, length) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
@@ -142,9 +146,24 @@ def _stage(
         if now % pace.evaluate == 0 or now == end:
             yield _evaluated(plan, run, state, now)
         if saving:
-            state.world.lead(partial(checkpoints.save, run.resume, now, capture(states)))
+            state.world.lead(partial(_save, run, now, capture(states)))
         if asked is not None and now < plan.steps:
             raise Interrupted(asked, now)
+
+
+def _save(run: Run, now: int, checkpoint: checkpoints.Checkpoint) -> None:
+    """Keep a checkpoint, unless the last gradient has left something that no step can mend."""
+    for owner, weights in checkpoint.tensors.items():
+        if owner.startswith(("student", "teacher")):
+            try:
+                check_finite(weights, what=f"the {owner}'s weights after step {now}")
+            except UserError as error:
+                raise NonFinite(f"{error}; {_advice(run)}") from None
+    checkpoints.save(run.resume, now, checkpoint)
+
+
+def _advice(run: Run) -> str:
+    return f"the last good checkpoint, if any, is in {run.resume}. A lower --lr or --clip 1 often helps"
 
 
 def _logged(plan: Plan, run: Run, state: State, unseen: list[tuple[int, Loss]]) -> Report:
@@ -153,8 +172,7 @@ def _logged(plan: Plan, run: Run, state: State, unseen: list[tuple[int, Loss]]) 
         if not torch.isfinite(loss.total):
             broken = [name for name, part in loss.parts.items() if not torch.isfinite(part)]
             raise NonFinite(
-                f"the loss is not finite at step {at} (term: {', '.join(broken) or 'their sum'}); "
-                f"the last good checkpoint is in {run.resume}. A lower --lr or --clip 1 often helps"
+                f"the loss is not finite at step {at} (term: {', '.join(broken) or 'their sum'}); {_advice(run)}"
             )
     at, loss = unseen[-1]
     total = float(loss.total.detach())

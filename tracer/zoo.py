@@ -18,9 +18,11 @@ from safetensors import SafetensorError
 
 from tracer.clip import open_clip
 from tracer.errors import UserError, unknown
+from tracer.tensors import digest
 
 CONFIG_FILE = "open_clip_config.json"
 WEIGHTS_FILE = "open_clip_model.safetensors"
+WEIGHTS_DIGEST = "weights_digest"  # in an export's config, beside what open_clip reads
 SCHEMAS = ("hf-hub:", "local-dir:")  # names that bring their own weights
 PARTS = ("embed_dim", "vision_cfg", "text_cfg")  # what every model config has
 
@@ -39,9 +41,11 @@ class Place:
     weights: str | None
     config: dict[str, Any]
     quick_gelu: bool = False
+    digest: str | None = None  # of the weights file in a folder, where its config knows it
 
     def build(self) -> Any:
         """The open_clip model, in fp32 on the CPU, in train mode."""
+        self._check_digest()
         source = f" with weights {self.weights!r}" if self.weights else ""
         with _quiet(), _explained(self.name + source):
             clip = open_clip.create_model(
@@ -53,6 +57,11 @@ class Place:
                 weights_only=True,
             )
         return clip.train()
+
+    def _check_digest(self) -> None:
+        file = Path(self.name.removeprefix("local-dir:")) / WEIGHTS_FILE
+        if self.digest is not None and file.is_file() and digest(file) != self.digest:
+            raise UserError(f"{file} is damaged: it does not match its digest in {CONFIG_FILE}")
 
     def tokeniser(self) -> Any:
         """The function from texts to token ids that the model was made for."""
@@ -114,10 +123,11 @@ def _folder(path: Path) -> Place:
     file = path / CONFIG_FILE
     if not file.is_file():
         raise UserError(f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip")
-    config = _config(file).get("model_cfg")
+    told = _config(file)
+    config = told.get("model_cfg")
     if config is None:
         raise UserError(f"{file} is not a model config: it has no model_cfg")
-    return Place(f"local-dir:{path}", None, config)
+    return Place(f"local-dir:{path}", None, config, digest=told.get(WEIGHTS_DIGEST))
 
 
 def _known_by_file(path: Path) -> str:

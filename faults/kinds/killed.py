@@ -92,7 +92,10 @@ def _merged(site: Site, place: Path) -> str:
     peace = site.folder / "trials" / "peaceful-merge"
     if not peace.exists():
         assert _merge(site, site.copy(site.run, peace.name)).code == 0
-    files = {"weights/mixed.safetensors", *(f"weights/{file.name}" for file in (site.run / "weights").iterdir())}
+    files = {
+        "weights/mixed.safetensors",
+        *(f"weights/{file.name}" for file in (site.run / "weights").iterdir()),
+    }
     mine, theirs = tree(place), tree(peace)
     return ", ".join(f"{name} differs" for name in sorted(files) if mine.get(name) != theirs[name])
 

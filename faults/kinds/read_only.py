@@ -71,8 +71,16 @@ def _mounted(site: Site, place: Path, freeze: object) -> Iterator[Verdict]:
         what = f"{command}: a read-only disk"
         yield refused(what) if end.clear and same else lost(what, end.last_words)
     for what, arguments in (
-        ("export from a read-only disk", ["export", str(folder / "run"), "--out", str(site.fresh("exported"))]),
-        ("eval from a read-only disk", ["eval", str(folder / "run"), "--data", str(site.photos), "--device", "cpu"]),
+        (
+            "export from a read-only disk",
+            ["export", str(folder / "run"), "--out", str(site.fresh("exported"))],
+        ),
+        (
+            "eval from a read-only disk",
+            ["eval", str(folder / "run"), "--data", str(site.photos), "--device", "cpu"],
+        ),
     ):
         end = live(arguments)
-        yield survived(what) if end.code == 0 or (end.clear and "eval" in what) else lost(what, end.last_words)
+        yield (
+            survived(what) if end.code == 0 or (end.clear and "eval" in what) else lost(what, end.last_words)
+        )

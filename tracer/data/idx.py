@@ -18,6 +18,7 @@ from tracer.errors import UserError, unknown
 
 Split = Literal["train", "test"]
 DIGITS = tuple("0123456789")
+LARGEST = 1 << 26  # bytes; more than any of these files unpacks to
 
 # SHA-256 of the *uncompressed* files: mirrors compress them differently.
 FILES: dict[Split, tuple[tuple[str, str], tuple[str, str]]] = {
@@ -67,7 +68,8 @@ def _verified(folder: Path, name: str, sha256: str) -> bytes:
     if path is None:
         raise UserError(f"no file {name} or {name}.gz in {folder}")
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(LARGEST)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be unpacked: {error}") from error
     found = hashlib.sha256(content).hexdigest()

@@ -33,14 +33,15 @@ class Mirror(Recorder):
         super().log(step, kind, **values)
         self._tell({"step": step, "kind": kind, **values})
 
-    def rewind(self, step: int) -> None:
+    def rewind(self, step: int) -> int:
         """Forget what came after `step`; sinks take up the run from what the log still holds."""
         told = max((line["step"] for line in read(self.path)), default=-1) if self.path.exists() else -1
-        super().rewind(step)
+        unreadable = super().rewind(step)
         lines = list(read(self.path)) if self.path.exists() else []
         for teller in self.tellers:
             teller.ask(partial(teller.sink.begin, lines, told))
         self.begun = True
+        return unreadable
 
     def close(self, result: Path) -> None:
         """Tell the result, if there is one, and wait a while for those that are slow."""

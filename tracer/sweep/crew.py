@@ -44,9 +44,9 @@ def _share(place: Path) -> float:
     try:
         steps = json.loads((place / "experiment.json").read_text())["steps"]
         last = max((entry["step"] for entry in read(place / "log.jsonl")), default=0)
-    except (OSError, ValueError, KeyError):
+        return max(0.0, min(1.0, last / steps))
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return 0.0
-    return min(1.0, last / steps) if steps else 0.0
 
 
 def oversee(
