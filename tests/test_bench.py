@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
+import pytest
 import torch
 
 from tracer.batch import Embedding, Scene
 from tracer.bench.heads import theirs
-from tracer.bench.page import Row, machine, page
+from tracer.bench.page import page
+from tracer.bench.peak import apart
 from tracer.bench.plain import Plain, distillation
-from tracer.bench.steps import CLASSES, batch_of, captions, state_of
+from tracer.bench.results import Row, machine, read, section, write
+from tracer.bench.steps import CLASSES, batch_of, captions, chunk_gap, state_of
 from tracer.bench.turns import Times, in_turns
 from tracer.classifier import zero_shot
 from tracer.clip import open_clip
 from tracer.commands.bench import main
 from tracer.data.prompts import templates
+from tracer.errors import UserError
+from tracer.memory import resident
 from tracer.method import method
 from tracer.model import Student, load
 from tracer.step import step
@@ -70,18 +76,47 @@ def test_heads_agree_to_a_millionth(student: Student) -> None:
 
 
 def test_the_page_names_the_machine_s_kind_and_not_the_machine() -> None:
-    import platform
-
-    told = page({"Steps": [Row("a step", 0.5, "1 s", "2 s", "≤ 1")]})
+    told = page({"Steps": section([Row("a step", 0.5, "1 s", "2 s", (0.0, 1.0))], rounds=3)})
     assert "| a step | 0.50 |  | ≤ 1 | 1 s | 2 s |" in told
     assert machine() in told
     assert platform.node() not in told
 
 
-def test_the_command_writes_a_page(tmp_path: Path) -> None:
-    out = tmp_path / "benchmarks.md"
+@pytest.mark.parametrize(("ratio", "met"), [(0.7, False), (0.8, True), (1.2, True), (1.3, False)])
+def test_a_target_that_is_missed_says_so(ratio: float, met: bool) -> None:
+    told = page({"Memory": section([Row("an estimate", ratio, "1", "1", (0.8, 1.2))], rounds=1)})
+    assert ("| **no** |" in told) == ("missed" in told) == (not met)
+    assert "0.80 … 1.20" in told
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    sections = {
+        "Steps": section([Row("a", 0.5, "1 s", "2 s", (0.0, 1.0), "0.4 … 0.6"), Row("b", 2, "", "")], 3)
+    }
+    write(tmp_path / "new" / "results.json", sections)
+    assert read(tmp_path / "new" / "results.json") == sections
+    assert read(tmp_path / "absent.json") == {}
+    (tmp_path / "other.json").write_text('{"loss": 1}')
+    with pytest.raises(UserError, match=r"other\.json"):
+        read(tmp_path / "other.json")
+
+
+def test_the_command_writes_a_page_that_keeps_what_earlier_runs_measured(tmp_path: Path) -> None:
+    out, results = tmp_path / "benchmarks.md", tmp_path / "results.json"
     arguments = ["--models", "tiny-28", "--batch", "4", "--rounds", "1", "--out", str(out)]
-    assert main([*arguments, "--only", "steps", "teacher", "chunks"]) == 0
+    arguments += ["--results", str(results)]
+    assert main([*arguments, "--only", "steps", "teacher"]) == 0
+    assert main([*arguments, "--only", "chunks", "chunks"]) == 0
     told = out.read_text()
-    for what in ("FLYP step", "TRACER over FLYP, ours", "one flat lerp", "batch 8 in chunks of 4"):
+    for what in ("FLYP step", "TRACER over FLYP, ours", "one flat lerp", "batch 4 in chunks of 2"):
         assert what in told
+    assert len(read(results)) == 3
+
+
+def test_chunks_and_the_whole_batch_have_one_gradient() -> None:
+    assert chunk_gap("tiny-28", 6, 2) < 1e-5
+
+
+def test_a_process_measures_its_own_memory_and_not_its_parent_s() -> None:
+    ballast = torch.ones(200 * 2**20 // 4)  # 200 MiB, touched
+    assert apart(resident) < resident() - ballast.nbytes // 2

@@ -77,7 +77,7 @@ pretrained = {name: tensor.clone() for name, tensor in student.state_dict().item
 data = batches(made, state, 0)
 for number in range(2):
     step(state, data[number])
-print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(resident())
 """
 
 
@@ -85,10 +85,9 @@ print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 def test_what_is_announced_is_within_a_fifth_of_what_is_measured() -> None:
     """Each in a process of its own, as a user runs them; the batch is large enough to outweigh the libraries."""
     imports = """
-import resource
 from tests.test_memory import planned
 from tracer.begin import batches, begin, opened
-from tracer.memory import estimate
+from tracer.memory import estimate, resident
 from tracer.parallel import World
 from tracer.step import step
 made = planned(batch=1024)

@@ -80,6 +80,12 @@ def test_attention_is_fused(student: Student) -> None:
     assert not operations.seen["_softmax_backward_data"]  # attention spelt out would have one
 
 
+def test_a_cpu_computes_in_fp32_unless_told_otherwise() -> None:
+    """Without bf16 instructions bf16 takes 14 to 20 times as long; that it exists says nothing of its speed."""
+    assert not World("cpu", "auto").bf16
+    assert World("cpu", "bf16").bf16
+
+
 def test_distilling_each_k_steps_is_k_times_as_loud_and_spares_the_teacher(student: Student) -> None:
     stage = Stage(contrastive() + 0.5 * feature(), teacher=Frozen(), distill_every=3)
     loud = {term.name: weight for weight, term in stage.objective_at(2).weighted}

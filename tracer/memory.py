@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -65,7 +66,7 @@ class Estimate:
 
 def estimate(plan: Plan) -> Estimate:
     """Build the model, without downloading its weights, and see what its hungriest stage will hold."""
-    process = _resident()
+    process = resident()
     student = load(plan.experiment.model, None, seed=0)
     weights = 4 * sum(p.numel() for p in student.parameters())
     idle = Estimate(weights // 4, 0, process, weights, 0, 0, 0, 0)
@@ -94,7 +95,11 @@ def _of(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
     )
 
 
-def _resident() -> int:
+def resident() -> int:
     """Bytes of memory that this process has had at most so far."""
+    status = Path("/proc/self/status")  # what `getrusage` says begins with what a parent had
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return 1024 * int(line.split()[1])
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,8 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="session")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `pair.py` found; test processes side by side share one run of it."""
-    shared = tmp_path_factory.getbasetemp().parent
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # beside that lie older runs
     with FileLock(shared / "pair.lock"):
         told = shared / "pair" / "found.json"
         if not told.exists():

@@ -13,7 +13,7 @@ import socket
 import sys
 import traceback
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from tracer import begin as beginning
 from tracer import train as training
 from tracer.checkpoint import _trained
 from tracer.clip import open_clip
@@ -37,6 +38,7 @@ from tracer.record import Onlooker, read
 from tracer.run import Run
 from tracer.step import State
 from tracer.tether import TETHERS
+from tracer.thrift import compile_towers
 
 STEPS, STOP = 5, 3  # steps, and the checkpoint behind which some runs are stopped
 WORLDS = {"ddp": Replicated, "fsdp": Sharded}
@@ -140,16 +142,21 @@ def cases(folder: Path) -> dict[str, Experiment]:
         found |= {} if kinds else {name: experiment(folder, name)}
     found |= {f"flyp-{name}": experiment(folder, "flyp", tether=name) for name in TETHERS}
     found |= {f"single-{kind}": found[f"tracer-{kind}"] for kind in ("pair", "class")}  # precision
-    return found | {"tracer-chunk": replace(found["tracer-class"], chunk=2)}
+    usual = found["tracer-class"]
+    found["tracer-chunk"] = replace(usual, chunk=2)
+    found["tracer-compiled"] = replace(usual, compile=True)
+    found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
+    return found
 
 
 def shown(folder: Path, kind: str) -> dict[str, Experiment]:
     """The cases of one kind of world; shards are slow on a CPU, so by default they are shown on a few."""
     found = cases(folder)
     everything = kind == "ddp" or "all" in sys.argv
-    return found if everything else {name: found[name] for name in (*STOPPED, "tracer-chunk", "stock")}
+    return found if everything else {name: found[name] for name in (*STOPPED, *THRIFTY, "stock")}
 
 
+THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom")
 STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a tether with a memory, two stages
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 
@@ -226,6 +233,7 @@ def refused(world: World) -> dict[str, list[str]]:
 def peer(folder: Path, rank: int, ports: list[int]) -> None:
     os.fsync = lambda descriptor: None  # no power is cut here
     torch.set_num_threads(1)
+    beginning.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++
     open_clip.IMAGENET_CLASSNAMES = open_clip.IMAGENET_CLASSNAMES[:5]
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}

@@ -34,9 +34,11 @@ def test_shards_train_what_one_process_does(found: Found, case: str) -> None:
     equal(found["runs"][f"{case} fsdp"])
 
 
+@pytest.mark.parametrize("thrift", ["chunk", "compiled", "seldom"])
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_chunks_in_two_processes_train_what_one_does(found: Found, kind: str) -> None:
-    equal(found["runs"][f"tracer-chunk {kind}"])
+def test_what_is_saved_in_two_processes_changes_nothing(found: Found, kind: str, thrift: str) -> None:
+    """A batch in chunks, towers compiled, distillation at every other step."""
+    equal(found["runs"][f"tracer-{thrift} {kind}"])
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])

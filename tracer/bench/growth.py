@@ -1,4 +1,4 @@
-"""How cost grows: a TRACER step with the batch and with the length of captions, a zero-shot head with its classes."""
+"""How cost grows: a TRACER step with batch, captions and parameters, a zero-shot head with its classes."""
 
 from __future__ import annotations
 
@@ -37,6 +37,17 @@ def with_length(model: str, lengths: Sequence[int], count: int, rounds: int) -> 
         tokens[:, 0], tokens[:, -1] = start, end
         works[str(length)] = partial(step, state, batch._replace(text=tokens))
     return in_turns(works, rounds)
+
+
+def with_parameters(models: Sequence[str], count: int, rounds: int) -> tuple[Times, dict[str, int]]:
+    """One TRACER step of each model, and the parameters of each."""
+    students = {name: load(name) for name in models}
+    works = {}
+    for name, student in students.items():
+        state = state_of(method("tracer").stages[0], student)
+        works[name] = partial(step, state, batch_of(student, count))
+    sizes = {name: sum(p.numel() for p in student.parameters()) for name, student in students.items()}
+    return in_turns(works, rounds), sizes
 
 
 def with_classes(model: str, counts: Sequence[int], rounds: int) -> Times:

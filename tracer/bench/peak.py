@@ -1,37 +1,69 @@
-"""The most memory a process takes, each measured in a process of its own."""
+"""The most memory that training takes, measured and announced, each in a process of its own."""
 
 from __future__ import annotations
 
-import resource
-import sys
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from typing import Any, TypeVar
 
+from tracer.begin import batches, begin, opened
 from tracer.bench.plain import Plain
 from tracer.bench.steps import batch_of, captions, pixels, state_of
 from tracer.clip import open_clip
+from tracer.experiment import Experiment
+from tracer.memory import estimate, resident
 from tracer.method import method
 from tracer.model import load
+from tracer.parallel import World
+from tracer.plan import Plan, plan
 from tracer.step import step
 
+T = TypeVar("T")
 
-def peak(way: str, model: str, count: int, chunk: int | None = None, steps: int = 2) -> int:
-    """Bytes at the peak of `steps` TRACER steps by a "plain" recipe, or "ours"."""
+
+def apart(function: Callable[..., T], *arguments: Any) -> T:
+    """`function(…)` in a new process, whose memory is its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return process.submit(_taken, way, model, count, chunk, steps).result()
+        return process.submit(function, *arguments).result()
 
 
-def _taken(way: str, model: str, count: int, chunk: int | None, steps: int) -> int:
+def plain(model: str, count: int) -> int:
+    """Bytes at the peak of released-style TRACER."""
     student = load(model)
-    if way == "plain":
-        plain = Plain(student.clip, open_clip.loss.ClipLoss())
-        images = (pixels(student, count).float() / 255 - student.mean) / student.std
-        tokens = student.tokeniser.tokeniser(captions(count))
-        for _ in range(steps):
-            plain.tracer(images, tokens)
-    else:
-        state, batch = state_of(method("tracer").stages[0], student, chunk), batch_of(student, count)
-        for _ in range(steps):
-            step(state, batch)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    images = (pixels(student, count).float() / 255 - student.mean) / student.std
+    recipe = Plain(student.clip, open_clip.loss.ClipLoss())
+    for _ in range(2):
+        recipe.tracer(images, student.tokeniser.tokeniser(captions(count)))
+    return resident()
+
+
+def ours(model: str, count: int, chunk: int | None = None) -> int:
+    """Bytes at the peak of our steps; a small one comes first, which leaves Adam's state behind."""
+    student = load(model)
+    state = state_of(method("tracer").stages[0], student, chunk)
+    for size in (chunk or count, count):
+        step(state, batch_of(student, size))
+    return resident()
+
+
+def announced(model: str, count: int, chunk: int | None = None) -> int:
+    """What `tracer train --dry-run` says that a run will take."""
+    return estimate(_planned(model, count, chunk)).total
+
+
+def taken(model: str, count: int, chunk: int | None = None) -> int:
+    """What that run takes, pretrained weights and data included."""
+    made = _planned(model, count, chunk)
+    student = opened(made)
+    pretrained = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+    (state,) = begin(made, made.method.stages[0], 2, student, pretrained, World("cpu", "fp32"))
+    data = batches(made, state, 0)
+    for number in range(2):
+        step(state, data[number])
+    return resident()
+
+
+def _planned(model: str, count: int, chunk: int | None) -> Plan:
+    settings: dict[str, Any] = {"data": "digits", "pretrained": "none", "augment": "none", "steps": 2}
+    return plan(Experiment(method="tracer", model=model, batch=count, chunk=chunk, **settings))

@@ -7,9 +7,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from tracer.batch import Batch
+from tracer.batch import Batch, Scene
 from tracer.bench.plain import Plain
 from tracer.bench.turns import Times, in_turns
+from tracer.chunk import embed_both
 from tracer.clip import open_clip
 from tracer.data.prompts import render, templates
 from tracer.method import Stage, method
@@ -114,11 +115,27 @@ def chunks(model: str, count: int, chunk: int, rounds: int) -> Times:
     )
 
 
+def chunk_gap(model: str, count: int, chunk: int) -> float:
+    """The largest difference of gradients taken in chunks and at once, over the largest gradient; with a teacher."""
+    student = load(model)
+    state = state_of(method("tracer").stages[0], student)
+    batch, needs, objective = batch_of(student, count), state.stage.objective.needs, state.stage.objective
+    found = []
+    for size in (None, chunk):
+        student.zero_grad()
+        seen, taught = embed_both(student, state.shadow, batch, needs, size)
+        objective(Scene(seen, taught, batch.label)).total.backward()
+        found.append(torch.cat([p.grad.flatten() for p in student.parameters() if p.grad is not None]))
+    whole, parts = found
+    return float((whole - parts).abs().max() / whole.abs().max())
+
+
 def teacher_update(model: str, rounds: int) -> Times:
     """Our update, one in a loop, and the floor: one in-place lerp of a flat tensor of the same size."""
     student = load(model)
-    shadow = Shadow(student, method("tracer").stages[0].policy(10**6), steps=10**6)  # pyright: ignore[reportArgumentType]
-    plain = Plain(student.clip, None)
+    policy = method("tracer").stages[0].policy(10**6)
+    assert policy is not None
+    shadow, plain = Shadow(student, policy, steps=10**6), Plain(student.clip, None)
     size = sum(tensor.numel() for tensor in student.parameters())
     flat, other = torch.zeros(size), torch.ones(size)
     return in_turns(
