@@ -102,6 +102,39 @@ def test_labels_say_only_what_differs(tmp_path: Path) -> None:
     assert [setting.label for setting in group.settings] == ["TRACER · beta 0.2", "TRACER · beta 0.7", "FLYP"]
 
 
+def test_settings_stand_in_the_order_of_their_values_whatever_their_folders_are_called(
+    tmp_path: Path,
+) -> None:
+    named = zip("abcd", (1.0, 0.2, 10.0, 0.5), strict=True)
+    runs = [write_run(tmp_path / name, options={"strength": value}) for name, value in named]
+    runs += [write_run(tmp_path / "z", options={"strength": 0.2}, seed=2)]
+    runs += [write_run(tmp_path / "y", options={"strength": 0.2}, seed=1)]
+    (group,) = compared(*runs)
+    assert [setting.runs[0].options["strength"] for setting in group.settings] == [0.2, 0.5, 1.0, 10.0]
+    assert [run.seed for run in group.settings[0].runs] == [0, 1, 2]
+
+
+def test_a_pretrained_model_has_no_spread_over_the_seeds_that_share_it(tmp_path: Path) -> None:
+    (group,) = compared(*(write_run(tmp_path / str(seed), seed=seed) for seed in range(3)))
+    assert group.settings[0].estimate(TASK, "before") == wilson(0.5, 50)
+    (group,) = compared(
+        *(write_run(tmp_path / f"r{seed}", seed=seed, accuracy=(0.1 * seed, 0.9)) for seed in range(3))
+    )
+    assert group.settings[0].estimate(TASK, "before") == over_seeds([0.0, 0.1, 0.2])
+
+
+def test_the_headline_tells_what_became_of_calibration(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", accuracy=(0.5, 0.9))
+    result = json.loads((folder / "result.json").read_text())
+    result["before"]["ece"], result["after"]["ece"] = 0.081, 0.154
+    (folder / "result.json").write_text(json.dumps(result))
+    (group,) = compared(folder)
+    told = "; digits goes from 95.0 % to 90.0 % (−5.0); its calibration error (ECE) goes from 0.081 to 0.154."
+    assert headline(group).endswith(told)
+    (group,) = compared(folder, write_run(tmp_path / "b", method="flyp", accuracy=(0.5, 0.8)))
+    assert "(ECE) goes from 0.081 to 0.154." in headline(group)
+
+
 def test_the_headline_names_the_trade(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / "a", method="flyp", accuracy=(0.5, 0.99), kept=(0.95, 0.60)),

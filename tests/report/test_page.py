@@ -96,6 +96,22 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert "not finished: step 20 of 20" in text
 
 
+def test_what_many_runs_say_is_said_once(tmp_path: Path) -> None:
+    """A remark that runs share names them all in one line, and many remarks wait behind a summary."""
+    folders = [write_run(tmp_path / f"run{seed}", seed=seed) for seed in range(4)]
+    for i, folder in enumerate(folders):
+        result = json.loads((folder / "result.json").read_text())
+        result["warnings"] = ["to keep more: a lower --lr", *([f"fell to {i} %"] if i < 3 else [])]
+        (folder / "result.json").write_text(json.dumps(result))
+    html = page_of(*folders)
+    assert Reader(html).text.count("to keep more") == 1
+    assert "All runs: to keep more" in Reader(html).text
+    assert "4 remarks on the runs" in html
+    few = page_of(folders[3])
+    assert "remarks on the runs" not in few
+    assert "to keep more" in few
+
+
 def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text("nonsense")
     with pytest.raises(UserError, match="no run can be read"):
@@ -155,7 +171,7 @@ def test_the_command_shown_is_the_experiment(tmp_path: Path, monkeypatch: pytest
     run = read_account(write_run(tmp_path / "it's here", options=options, clip=1.0, seed=3))
     seen: list[Experiment] = []
 
-    def caught(experiment: Experiment) -> None:
+    def caught(experiment: Experiment, **rest: object) -> None:
         seen.append(experiment)
         raise UserError("caught")
 

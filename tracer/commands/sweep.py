@@ -138,22 +138,28 @@ def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
         console=console,
         disable=not console.is_terminal,
     )
-    told, now = -1, standing(sweep, folder)
+    told, now = None, standing(sweep, folder)
     with bar:
         task = bar.add_task(folder.name, total=1.0, state="")
         for now in oversee(sweep, folder, command, jobs):
             bar.update(task, completed=now.share, state=_state(now))
-            if not console.is_terminal and now.done != told:
+            if not console.is_terminal and (now.done, now.starting) != told:
                 console.print(f"{folder.name}: {_state(now)}", highlight=False, markup=False)
-                told = now.done
+                told = now.done, now.starting
     return _end(sweep, folder, now.crashed)
 
 
 def _state(now: Standing) -> str:
-    left = (
-        "" if now.seconds_left is None or now.done == now.total else f", {now.seconds_left / 60:.0f} min left"
-    )
-    return f"{now.done} of {now.total} runs{f', {len(now.failed)} failed' if now.failed else ''}{left}"
+    from tracer.report.table import duration
+
+    told = f"{now.done} of {now.total} runs"
+    if now.failed:
+        told += f", {len(now.failed)} failed"
+    if now.starting:
+        told += ", making the model that they start from"
+    if now.seconds_left is not None and now.done < now.total:
+        told += f", {duration(now.seconds_left)} left"
+    return told
 
 
 def _end(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:

@@ -55,13 +55,13 @@ def _charts(
                 series.append(_series(told or title, slot, known))
         if series:
             seeds = max(len(setting.finished) for points in curves.values() for _, setting in points)
-            caption = f"{title}. " + (
+            caption = (f"{title}. " if list(curves) == [""] else "") + (
                 f"Mean and 95 % interval over {seeds} seeds."
                 if seeds > 1
                 else "One seed: differences may be chance."
             )
             y = Axis(key.label, percent=key.percent)
-            about = f"{key.label} by {axis.label}"
+            about = f"{key.label[0].upper()}{key.label[1:]} by {axis.label}"
             where = f"{prefix}-{slug('-'.join(key.path))}"
             charts.append(Chart(where, about, caption, axis, y, tuple(series), own_legend=True))
     return charts

@@ -20,7 +20,8 @@ class Box:
     bottom: int = 38
 
     def scales(self, chart: Chart) -> tuple[Scale, Scale]:
-        line = not chart.labelled and not chart.x.names and not chart.x.log
+        bare = all(series.mark == "line" for series in chart.series)
+        line = bare and not chart.labelled and not chart.x.names and not chart.x.log
         x = Scale.of(
             chart.x, chart.values("x"), self.left, self.width - self.right, air=0.0 if line else 0.06
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from tracer.report.account import Account
+from tracer.report.account import Account, number
 from tracer.report.measures import Key, measured
 from tracer.report.spread import Estimate, over_seeds
 
@@ -53,9 +53,10 @@ class Setting:
         averaged = {}
         for key in keys:
             found = [values[key] for values in each if key in values]
-            averaged[key] = (
-                found[0] if len(found) == 1 else over_seeds([estimate.value for estimate in found])
-            )
+            alike = len({estimate.value for estimate in found}) == 1
+            # Seeds share one pretrained model: its values have no spread over them.
+            alone = len(found) == 1 or (moment == "before" and alike)
+            averaged[key] = found[0] if alone else over_seeds([estimate.value for estimate in found])
         return averaged
 
 
@@ -92,7 +93,23 @@ class Group:
 
     @property
     def kept_name(self) -> str:
-        return ", ".join(key.path[1] for key in self.kept)
+        """The retained data as in a sentence: a, a and b, the 5 retained sets."""
+        names = [key.path[1] for key in self.kept]
+        return " and ".join(names) if len(names) < 3 else f"the {len(names)} retained sets"
+
+    @property
+    def kept_mean(self) -> str:
+        """What the accuracy over all of them is called."""
+        return self.kept_name if len(self.kept) < 2 else f"the mean of {self.kept_name}"
+
+    @cached_property
+    def remarks(self) -> dict[str, tuple[str, ...]]:
+        """What runs have to say, each sentence once, with the names of the runs that say it."""
+        found: dict[str, list[str]] = {}
+        for run in self.runs:
+            for note in run.notes:
+                found.setdefault(note, []).append(run.name)
+        return {note: tuple(names) for note, names in found.items()}
 
 
 def compare(accounts: Sequence[Account]) -> list[Group]:
@@ -146,10 +163,27 @@ def _settings(runs: Sequence[Account], slot: int) -> tuple[tuple[Setting, ...], 
             )
         if twin is None or (run.finished and not twin.finished):
             seeds[run.seed] = run
-    members = [tuple(seeds.values()) for seeds in by_setting.values()]
+    members = _ordered([tuple(seeds.values()) for seeds in by_setting.values()])
     labels = _labels([seeds[0] for seeds in members])
     made = zip(labels, members, strict=True)
     return tuple(Setting(label, slot + i, seeds) for i, (label, seeds) in enumerate(made)), notes
+
+
+def _ordered(members: list[tuple[Account, ...]]) -> list[tuple[Account, ...]]:
+    """Methods as they came, the settings of one method by the values of what varies, seeds by number."""
+    titles = list(dict.fromkeys(runs[0].title for runs in members))
+    names = {title: varied(runs[0] for runs in members if runs[0].title == title) for title in titles}
+
+    def rank(runs: tuple[Account, ...]) -> tuple[Any, ...]:
+        title, settled = runs[0].title, runs[0].settled
+        return titles.index(title), [_sortable(settled.get(name)) for name in names[title]]
+
+    return [tuple(sorted(runs, key=lambda run: _sortable(run.seed))) for runs in sorted(members, key=rank)]
+
+
+def _sortable(value: Any) -> tuple[int, float, str]:
+    known = number(value)
+    return (0, known, "") if known is not None else (1, 0.0, "")
 
 
 def _identity(run: Account) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracer.report.account import number
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.comparison import Group, Setting
 from tracer.report.measures import Key
@@ -27,8 +28,8 @@ def frontier(group: Group, name: str) -> Chart | None:
         name=name,
         title="Learned against kept",
         caption=f"Up: a better task. Right: a better memory of {group.kept_name}. "
-        f"Thin lines {told} from the pretrained model.",
-        x=Axis(f"kept: accuracy on {group.kept_name}", percent=True),
+        f"Thin lines {told} from the pretrained model.{_fewer(done)}",
+        x=Axis(f"kept: {'mean ' if len(kept) > 1 else ''}accuracy on {group.kept_name}", percent=True),
         y=Axis(f"learned: accuracy on {group.name}", percent=True),
         series=tuple(part for part in (*rays, *before, *points.values()) if part is not None),
         labelled=True,
@@ -90,6 +91,15 @@ def _path(setting: Setting, kept: tuple[Key, ...]) -> Series | None:
             notes = tuple(f"α = {alpha:g}" for alpha in alphas)
             return Series(f"{setting.label}, path", setting.slot, x, y, notes=notes, guide=True)
     return None
+
+
+def _fewer(done: list[Setting]) -> str:
+    """Said where a path was measured on a part of the held-out images: its ends then miss the points a little."""
+    for run in (run for setting in done for run in setting.finished):
+        seen, all_ = number((run.analysis or {}).get("samples")), number(run.data.get("held_out"))
+        if seen is not None and all_ is not None and seen < all_ and (run.analysis or {}).get("path"):
+            return f" Paths were measured on {seen:g} of {all_:g} held-out images."
+    return ""
 
 
 def _stop(stop: dict, kept: tuple[Key, ...]) -> tuple[float, float, float] | None:

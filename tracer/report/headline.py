@@ -49,9 +49,9 @@ def _single(group: Group, setting: Setting) -> str:
         )
     was, stays = setting.kept(group.kept, "before"), setting.kept(group.kept)
     if was is None or stays is None:
-        return f"{told}. Nothing was measured that should have been kept."
+        return f"{told}{_sureness(group, setting)}. Nothing was measured that should have been kept."
     trade = f"from {shown(was.value, True)} to {shown(stays.value, True)} ({points(stays.value - was.value)})"
-    return f"{told}; {group.kept_name} goes {trade}."
+    return f"{told}; {group.kept_mean} goes {trade}{_sureness(group, setting)}."
 
 
 def _several(group: Group, done: list[Setting]) -> str:
@@ -71,11 +71,23 @@ def _several(group: Group, done: list[Setting]) -> str:
         return f"{told}. Nothing was measured that should have been kept."
     winners = {label: changes[label] for label in top if label in changes}
     told += _price(group, winners)
+    if len(top) == 1:
+        (winner,) = (setting for setting in done if setting.label == top[0])
+        told = f"{told.removesuffix('.')}{_sureness(group, winner)}."
     keeper = max(changes, key=changes.__getitem__)
     if keeper not in winners and keeper in reached:
         ends = shown(reached[keeper], task.percent)
         told += f" {keeper} keeps more ({points(changes[keeper])}) and stops at {ends}."
     return told
+
+
+def _sureness(group: Group, setting: Setting) -> str:
+    """What became of calibration, where it was measured before and after."""
+    key = next((key for key in group.keys if key.path == ("ece",)), None)
+    before, after = (setting.estimate(key, moment) if key else None for moment in ("before", "after"))
+    if before is None or after is None:
+        return ""
+    return f"; its calibration error (ECE) goes from {before.value:.3f} to {after.value:.3f}"
 
 
 def _price(group: Group, winners: dict[str, float]) -> str:
@@ -84,7 +96,7 @@ def _price(group: Group, winners: dict[str, float]) -> str:
         return "."
     least, most = max(winners, key=winners.__getitem__), min(winners, key=winners.__getitem__)
     if points(winners[least]) == points(winners[most]):
-        return f"; {group.kept_name} changes by {points(winners[least])} points."
+        return f"; {group.kept_mean} changes by {points(winners[least])} points."
     return (
         f"; of these, {least} keeps most of {group.kept_name} ({points(winners[least])} points), "
         f"{most} least ({points(winners[most])})."

@@ -8,7 +8,7 @@ from tracer.report.box import Box
 from tracer.report.chart import Chart, Series
 from tracer.report.scale import Scale
 
-LETTER, LINE = 7.4, 15.0  # of the font used, in the picture's units
+LETTER, LINE = 10.0, 19.0  # of the font as it is on a phone, the largest, in the picture's units
 LONGEST = 30  # letters of a name; the legend, the table and the values under the pointer have it whole
 
 
@@ -44,6 +44,12 @@ def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
     """For each point the first place around it that covers least of what is there already."""
     points = [(s, x(s.x[-1]), y(s.y[-1])) for s in chart.series if s.x and not s.guide]
     taken = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
+    taken += [
+        Area(left - 2, y(high), left + 2, y(low))
+        for series, left, _ in points
+        for low, high in zip(series.low, series.high, strict=True)
+        if low is not None and high is not None
+    ]
     picture = Area(0, 14, box.width, box.height - box.bottom)
     labels = []
     for series, left, top in sorted(points, key=lambda point: (point[2], -point[1])):

@@ -36,6 +36,8 @@ def commands(run: Account) -> list[Command]:
                 Command(f"{what}, before", f"{line} --weights pretrained"),
             ]
     found.append(Command("layers, drift and path", f"tracer analyse {folder}"))
+    line = f"tracer report {folder} --figures figures/"
+    found.append(Command("every figure as SVG and PDF, its data as CSV", line))
     return found
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from tracer.report.box import Box
 from tracer.report.chart import Chart, Series
-from tracer.report.label import LETTER, Label, cut, place_labels
+from tracer.report.label import Label, cut, place_labels
 from tracer.report.scale import Scale, shown
 
 COLOURS, DASHES = 8, 3  # as the page's style has them
@@ -115,7 +115,7 @@ def _frame(chart: Chart, box: Box, x: Scale, y: Scale) -> Iterator[Markup]:
     yield Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
         box.left, right, bottom, bottom
     )
-    unit, letters = {True: ", %", False: ""}, box.width / LETTER - 4
+    unit, letters = {True: ", %", False: ""}, box.width / 7.4 - 4
     yield Markup('<text class="label" x="{}" y="{}">{}</text>').format(
         4, 12, cut(chart.y.label, letters) + unit[chart.y.percent]
     )
@@ -156,7 +156,7 @@ def _points(series: Series, x: Scale, y: Scale) -> Iterator[Markup]:
     if series.mark == "line" and len(series.x) > 1:
         return
     sizes = series.sizes or (1.0,) * len(series.x)
-    usual = 2.5 if series.mark == "both" else 5.0
+    usual = 3.5 if series.mark == "both" else 5.0
     for a, b, size in zip(series.x, series.y, sizes, strict=True):
         yield Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>').format(x(a), y(b), usual * size)
 

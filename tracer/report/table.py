@@ -146,7 +146,7 @@ def _interval(estimate: Estimate, percent: bool) -> list[str]:
     factor = 100 if percent else 1
     form = "{:.1f}" if percent else "{:.3g}"
     return [
-        f"[{form.format(factor * estimate.low)}, {form.format(factor * estimate.high)}]".replace("-", "−")
+        f"[{form.format(factor * estimate.low)},\xa0{form.format(factor * estimate.high)}]".replace("-", "−")
     ]
 
 

@@ -24,6 +24,7 @@ class Standing:
     done: int
     failed: tuple[Path, ...]
     share: float
+    starting: bool = False  # the model that all of them begin from is still being made
     seconds_left: float | None = None
     crashed: tuple[Path, ...] = ()  # logs of workers that ended by an error of their own
 
@@ -33,8 +34,10 @@ def standing(sweep: Sweep, folder: Path) -> Standing:
     places = list(sweep.placed(folder))
     failed = tuple(place for place in places if (place / FAILED).exists())
     done = sum((place / "result.json").exists() for place in places)
-    share = sum(_share(place) for place in places) / len(places)
-    return Standing(len(places), done, failed, share)
+    start = [folder / "start"] if sweep.start else []  # one more run, with no row in the tables
+    share = sum(_share(place) for place in [*start, *places]) / (len(start) + len(places))
+    starting = not all((place / "result.json").exists() for place in start)
+    return Standing(len(places), done, failed, share, starting)
 
 
 def _share(place: Path) -> float:
