@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
             models: models of open_clip, with random weights.
             batch: images a step.
             rounds: how often each pair is timed.
-            only: some of steps, overhead, teacher, head, chunks, data, growth, sizes, memory, large (the last: minutes).
+            only: of steps, overhead, teacher, head, chunks, data, growth, sizes, memory and, for minutes, large.
             results: a JSON file that keeps what was measured; the page shows what earlier runs have left in it, too.
             out: a Markdown page to write.
         """
