@@ -98,7 +98,10 @@ def _scaled_rows(student: Student, classes: Sequence[str], templates: Sequence[s
 def embed_images(
     student: Student, examples: Examples, world: World, batch: int = 64, *, unit: bool = True
 ) -> Iterator[Float[Tensor, "n d"]]:
-    """Image embeddings in order, a batch at a time, in eval mode; as the tower makes them if not `unit`."""
+    """Image embeddings in order, a batch at a time, in eval mode; as the tower makes them if not `unit`.
+
+    In fp32 whatever the training's precision is: a score should not depend on the machine that took it.
+    """
     transform = Transform(student.preprocess)
     embed = Student.embed_image if unit else Student.encode_image
     training = student.training
@@ -107,8 +110,6 @@ def embed_images(
         for start in range(0, len(examples), batch * world.size):
             indices = range(start, min(start + batch * world.size, len(examples)))
             images = transform.batch(examples.images, world.share(indices)).to(world.device)
-            with world.autocast():
-                own = world.forward(embed, student, images)
-            yield world.collect(own, len(indices))
+            yield world.collect(world.forward(embed, student, images), len(indices))
     finally:
         student.train(training)

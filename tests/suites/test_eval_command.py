@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,21 @@ def test_a_partial_suite_is_refused_unless_told(
 ) -> None:
     assert main(["eval", str(run), "--suite", "imagenet", "--root", str(root), "--device", "cpu"]) == 2
     assert "not complete" in capsys.readouterr().err
+
+
+def test_two_processes_measure_what_one_does(run: Path, tmp_path: Path) -> None:
+    two = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    asked = ["-m", "tracer", "eval", str(run), "--data", "digits", "--device", "cpu", "--out"]
+    assert main([*asked[2:], str(tmp_path / "one")]) == 0
+    done = subprocess.run(
+        [sys.executable, *two, *asked, str(tmp_path / "two")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    one, both = (json.loads((tmp_path / name / "rows.json").read_text()) for name in ("one", "two"))
+    assert [row["n"] for row in one] == [row["n"] for row in both]
+    for alone, shared in zip(one, both, strict=True):
+        assert alone["value"] == pytest.approx(shared["value"], abs=1e-5), alone["metric"]

@@ -14,6 +14,7 @@ from tracer.console import console, errors
 from tracer.data.prompts import templates as prompts
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
+from tracer.launched import launched
 from tracer.metrics import Interval, accuracy, ece
 from tracer.model import Student, load
 from tracer.parallel import World
@@ -42,7 +43,8 @@ def main(arguments: list[str]) -> int:
     ) -> int:
         """Accuracy and calibration of a run, an exported folder or a model of open_clip; retrieval over captions.
 
-        Predictions are kept, so that other measures can be had later without the model.
+        Predictions are kept, so that other measures can be had later without the model. Under torchrun the processes
+        share the images.
 
         Args:
             model: a run's directory, a folder with an export, or a model's name.
@@ -61,20 +63,17 @@ def main(arguments: list[str]) -> int:
         chosen = _suite(data, suite, root, templates, classes)
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
-        opening = chosen.open(allow_partial)
-        student, trained_on, temperature = subject(model, pretrained, weights)
-        world = World(device)
-        world.place(student)
         keep = out or (
             Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None
         )
-        made: list[Row] = []
-        for _, found in assess(Scorer(student, world, trained_on), opening.shifts, keep, temperature):
-            made += found
-        console.print(_tables(model, chosen, opening, made, format), highlight=False, markup=False)
-        if keep is not None:
-            write_json(keep / "rows.json", [row._asdict() for row in made])
-            errors.print(f"predictions and all measures are in {keep}", highlight=False, markup=False)
+        with launched(device) as world:
+            opening = world.together(lambda: chosen.open(allow_partial))
+            made = _measured(subject(model, pretrained, weights), opening, world, keep)
+            if world.first:
+                console.print(_tables(model, chosen, opening, made, format), highlight=False, markup=False)
+            if world.first and keep is not None:
+                write_json(keep / "rows.json", [row._asdict() for row in made])
+                errors.print(f"predictions and all measures are in {keep}", highlight=False, markup=False)
         return 0
 
     return tyro.cli(measure, args=arguments, prog="tracer eval", config=(tyro.conf.FlagCreatePairsOff,))
@@ -94,6 +93,14 @@ def subject(model: str, pretrained: str, weights: str) -> Subject:
     run = Run.open(Path(model))
     measured = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
     return Subject(run.student(weights), tuple(run.description["classes"]), measured.get("temperature"))
+
+
+def _measured(subject: Subject, opening: Opening, world: World, keep: Path | None) -> list[Row]:
+    """All rows; several processes share the images, and the first one writes."""
+    world.place(subject.student)
+    scorer = Scorer(subject.student, world, subject.trained_on)
+    found = assess(scorer, opening.shifts, keep if world.first else None, subject.temperature)
+    return [row for _, rows in found for row in rows]
 
 
 def _suite(

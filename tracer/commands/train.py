@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import tyro
 from rich.markup import escape
 
-from tracer.console import Display, console, counting, errors, percent, show_table, stop_at_once
+from tracer.console import Display, console, counting, errors, percent, show_table
 from tracer.errors import Echo, UserError, unknown
 from tracer.experiment import Experiment, Settings
 from tracer.interrupt import Interrupted
+from tracer.launched import launched
 from tracer.method import methods, options, summary
-from tracer.parallel import Lost, World, launch
+from tracer.parallel import Lost, World
 from tracer.plan import Plan, plan
 from tracer.record import Onlooker
 from tracer.run import Run, home
@@ -73,9 +74,8 @@ def main(arguments: list[str]) -> int:
     check_installed(machine.log)
     if machine.dry_run:
         return _dry_run(looked_at(experiment))
-    with launched(
-        machine, experiment.precision
-    ) as world:  # refuses an absent device before anything is written
+    # An absent device is refused before anything is written.
+    with launched(machine.device, experiment.precision, shard=machine.shard) as world:
         made = world.together(lambda: shareable(looked_at(experiment, world), world))
         world.lead(lambda: Run.create(made, machine.out))
         run = world.together(lambda: Run.open(home(made, machine.out)))
@@ -86,15 +86,6 @@ def looked_at(experiment: Experiment, world: World | None = None) -> Plan:
     """The plan, and a bar while all images are looked at."""
     with counting("looking at the images", shown=world is None or world.first) as count:
         return plan(experiment, progress=count)
-
-
-@contextmanager
-def launched(machine: Machine, precision: str) -> Iterator[World]:
-    """The world this process was started in, left in good order unless something went wrong."""
-    world = launch(machine.device, precision, shard=machine.shard, lost=stop_at_once)
-    with world.guard():
-        yield world
-        world.close()
 
 
 def shareable(made: Plan, world: World) -> Plan:
