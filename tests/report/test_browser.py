@@ -30,6 +30,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         for beta in (0.2, 0.7)
     ]
+    for i, folder_ in enumerate(runs[:4]):
+        result = json.loads((folder_ / "result.json").read_text())
+        result["warnings"] = [f"{HOSTILE} fell to {i} %"]
+        (folder_ / "result.json").write_text(json.dumps(result))
     runs.append(write_run(folder / "<b>flyp", method="flyp", classes=("red", "green"), accuracy=(0.5, 0.7)))
     runs.append(
         write_run(folder / "other", data=HOSTILE, retain=HOSTILE, classes=(HOSTILE,), fingerprint="x")
@@ -164,6 +168,23 @@ def test_hostile_names_do_nothing(browser: Browser) -> None:
 def test_nothing_sticks_out_of_the_page(browser: Browser, width: int) -> None:
     browser.size(width, 800, phone=width < 500)
     assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+def test_a_printed_table_fits_the_sheet(browser: Browser) -> None:
+    """A landscape sheet of A4 has 297 mm less two margins of 12: 1031 pixels."""
+    browser.size(1031, 700)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.value("document.documentElement.scrollWidth") <= 1031
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_paper_shows_remarks_that_a_screen_folds_away(browser: Browser) -> None:
+    browser.value("window.seen = []; addEventListener('beforeprint', () => seen.push(document.querySelectorAll("
+                  "'details[open]').length))")  # fmt: skip
+    folded = browser.value("document.querySelectorAll('details.note').length")
+    browser.call("Page.printToPDF")
+    assert browser.value("seen") == [folded]
+    assert browser.value("document.querySelectorAll('details[open]').length") == 0
 
 
 def test_print_shows_every_panel(browser: Browser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.report import write_report
 from tracer.report.account import read_account
-from tracer.report.page import embedded, read_page
+from tracer.report.page import HERE, embedded, read_page
 from tracer.report.reproduce import commands, training
 
 HOSTILE = "<script>x()</script>\"'&amp; \n</script><!-- 🦜 \u202e [red]"
@@ -195,3 +196,25 @@ def test_each_number_has_a_command(tmp_path: Path) -> None:
         == f"tracer eval '{run.folder}' --data digits --weights pretrained"
     )
     assert set(lines) >= {"the whole run", "task accuracy, after", "task accuracy, before"}
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_colour_can_be_read_on_its_paper() -> None:
+    """Text and the names of settings have the contrast of 4.5 that WCAG 2 asks for, in every theme."""
+    style = (HERE / "page.css").read_text(encoding="utf-8")
+    themes = [
+        dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r"\{([^{}]*--s7: #[^{}]*)", style)
+    ]
+    assert len(themes) == 4
+    for theme in themes:
+        paper = _luminance(theme.get("paper", "#ffffff"))
+        for name in ("ink", "soft", "base", *(f"s{i}" for i in range(8))):
+            if name in theme:
+                lighter, darker = sorted((paper, _luminance(theme[name])), reverse=True)
+                assert (lighter + 0.05) / (darker + 0.05) >= 4.5, f"{name} {theme[name]}"

@@ -79,8 +79,6 @@ def _drawn(
     drawn = tuple(part for part in series if part is not None)
     if not drawn:
         return None
-    if any(part.low for part in drawn):
-        caption += " Line: mean over seeds; band: their range."
     axis = Axis(title.lower(), percent=percent)
     return Chart(f"{prefix}-{name.replace('_', '-')}", title, caption, STEP, axis, drawn)
 

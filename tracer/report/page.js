@@ -35,6 +35,15 @@
     }, 1000 * Number(refresh.dataset.seconds));
   }
 
+  // Paper unfolds nothing: remarks are opened for it, and the details of a run or two.
+  let unfolded = [];
+  addEventListener("beforeprint", () => {
+    const runs = all("section > details");
+    unfolded = [...all("details.note"), ...(runs.length < 3 ? runs : [])].filter((d) => !d.open);
+    unfolded.forEach((d) => { d.open = true; });
+  });
+  addEventListener("afterprint", () => unfolded.forEach((d) => { d.open = false; }));
+
   // Tabs: arrows move, Home and End jump.
   all('[role="tablist"]').forEach((list, number) => {
     const tabs = all('[role="tab"]', list);

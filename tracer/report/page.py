@@ -62,6 +62,12 @@ class Panel:
         """Whether none of them draws the page's settings."""
         return all(figure.chart.own_legend for figure in self.figures)
 
+    @property
+    def banded(self) -> bool:
+        """Whether lines are means, with the range over seeds around them."""
+        drawn = [series for figure in self.figures for series in figure.chart.series]
+        return any(series.low and series.mark == "line" for series in drawn)
+
 
 @dataclass(frozen=True)
 class Section:

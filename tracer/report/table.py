@@ -136,7 +136,12 @@ def _scores(setting: Setting, keys: Sequence[Key], moment: Moment) -> list[Cell]
         if moment == "after" and before is not None and key.percent:
             details.append(points(estimate.value - before.value))
         details += _interval(estimate, key.percent)
-        cells.append(Cell(shown(estimate.value, key.percent), estimate.value, " ".join(details)))
+        text = (
+            shown(estimate.value, True)
+            if key.percent
+            else f"{estimate.value:#.3g}".rstrip(".").replace("-", "−")
+        )
+        cells.append(Cell(text, estimate.value, " ".join(details)))
     return cells
 
 
@@ -144,7 +149,7 @@ def _interval(estimate: Estimate, percent: bool) -> list[str]:
     if estimate.low is None or estimate.high is None:
         return []
     factor = 100 if percent else 1
-    form = "{:.1f}" if percent else "{:.3g}"
+    form = "{:.1f}" if percent else "{:#.3g}"
     return [
         f"[{form.format(factor * estimate.low)},\xa0{form.format(factor * estimate.high)}]".replace("-", "−")
     ]
