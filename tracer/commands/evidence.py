@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         What is finished is not run again: stop it and start it as you like. The model is made if it is absent.
 
         Args:
-            scale: quick (minutes), part (an hour or two of one core) or full (a few hours of two).
+            scale: quick (minutes), part (two hours of one core) or full (several hours of two).
             out: where the runs go; commands in the results are relative to it.
             results: where the results go; by default SCALE.json in the folder of the runs.
             verdicts: the page of verdicts; by default SCALE.md beside the results.

@@ -78,7 +78,7 @@ def _trials(
     """The test runs of an arm, each at the rate that was chosen without the emoji it tests."""
     for trial in study.trials:
         rates = found.get((arm.rate or arm.name, CHOSEN_ON[trial.fold]), {})
-        if not arm.trains:
+        if not arm.trains or len(study.rates) == 1:
             yield job(study, arm, trial, study.rates[0], home)
         elif rates:
             yield job(study, arm, trial, best(rates), home)

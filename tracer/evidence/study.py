@@ -90,8 +90,8 @@ def job(study: Study, arm: Arm, trial: Trial, rate: float, home: str) -> Job:
 
 
 def searches(study: Study, home: str) -> Iterator[tuple[Arm, int, float, Job]]:
-    """The runs that choose rates: of each arm that searches, for each fold that chooses."""
-    for arm in study.arms:
+    """The runs that choose rates: of each arm that searches, for each fold that chooses; none if there is no choice."""
+    for arm in study.arms if len(study.rates) > 1 else ():
         if arm.trains and arm.rate is None:
             for fold in sorted({CHOSEN_ON[trial.fold] for trial in study.trials}):
                 for rate in study.rates:
@@ -157,10 +157,11 @@ THREE_SEEDS = tuple(Trial(fold, seed) for seed in range(3) for fold in range(5))
 
 
 def studies(scale: str) -> tuple[Study, ...]:
-    """The studies of a scale: "quick" in minutes, "part" in an hour or two of one core, "full" in a few of two."""
+    """The studies of a scale: "quick" in minutes, "part" in two hours of one core, "full" in several of two."""
     main = Study("main", MAIN)
     if scale == "quick":
-        return (replace(main, rates=(3e-4, 1e-3), steps=60, pretraining=400, alphas=(0.5, 1.0)),)
+        few = (*MAIN[:3], *TEACHERS)
+        return (replace(main, arms=few, rates=(1e-3,), steps=40, pretraining=300, alphas=(0.5, 1.0)),)
     if scale == "part":
         small = replace(main, rates=(3e-4, 1e-3), steps=80, alphas=(0.5, 1.0))
         flyp, carot, tracer = MAIN[2], MAIN[4], TEACHERS[2]
