@@ -85,7 +85,12 @@ class Site:
     def training(self, out: Path, *, data: Path | str | None = None, **flags: object) -> list[str]:
         """The command that trains, here with TRACER itself."""
         asked = {"steps": STEPS, "batch": 8, "lr": 1e-3, "save_every": 2, "workers": 0, **flags}
-        told = [word for name, value in asked.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        told = [
+            word
+            for name, value in asked.items()
+            for word in (f"--{name.replace('_', '-')}", str(value))
+            if value is not None
+        ]
         common = [
             "--model",
             str(self.model),
@@ -114,7 +119,7 @@ class Site:
 
     @cached_property
     def stopped(self) -> Path:
-        """A run that died behind its third checkpoint, of which the last two are there."""
+        """A run that died behind its third checkpoint, before the first one was dropped."""
         out = self.fresh("stopped")
         end = self.trained(out, wound=lambda: behind_rename(f"step-{STEPS - 2:09d}", die))
         assert end.killed, end.last_words

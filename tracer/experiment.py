@@ -6,10 +6,10 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from tracer.errors import UserError, unknown
+from tracer.typed import fits
 
 # The least that a number may be, and whether it may be that; none of them may be NaN or infinite.
 LEAST = {
@@ -114,24 +114,8 @@ class Experiment(Settings):
         for name, given in value.items():
             if name not in names:
                 raise unknown("setting in experiment.json", name, names)
-            if not _fits(given, hints[name]):
+            if not fits(given, hints[name]):
                 raise UserError(f"the setting {name} in experiment.json cannot be {given!r:.60}")
         if "data" not in value:
             raise UserError("the experiment has no data")
         return cls(**{**value, "retain": tuple(value.get("retain", ()))})
-
-
-def _fits(value: object, hint: Any) -> bool:
-    """Whether a value out of JSON is of the type a setting has."""
-    kind, inside = get_origin(hint), get_args(hint)
-    if kind is UnionType:
-        return any(_fits(value, each) for each in inside)
-    if kind is Literal:
-        return isinstance(value, str) and value in inside
-    if kind is tuple:
-        return isinstance(value, list | tuple) and all(_fits(each, inside[0]) for each in value)
-    if kind is dict:
-        return isinstance(value, dict)
-    if hint in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, (int, float) if hint is float else hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from tracer.probes import Probe
 from tracer.teachers import Teacher
 from tracer.tether import Tether
 from tracer.tune import All, Tune
+from tracer.typed import fits
 from tracer.weights import Weights
 
 Merge = Callable[[Weights, Sequence[Weights]], Weights]  # (where all began, where each is) -> one
@@ -144,12 +146,15 @@ def method(name: str, **options: Any) -> Method:
     if name not in methods():
         raise unknown("method", name, methods())
     recipe = methods()[name]
-    for option in options:
+    hints = get_type_hints(recipe)
+    for option, value in options.items():
         if option not in inspect.signature(recipe).parameters:
             raise unknown(f"option of {name}", option, inspect.signature(recipe).parameters)
+        if not fits(value, hints[option]) or (isinstance(value, float) and not math.isfinite(value)):
+            raise UserError(f"{name}: {option} cannot be {value!r:.60}")
     try:
         return recipe(**options)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise UserError(f"{name}: {error}") from error
 
 

@@ -66,9 +66,12 @@ class Run:
     @property
     def description(self) -> dict[str, Any]:
         try:
-            return unsealed((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
+            found = unsealed((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
         except (ValueError, OSError) as error:
             raise UserError(f"{self.folder / DESCRIPTION} is not readable: {error}") from None
+        if missing := [name for name in ("id", "experiment", "classes") if name not in found]:
+            raise UserError(f"{self.folder / DESCRIPTION} does not describe a run: it has no {missing[0]}")
+        return found
 
     @property
     def experiment(self) -> Experiment:

@@ -125,7 +125,7 @@ def _folder(path: Path) -> Place:
         raise UserError(f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip")
     told = _config(file)
     config = told.get("model_cfg")
-    if config is None:
+    if not isinstance(config, dict):
         raise UserError(f"{file} is not a model config: it has no model_cfg")
     return Place(f"local-dir:{path}", None, config, digest=told.get(WEIGHTS_DIGEST))
 

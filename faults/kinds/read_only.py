@@ -57,7 +57,10 @@ def _injected(site: Site, command: str, name: str, error: int) -> Verdict:
     end = live(_arguments(site, command, folder), wound=lambda: refuse_writing(folder, error))
     if not end.clear:
         return lost(what, end.last_words)
-    return refused(what) if tree(folder) == before else lost(what, "files have changed")
+    left = {
+        name: seal for name, seal in tree(folder).items() if not name.endswith(".tmp")
+    }  # nor may it clean up
+    return refused(what) if left == before else lost(what, "files have changed")
 
 
 def _mounted(site: Site, place: Path, freeze: object) -> Iterator[Verdict]:

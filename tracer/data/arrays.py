@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -17,6 +18,12 @@ from tracer.data.values import text, texts
 from tracer.errors import UserError
 
 CLASSES = ("classes", "class_names", "classnames", "names")
+
+# What NumPy and zipfile raise at files that are not what they say; RuntimeError at one with a password.
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError, MemoryError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
 
 
 def arrayed(path: Path, options: Options) -> Examples:
@@ -51,7 +58,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
             if not isinstance(stored, np.lib.npyio.NpzFile):
                 raise UserError(f"{path} holds one array: save images and labels together with np.savez")
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except UNREADABLE as error:
         raise UserError(f"{path} cannot be read as a NumPy archive without pickles: {error}") from error
 
 

@@ -9,6 +9,8 @@ import torch
 from tracer.errors import UserError
 from tracer.weights import Weights
 
+MOST = 1000  # values of a sweep, each of which is measured
+
 
 def everything(name: str) -> bool:
     """Whatever its name, it is part of the merge."""
@@ -47,6 +49,8 @@ def alphas(spelling: str, *, extrapolate: bool = False) -> tuple[float, ...]:
         if len(numbers) == 3:
             start, stop, step = numbers
             count = round((stop - start) / step)
+            if count > MOST:
+                raise UserError(f"the sweep {spelling!r} has {count} values: at most {MOST} can be tried")
             numbers = [round(start + index * step, 10) for index in range(count + 1)]
         elif len(numbers) != 1:
             raise ValueError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from pathlib import Path
 
 from tracer.data.idx import FILES
@@ -16,7 +17,7 @@ def located(given: Path, unpacked: Path) -> Path:
     if given.is_file():
         try:
             shutil.unpack_archive(given, unpacked, filter="data" if ".tar" in given.name else None)
-        except (shutil.ReadError, OSError, ValueError) as error:
+        except (shutil.ReadError, OSError, ValueError, tarfile.TarError) as error:
             raise UserError(f"{given} is no archive that can be unpacked: {error}") from error
         given = unpacked
     elif not given.exists():

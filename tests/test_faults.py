@@ -1,0 +1,71 @@
+"""A few inputs of every kind of fault: `make faults` tries them all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from faults.suite import Tally, kinds
+from faults.table import markdown, page
+from faults.verdict import lost, refused, survived
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the quick suite found, behind one start of Python; test processes side by side share it."""
+    shared = tmp_path_factory.getbasetemp().parent
+    told = shared / "faults.json"
+    with FileLock(shared / "faults.lock"):
+        if not told.exists():
+            command = [sys.executable, "-m", "faults", "--quick", "--out", str(told)]
+            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            )
+            assert told.exists(), done.stderr
+    return {each["name"]: each for each in json.loads(told.read_text())["faults"]}
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_a_few_of_every_kind_are_survived_or_refused_clearly(found: dict[str, Any], kind: str) -> None:
+    assert found[kind]["losses"] == []
+    assert found[kind]["tried"] == found[kind]["survived"] + found[kind]["refused"] > 0
+
+
+def test_a_loss_is_counted_and_stands_in_the_table() -> None:
+    tally = Tally("one", "A fault")
+    for verdict in (survived("a"), refused("b"), refused("c"), lost("d", "gone")):
+        tally.add(verdict)
+    assert [verdict.what for verdict in tally.lost] == ["d"]
+    assert "| A fault | 4 | 1 | 2 | 1 |" in markdown([tally])
+    text = page("before\n<!-- faults -->\nold\n<!-- /faults -->\nafter", [tally])
+    assert "old" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter")
+
+
+def test_a_lost_input_fails_the_suite(tmp_path: Path) -> None:
+    """A kind that loses something makes the command exit with 1 and name it."""
+    code = (
+        "import sys, types, faults.suite as suite, faults.__main__ as command\n"
+        "from faults.verdict import lost\n"
+        "kind = types.ModuleType('bad', 'A bad one.')\n"
+        "kind.trials = lambda site: iter([lost('the input', 'the reason')])\n"
+        "command.kinds = suite.kinds = lambda: {'bad': kind}\n"
+        "sys.argv = ['faults']\n"
+        "command.prepare = lambda: None\n"
+        "sys.exit(command.main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "LOST bad: the input: the reason" in done.stderr
+    assert "| A bad one | 1 | 0 | 0 | 1 |" in done.stdout

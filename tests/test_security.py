@@ -1,0 +1,178 @@
+"""What data, weights and settings of strangers cannot do, read from the source and tried on hostile files."""
+
+from __future__ import annotations
+
+import ast
+import io
+import pickle
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import tracer
+from tracer.data import idx
+from tracer.data.sources import load as load_data
+from tracer.errors import UserError
+from tracer.model import load
+from tracer.toy.mnist import located
+
+ROOT = Path(tracer.__file__).parent
+TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+
+# Functions that run code, or unpack what can: none of them has a place here.
+FORBIDDEN = {
+    *("eval", "exec", "compile", "__import__", "os.system", "os.popen", "os.execv", "os.execvp"),
+    *("torch.load", "torch.jit.load", "pickle.load", "pickle.loads", "pickle.Unpickler", "dill.loads"),
+    *(
+        "joblib.load",
+        "marshal.loads",
+        "shelve.open",
+        "yaml.load",
+        "yaml.unsafe_load",
+        "tarfile.TarFile.extractall",
+    ),
+    *(
+        "pandas.read_pickle",
+        "pd.read_pickle",
+        "numpy.fromfile",
+        "torch.hub.load",
+        "xml.etree.ElementTree.parse",
+    ),
+}
+
+
+def calls() -> Iterator[tuple[str, str, ast.Call]]:
+    """Every call in the package: the file, the function as written, and the node."""
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                yield name, ast.unparse(node.func), node
+
+
+def keywords(call: ast.Call) -> dict[str, str]:
+    return {word.arg: ast.unparse(word.value) for word in call.keywords if word.arg}
+
+
+def test_nothing_evaluates_unpickles_or_extracts() -> None:
+    used = [(name, function) for name, function, _ in calls() if function in FORBIDDEN]
+    assert used == []
+    assert [name for name, function, _ in calls() if function.endswith((".extractall", ".extract"))] == []
+
+
+def test_no_shell_reads_what_somebody_typed() -> None:
+    for name, function, call in calls():
+        if function.startswith("subprocess."):
+            assert keywords(call).get("shell", "False") == "False", name
+            assert not [each for each in call.args if isinstance(each, ast.JoinedStr | ast.Constant)], name
+
+
+def test_readers_that_could_unpickle_are_told_not_to() -> None:
+    numpy = [(name, keywords(call)) for name, function, call in calls() if function == "np.load"]
+    assert numpy
+    assert all(told.get("allow_pickle") == "False" for _, told in numpy), numpy
+    models = [keywords(call) for _, function, call in calls() if function == "open_clip.create_model"]
+    assert models
+    assert all(told.get("weights_only") == "True" for told in models)
+
+
+def test_no_code_of_a_data_set_or_model_is_trusted() -> None:
+    for name, tree in TREES.items():
+        told = [word for node in ast.walk(tree) if isinstance(node, ast.Call) for word in node.keywords]
+        assert not [word for word in told if word.arg == "trust_remote_code"], name
+
+
+def test_code_is_imported_from_where_the_user_says_and_nowhere_else() -> None:
+    """Recipes are Python that the user names; methods, commands and sinks are the package's own."""
+    loaders = {name for name, function, _ in calls() if function.endswith(("import_module", "exec_module"))}
+    assert loaders <= {
+        *("method.py", "cli.py", "sweep/recipe.py", "sinks/__init__.py"),
+        "suites/wilds.py",
+    }, loaders
+
+
+class Bomb:
+    """What a hostile pickle does when it is loaded."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.mark,)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch advises against the format
+def test_a_pickle_is_not_run_as_weights(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    torch.save({"weight": Bomb(mark)}, tmp_path / "w.pt")
+    with pytest.raises(UserError, match="weights and nothing else"):
+        load("tiny-28", str(tmp_path / "w.pt"))
+    pickle.loads(pickle.dumps(Bomb(mark)))
+    assert mark.exists()  # the bomb would have worked
+    mark.unlink()
+    (tmp_path / "w.bin").write_bytes(pickle.dumps(Bomb(mark)))
+    with pytest.raises(UserError):
+        load("tiny-28", str(tmp_path / "w.bin"))
+    assert not mark.exists()
+
+
+def test_a_pickle_is_not_run_as_data(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    np.savez(tmp_path / "d.npz", images=np.array([Bomb(mark)], dtype=object), labels=np.arange(1))
+    with pytest.raises(UserError, match="without pickles"):
+        load_data(tmp_path / "d.npz")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+@pytest.mark.parametrize("name", ["../out.txt", "/tmp/tracer-out.txt", "a/../../out.txt"])
+def test_archives_stay_in_their_folder(tmp_path: Path, kind: str, name: str) -> None:
+    archive, inside = tmp_path / f"mnist.{kind}", tmp_path / "deep" / "inside"
+    if kind == "zip":
+        with zipfile.ZipFile(archive, "w") as file:
+            file.writestr(name, "out")
+    else:
+        with tarfile.open(archive, "w") as file:
+            member = tarfile.TarInfo(name)
+            member.size = 3
+            file.addfile(member, io.BytesIO(b"out"))
+    with pytest.raises(UserError):
+        located(archive, inside)
+    outside = [path for path in tmp_path.rglob("*") if path.is_file() and path != archive]
+    assert all(inside in path.parents for path in outside), outside
+    assert not Path("/tmp/tracer-out.txt").exists()
+
+
+def test_what_is_downloaded_is_read_only_if_its_hash_is_the_pinned_one(tmp_path: Path) -> None:
+    """The one thing tracer itself downloads is MNIST; a byte more or less and it is refused."""
+    for name, sha256 in idx.FILES["test"]:
+        assert len(sha256) == 64
+        (tmp_path / name).write_bytes(b"\0\0\x08\x03" + bytes(100))
+    with pytest.raises(UserError, match="its SHA-256 is"):
+        idx.arrays(tmp_path, "test")
+
+
+def test_downloads_are_left_to_libraries_that_verify() -> None:
+    """No request of our own: torchvision, open_clip and the hub's client fetch, and idx files are checked again."""
+    fetching = ("requests", "urllib", "http", "urllib3", "httpx", "wget", "ftplib")
+    for name, tree in TREES.items():
+        imported = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in ([ast.alias(node.module or "")] if isinstance(node, ast.ImportFrom) else node.names)
+        }
+        assert not [each for each in imported if each.partition(".")[0] in fetching], name
+
+
+def test_the_report_escapes_unless_it_says_otherwise() -> None:
+    """The template engine escapes by default; each exception is markup that our own code has made."""
+    engines = [keywords(call) for _, function, call in calls() if function.endswith("Environment")]
+    assert engines
+    assert all(told.get("autoescape", "False") != "False" for told in engines)
+    template = (ROOT / "report" / "page.html.j2").read_text()
+    assert "|safe" not in template.replace(" ", "")
