@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,12 @@ import pytest
 from PIL import Image
 
 from tracer import cli
+from tracer.commands.sweep import _state as progress
 from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.plan import plan
 from tracer.sweep import START, Sweep, product, recipe
-from tracer.sweep.crew import standing
+from tracer.sweep.crew import Standing, standing
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import held, work
 
@@ -174,6 +176,7 @@ def test_a_killed_sweep_goes_on_to_the_same_tables(mine: str, tmp_path: Path) ->
     before = standing(sweep, folder)
     assert 1 <= before.done < 4, "killed too early or too late to show anything"
     assert 0 < before.share < 1
+    assert not before.starting
     kept = {place: (place / "result.json").stat().st_mtime_ns for place in folder.glob("*") if place.name != "start"
             and (place / "result.json").exists()}  # fmt: skip
     work(sweep, folder, "cpu")
@@ -210,6 +213,36 @@ def test_the_command_runs_all_skips_what_is_done_and_names_what_failed(
     results = {file: file.stat().st_mtime_ns for file in folder.glob("*/result.json")}
     assert cli.main(plain) == 0
     assert {file: file.stat().st_mtime_ns for file in folder.glob("*/result.json")} == results
+
+
+def test_help_names_the_recipes_and_a_recipe_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["sweep", "--help"])
+    told = capsys.readouterr().out
+    assert all(
+        name in told for name in ("terms", "strength", "interval", "beta", "kernels", "teachers", "targets")
+    )
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["sweep", "recipes.ablation:beta", "--help"])
+    assert "--values (default: 0.2, 0.5, 0.7, 0.9, 1, 1.5)" in capsys.readouterr().out
+
+
+def test_progress_counts_the_start_and_tells_the_time_left(mine: str, tmp_path: Path) -> None:
+    """A start that is half done is a tenth of five runs of equal weight."""
+    sweep, start = recipe(mine)(), tmp_path / "start"
+    assert standing(sweep, tmp_path) == Standing(4, 0, (), 0.0, starting=True)
+    start.mkdir()
+    (start / "experiment.json").write_text(json.dumps({"steps": 2}))
+    (start / "log.jsonl").write_text(json.dumps({"step": 1, "kind": "train"}) + "\n")
+    now = standing(sweep, tmp_path)
+    assert now.share == pytest.approx(0.1)
+    assert progress(replace(now, seconds_left=90.0)) == (
+        "0 of 4 runs, making the model that they start from, 90 s left"
+    )
+    assert (
+        progress(Standing(4, 3, (tmp_path,), 0.9, seconds_left=7200.0)) == "3 of 4 runs, 1 failed, 2.0 h left"
+    )
+    assert progress(Standing(4, 4, (), 1.0, seconds_left=0.0)) == "4 of 4 runs"
 
 
 def test_slurm_and_dry_run_show_and_do_nothing(

@@ -14,19 +14,28 @@ from tracer.parallel import World
 from tracer.plan import plan
 from tracer.run import Run
 
+ABOUT = """\
+Compare the result of a finished run with its pretrained model, on the run's held-out images.
+
+Writes analysis.json into the run, which `tracer report` shows: CKA, SVCCA and drift by layer, the share of movement
+inside the task's subspace, reliability, and accuracy along the straight path between the two (WiSE-FT).
+
+Examples:
+  tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
+  tracer analyse runs/1a2b3c --samples 500       a quick look, on fewer images
+  tracer analyse runs/1a2b3c --stops 21          a finer path
+"""
+
 
 def main(arguments: list[str]) -> int:
     def analyse(
-        run: Annotated[Path, tyro.conf.Positional],
+        run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
         samples: int = 50_000,
         batch: int = 256,
         stops: int = 11,
         device: str = "auto",
     ) -> int:
         """Compare the result with the pretrained model on the run's held-out images.
-
-        Writes analysis.json into the run: CKA, SVCCA and drift by layer, the share of movement inside the task's
-        subspace, reliability, and accuracy along the straight path. `tracer report` shows it.
 
         Args:
             run: the directory of a finished run.
@@ -55,7 +64,7 @@ def main(arguments: list[str]) -> int:
         _show(analysis, run)
         return 0
 
-    return tyro.cli(analyse, args=arguments, prog="tracer analyse")
+    return tyro.cli(analyse, args=arguments, prog="tracer analyse", description=ABOUT)
 
 
 def _show(analysis: dict[str, Any], run: Path) -> None:

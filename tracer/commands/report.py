@@ -14,12 +14,26 @@ from tracer.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
 
+ABOUT = """\
+Write one HTML page about one run or several: it needs no network and opens from disk.
+
+Runs on the same data are compared, seeds of one setting averaged; what is not comparable is shown apart.
+`tracer analyse RUN` adds layers, reliability and the WiSE-FT path to a run before it is reported.
+
+Examples:
+  tracer report runs/1a2b3c                      one run, finished or not
+  tracer report runs/beta                        a sweep, or any folder that holds runs
+  tracer report runs/a runs/b --out page.html    some runs, compared
+  tracer report runs/a --watch                   while it trains; the open page follows
+  tracer report runs/a --figures figures/        every figure as SVG, PDF and CSV too
+"""
+
 
 def main(arguments: list[str]) -> int:
     def report(
-        runs: Annotated[tuple[Path, ...], tyro.conf.Positional],
-        out: Path | None = None,
-        figures: Path | None = None,
+        runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
+        out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
+        figures: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
         watch: bool = False,
         every: float = 5.0,
     ) -> int:
@@ -45,7 +59,13 @@ def main(arguments: list[str]) -> int:
         console.print(f"The page is {page_file}", highlight=False, markup=False)
         return 0
 
-    return tyro.cli(report, args=arguments, prog="tracer report", config=(tyro.conf.FlagCreatePairsOff,))
+    return tyro.cli(
+        report,
+        args=arguments,
+        prog="tracer report",
+        description=ABOUT,
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
 
 
 def _beside(runs: tuple[Path, ...]) -> Path:

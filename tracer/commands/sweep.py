@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,24 +12,38 @@ from typing import Annotated, Any
 import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from recipes import ablation
 from tracer.console import console, errors, show_table
 from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.interrupt import Interrupted
 from tracer.sweep import Sweep, recipe
 from tracer.sweep.crew import Standing, oversee, standing
+from tracer.sweep.recipe import recipes
 from tracer.sweep.slurm import array_script
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import Orphaned, work
+
+EXAMPLES = """
+
+Examples:
+  tracer sweep recipes.ablation:beta --dry-run           what would run, and stop
+  tracer sweep recipes.ablation:beta --values 0.2 1      with flags of the recipe's own
+  tracer sweep recipes.ablation:beta --jobs 2            two runs at a time
+  tracer sweep mine.py:study --out runs/study            a recipe in a file of yours (docs/sweeps.md)
+  tracer sweep mine.py:study --slurm > study.sbatch      the same as a SLURM array
+
+After a crash or Ctrl-C the same command goes on: what is finished is not run again.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
     """What the command line says about a sweep."""
 
-    recipe: Annotated[str, tyro.conf.Positional]
+    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
     """MODULE:FUNCTION or FILE.py:FUNCTION, e.g. recipes.ablation:beta."""
-    out: Path | None = None
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Where the runs go; by default runs/FUNCTION. What is finished there is not run again."""
     jobs: int = 1
     """Runs at a time."""
@@ -38,8 +53,8 @@ class Flags:
     """Print a SLURM array script instead of running."""
     dry_run: bool = False
     """Show what would run, and stop."""
-    only: int | None = None
-    """Run one experiment of the sweep, by its number."""
+    only: Annotated[int | None, tyro.conf.arg(metavar="NUMBER")] = None
+    """Run one experiment of the sweep, by its number in --dry-run."""
     worker: bool = False
     """Be one worker on the runs in --out, on this machine or another: no progress, no tables."""
 
@@ -50,7 +65,7 @@ def main(arguments: list[str]) -> int:
         Flags,
         args=arguments,
         prog="tracer sweep",
-        description=f"Run every experiment of a recipe.{told}",
+        description=f"Run every experiment of a recipe: a Python function that returns them.{told}{EXAMPLES}",
         return_unknown_args=True,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
@@ -83,13 +98,28 @@ def main(arguments: list[str]) -> int:
 
 
 def _about(arguments: list[str]) -> str:
-    """The recipe's own flags, for --help."""
-    named = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
-    if named is None or not {"-h", "--help"} & set(arguments):
+    """For --help: the recipe named and its own flags, or the recipes that there are."""
+    if not {"-h", "--help"} & set(arguments):
         return ""
+    named = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
+    if named is None:
+        lines = [f"  {name:12}{_sentence(found)}" for name, found in recipes(ablation).items()]
+        told = "\n".join(["Recipes in recipes.ablation (RECIPE --help tells more):", *lines])
+        return f"\n\n{told}"
     found = recipe(named)
-    own = ", ".join(f"--{name.replace('_', '-')}" for name in inspect.signature(found).parameters)
-    return f"\n\n{inspect.getdoc(found)}\n\nFlags of {named}: {own or 'none'}"
+    own = [_flag(parameter) for parameter in inspect.signature(found).parameters.values()]
+    return "\n".join(["", "", inspect.getdoc(found) or named, "", f"Flags of {named}:", *(own or ["  none"])])
+
+
+def _sentence(found: Callable[..., Any]) -> str:
+    return (inspect.getdoc(found) or "").split("\n")[0]
+
+
+def _flag(parameter: inspect.Parameter) -> str:
+    from tracer.report.comparison import show
+
+    default = "" if parameter.default is inspect.Parameter.empty else show(parameter.default)
+    return f"  --{parameter.name.replace('_', '-')} (default: {default or 'none'})"
 
 
 def _sweep(value: Any) -> Sweep:

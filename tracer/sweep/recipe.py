@@ -19,14 +19,19 @@ def recipe(name: str) -> Callable[..., Any]:
     if not colon:
         raise UserError(f"recipe {name!r} has no function: write MODULE:FUNCTION, e.g. recipes.ablation:beta")
     module = _from_file(Path(place)) if place.endswith(".py") else _imported(place)
-    there = {
+    there = recipes(module)
+    if function not in there:
+        raise unknown(f"recipe of {place}", function, there)
+    return there[function]
+
+
+def recipes(module: ModuleType) -> dict[str, Callable[..., Any]]:
+    """The public functions of a module's own, by name."""
+    return {
         key: value
         for key, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not key.startswith("_")
     }
-    if function not in there:
-        raise unknown(f"recipe of {place}", function, there)
-    return there[function]
 
 
 def _imported(place: str) -> ModuleType:
