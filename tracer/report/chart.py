@@ -24,6 +24,7 @@ class Axis:
     names: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    whole: bool = False  # counts things: nothing is marked between two of them
 
 
 @dataclass(frozen=True)

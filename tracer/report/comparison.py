@@ -107,7 +107,8 @@ class Group:
         """What runs have to say, each sentence once, with the names of the runs that say it."""
         found: dict[str, list[str]] = {}
         for run in self.runs:
-            for note in run.notes:
+            # Of a single run the headline itself says that it is not finished.
+            for note in run.notes if len(self.runs) > 1 or run.finished else run.notes[1:]:
                 found.setdefault(note, []).append(run.name)
         return {note: tuple(names) for note, names in found.items()}
 

@@ -9,7 +9,7 @@ from tracer.report.account import Account
 from tracer.report.chart import Axis, Chart, Series
 from tracer.report.comparison import Group, Setting
 
-STEP = Axis("step")
+STEP = Axis("step", whole=True)
 
 # name in the log: (title, what it says, a share?)
 TEACHER: dict[str, tuple[str, str, bool]] = {

@@ -52,6 +52,8 @@ def _draw(chart: Chart, axes: Any) -> None:
         axes.plot([0, 100], [0, 100], color="0.6", linestyle=":", linewidth=1)
     if chart.x.log:
         axes.set_xscale("log")
+    elif chart.x.whole:
+        axes.xaxis.get_major_locator().set_params(integer=True)
     if chart.x.names:
         axes.set_xticks(range(len(chart.x.names)), chart.x.names, rotation=60, ha="right")
     axes.set_xlabel(_unit(chart.x.label, chart.x.percent))

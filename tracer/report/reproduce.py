@@ -23,6 +23,8 @@ def commands(run: Account) -> list[Command]:
     """The whole run, then each of its numbers by itself where the data can be named."""
     found = [Command("the whole run", training(run))]
     folder, experiment = shlex.quote(str(run.folder)), run.experiment
+    if not run.finished:
+        found.append(Command("the rest of it, if it was stopped", f"tracer resume {folder}"))
     sets = [("task accuracy", experiment.get("held_out"))]
     sets += [(f"accuracy on {data}", data) for data in experiment.get("retain") or ()]
     for what, data in sets:

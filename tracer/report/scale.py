@@ -47,6 +47,9 @@ class Scale:
             skip = -(-len(self.axis.names) // most)
             return [(self(i), name) for i, name in enumerate(self.axis.names) if i % skip == 0]
         values = (_decades if self.axis.log else _rounds)(self.low, self.high, most)
+        if self.axis.whole and not all(value.is_integer() for value in values):
+            values = _rounds(self.low, self.high, most // 2)
+        values = [value for value in values if not self.axis.whole or value.is_integer()]
         return [(self(value), text) for value, text in zip(values, _texts(values, self.axis), strict=True)]
 
 
