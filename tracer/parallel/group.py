@@ -18,6 +18,7 @@ from tracer.batch import Scene
 from tracer.errors import Echo, UserError
 from tracer.parallel import device as devices
 from tracer.parallel.gather import gathered, global_scene
+from tracer.parallel.grace import grace
 from tracer.parallel.watch import Watch
 from tracer.parallel.world import Lost, World
 
@@ -93,7 +94,8 @@ class Group(World):
     @contextmanager
     def guard(self) -> Iterator[None]:
         try:
-            yield
+            with grace():
+                yield
         except RuntimeError as error:
             told = " ".join(str(error).split())
             if isinstance(error, dist.DistError) or any(word in told.lower() for word in GONE):

@@ -1,0 +1,107 @@
+"""One of two processes is killed under `torchrun`: the other says so and stops, and the run can be resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from safetensors.torch import load_file
+
+MODEL = {
+    "embed_dim": 8,
+    "vision_cfg": {"image_size": 28, "layers": 1, "width": 16, "head_width": 8, "patch_size": 14},
+    "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 4, "heads": 1, "layers": 1},
+}
+ALONE = [sys.executable, "-m", "tracer"]
+LAUNCHED = [
+    sys.executable,
+    "-m",
+    "torch.distributed.run",
+    "--standalone",
+    "--nproc-per-node=2",
+    "-m",
+    "tracer",
+]
+
+
+def command(folder: Path) -> list[str]:
+    """Far more steps than are ever taken, with a checkpoint behind every other."""
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 28, 28, 3), np.uint8)
+    np.savez(folder / "data.npz", images=pixels, labels=np.arange(24) % 3)
+    (folder / "minute.json").write_text(json.dumps(MODEL))
+    return [
+        *("train", "flyp", "--data", str(folder / "data.npz"), "--held-out", str(folder / "data.npz")),
+        *("--model", str(folder / "minute.json"), "--pretrained", "none", "--templates", "name"),
+        *("--steps", "100000", "--batch", "8", "--save-every", "2", "--device", "cpu", "--workers", "0"),
+        *("--out", str(folder / "run")),
+    ]
+
+
+def workers(launcher: int) -> dict[int, int]:
+    """The processes that a launcher has started, by rank."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int(place.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+            told = place.joinpath("environ").read_bytes().split(b"\0")
+        except (OSError, ValueError):
+            continue
+        rank = next((int(word[5:]) for word in told if word.startswith(b"RANK=")), None)
+        if parent == launcher and rank is not None:
+            found[rank] = int(place.name)
+    return found
+
+
+def newest(run: Path) -> int:
+    return max((int(place.name[5:]) for place in (run / "resume").glob("step-*")), default=0)
+
+
+def test_a_killed_rank_stops_the_other_and_the_run_goes_on(tmp_path: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*LAUNCHED, *command(tmp_path)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    run, deadline = tmp_path / "run", time.monotonic() + 120
+    while newest(run) < 4 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(workers(process.pid)[1], signal.SIGKILL)
+    killed = time.monotonic()
+    said, _ = process.communicate(timeout=90)
+    assert time.monotonic() - killed < 60
+    assert process.returncode != 0
+    assert newest(run) >= 4, said
+    assert "is gone" in said, said
+    assert f"tracer resume {run}" in said.replace("\n", ""), said
+    assert not re.search(r'File ".*/tracer/', said), said  # the launcher shows its own trace, we show none
+
+    reached = newest(run)
+    alone = subprocess.Popen(
+        [*ALONE, "resume", str(run), "--device", "cpu", "--workers", "0", "--save-every", "2"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while newest(run) <= reached and alone.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    alone.send_signal(signal.SIGTERM)
+    _, said = alone.communicate(timeout=60)
+    assert alone.returncode == 128 + signal.SIGTERM, said
+    assert newest(run) > reached
+    steps = [
+        json.loads(line)["step"] for line in (run / "log.jsonl").read_text().splitlines() if '"train"' in line
+    ]
+    assert steps == sorted(set(steps)), "a step is told twice, or out of order"
+    assert load_file(run / "resume" / f"step-{newest(run):09d}" / "student.safetensors")
