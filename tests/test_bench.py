@@ -15,7 +15,7 @@ from tracer.bench.peak import apart
 from tracer.bench.plain import Plain, distillation
 from tracer.bench.results import Row, machine, read, section, write
 from tracer.bench.steps import CLASSES, batch_of, captions, chunk_gap, state_of
-from tracer.bench.turns import Times, in_turns
+from tracer.bench.turns import Times, Turns
 from tracer.classifier import zero_shot
 from tracer.clip import open_clip
 from tracer.commands.bench import main
@@ -30,7 +30,7 @@ from tracer.terms import cross, feature, interactive, relational
 
 def test_turns_run_in_both_orders() -> None:
     order: list[str] = []
-    in_turns({name: lambda name=name: order.append(name) for name in "ab"}, rounds=2, warmup=1)
+    Turns(rounds=2)({name: lambda name=name: order.append(name) for name in "ab"}, warmup=1)
     assert order == ["a", "b", "b", "a", "a", "b"]
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from tracer.bench.steps import CLASSES, batch_of, state_of
-from tracer.bench.turns import Times, in_turns
+from tracer.bench.turns import Times, Turns
 from tracer.classifier import zero_shot
 from tracer.data.prompts import templates
 from tracer.method import method
@@ -16,30 +16,30 @@ from tracer.model import load
 from tracer.step import step
 
 
-def with_batch(model: str, counts: Sequence[int], rounds: int) -> Times:
+def with_batch(model: str, counts: Sequence[int], turns: Turns) -> Times:
     """One TRACER step at each batch."""
     student = load(model)
     state = state_of(method("tracer").stages[0], student)
     batches = {str(count): batch_of(student, count) for count in counts}
-    return in_turns({name: lambda batch=batch: step(state, batch) for name, batch in batches.items()}, rounds)
+    return turns({name: lambda batch=batch: step(state, batch) for name, batch in batches.items()})
 
 
-def with_length(model: str, lengths: Sequence[int], count: int, rounds: int) -> Times:
-    """One TRACER step with captions of so many tokens."""
+def with_length(model: str, lengths: Sequence[int], count: int, turns: Turns) -> Times:
+    """One TRACER step with captions of so many tokens, as far as the model reads."""
     student = load(model)
     state = state_of(method("tracer").stages[0], student)
     batch = batch_of(student, count)
     assert batch.text is not None
     start, end = batch.text[0, 0], batch.text.max()
-    works = {}
-    for length in lengths:
+    works, most = {}, student.tokeniser.tokeniser.context_length
+    for length in sorted({min(length, most) for length in lengths}):
         tokens = torch.randint(1000, 2000, (count, length), generator=torch.Generator().manual_seed(length))
         tokens[:, 0], tokens[:, -1] = start, end
         works[str(length)] = partial(step, state, batch._replace(text=tokens))
-    return in_turns(works, rounds)
+    return turns(works)
 
 
-def with_parameters(models: Sequence[str], count: int, rounds: int) -> tuple[Times, dict[str, int]]:
+def with_parameters(models: Sequence[str], count: int, turns: Turns) -> tuple[Times, dict[str, int]]:
     """One TRACER step of each model, and the parameters of each."""
     students = {name: load(name) for name in models}
     works = {}
@@ -47,20 +47,19 @@ def with_parameters(models: Sequence[str], count: int, rounds: int) -> tuple[Tim
         state = state_of(method("tracer").stages[0], student)
         works[name] = partial(step, state, batch_of(student, count))
     sizes = {name: sum(p.numel() for p in student.parameters()) for name, student in students.items()}
-    return in_turns(works, rounds), sizes
+    return turns(works), sizes
 
 
-def with_classes(model: str, counts: Sequence[int], rounds: int) -> Times:
+def with_classes(model: str, counts: Sequence[int], turns: Turns) -> Times:
     """A zero-shot head of so many classes, 80 prompts each."""
     student = load(model).eval()
     names = {
         count: [f"{name} number {i}" for i in range(count // 10) for name in CLASSES] for count in counts
     }
-    return in_turns(
+    return turns(
         {
             str(n): lambda names=some: zero_shot(student, names, templates("openai"))
             for n, some in names.items()
         },
-        rounds,
         warmup=0,
     )

@@ -6,24 +6,23 @@ from collections.abc import Sequence
 
 import torch
 
-from tracer.bench.turns import Times, in_turns
+from tracer.bench.turns import Times, Turns
 from tracer.classifier import zero_shot
 from tracer.clip import open_clip
 from tracer.data.prompts import render, templates
 from tracer.model import Student, load
 
 
-def heads(model: str, classes: Sequence[str], rounds: int) -> tuple[Times, float]:
+def heads(model: str, classes: Sequence[str], turns: Turns) -> tuple[Times, float]:
     """Times, and the largest difference of the two heads."""
     student = load(model).eval()
     prompts = templates("openai")
     rows: dict[str, torch.Tensor] = {}
-    times = in_turns(
+    times = turns(
         {
             "open_clip's head": lambda: rows.update(theirs=theirs(student, classes, prompts)),
             "our head": lambda: rows.update(ours=zero_shot(student, classes, prompts)),
         },
-        rounds,
         warmup=0,
     )
     return times, float((rows["ours"] - rows["theirs"]).abs().max())

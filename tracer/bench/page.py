@@ -15,7 +15,8 @@ Weights are random: speed does not depend on them. That a fast path computes wha
 but tested, by `make test`: gradients in chunks (`tests/test_chunk.py`), text at its own length (`tests/test_text.py`),
 heads (`tests/test_classifier.py`), the teacher's update (`tests/test_shadow.py`), compiled towers, fused attention and
 steps that never wait (`tests/test_thrift.py`), drafts and packed images (`tests/test_transforms.py`,
-`tests/data/test_pack.py`), several processes (`tests/dist`)."""
+`tests/data/test_pack.py`), several processes (`tests/dist`). What else a run may save, and what the savings that are
+not exact cost, is in [thrift.md](thrift.md)."""
 
 HEADER = ("what", "ratio", "rounds from … to", "target", "ours", "reference")
 
@@ -26,8 +27,8 @@ def cells(row: Row) -> tuple[str, ...]:
     return (row.what, f"{row.ratio:.2f}", row.spread, target, row.ours, row.reference)
 
 
-def page(sections: Mapping[str, Section], notes: Sequence[str] = ()) -> str:
-    """The whole page; `notes` are Markdown to stand at its end."""
+def page(sections: Mapping[str, Section]) -> str:
+    """The whole page."""
     asked = [
         (title, row.what, row.asked, f"{row.ratio:.2f}", "yes" if row.met else "**no**")
         for title, each in sections.items()
@@ -38,9 +39,9 @@ def page(sections: Mapping[str, Section], notes: Sequence[str] = ()) -> str:
     if asked:
         parts += ["## Targets", _table(("benchmark", "what", "target", "measured", "met"), asked)]
     for title, each in sections.items():
-        parts += [f"## {title}", f"{each.day}, {each.rounds} rounds; {each.machine}."]
+        parts += [f"## {title}", f"{each.day}, {each.rounds} rounds, {each.clock}; {each.machine}."]
         parts.append(_table(HEADER, map(cells, each.rows)))
-    return "\n\n".join([*parts, *notes]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from tracer.bench.turns import Times, in_turns
+from tracer.bench.turns import Times, Turns
 from tracer.clip import open_clip
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
@@ -34,7 +34,7 @@ def photographs(folder: Path, size: tuple[int, int], count: int = 16) -> Files:
     return Files(folder, tuple(f"{number}.jpg" for number in range(count)))
 
 
-def pipeline(folder: Path, size: tuple[int, int], rounds: int, target: int = 224) -> tuple[Times, float]:
+def pipeline(folder: Path, size: tuple[int, int], turns: Turns, target: int = 224) -> tuple[Times, float]:
     """Times of a batch by each way, and the mean difference of a draft from a full decoding, in levels of 255."""
     files = photographs(folder / "photos", size)
     preprocess: dict[str, Any] = {"size": target, "interpolation": "bicubic"}
@@ -46,7 +46,7 @@ def pipeline(folder: Path, size: tuple[int, int], rounds: int, target: int = 224
     def ours(transform: Transform, images: Any) -> Tensor:
         return transform.batch(images, everything, (np.random.default_rng(i) for i in everything))
 
-    times = in_turns(
+    times = turns(
         {
             "PIL and torchvision": lambda: torch.stack(
                 [plain(Image.open(files.name(i))) for i in everything]
@@ -55,7 +55,6 @@ def pipeline(folder: Path, size: tuple[int, int], rounds: int, target: int = 224
             "ours": lambda: ours(drafts, files),
             "ours, packed": lambda: ours(drafts, packed.images),
         },
-        rounds,
     )
     gap = (ours(full, files).float() - ours(drafts, files).float()).abs().mean()
     return times, float(gap)

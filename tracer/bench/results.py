@@ -47,6 +47,7 @@ class Section:
 
     rows: tuple[Row, ...]
     rounds: int
+    clock: str  # what a second is
     machine: str
     day: str
 
@@ -54,9 +55,9 @@ class Section:
 Sections = dict[str, Section]  # by title
 
 
-def section(rows: list[Row], rounds: int) -> Section:
+def section(rows: list[Row], rounds: int, clock: str = "time on the wall") -> Section:
     """Rows just measured, here."""
-    return Section(tuple(rows), rounds, machine(), datetime.now(UTC).date().isoformat())
+    return Section(tuple(rows), rounds, clock, machine(), datetime.now(UTC).date().isoformat())
 
 
 def machine() -> str:

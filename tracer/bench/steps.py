@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tracer.batch import Batch, Scene
 from tracer.bench.plain import Plain
-from tracer.bench.turns import Times, in_turns
+from tracer.bench.turns import Times, Turns
 from tracer.chunk import embed_both
 from tracer.clip import open_clip
 from tracer.data.prompts import render, templates
@@ -70,7 +70,7 @@ def state_of(stage: Stage, student: Student, chunk: int | None = None) -> State:
     )
 
 
-def steps(model: str, count: int, rounds: int) -> Times:
+def steps(model: str, count: int, turns: Turns) -> Times:
     """FLYP and TRACER, plain and ours, in turns. The two methods share a student, a plain one and one of ours."""
     student = load(model)
     taught = state_of(method("tracer").stages[0], student)
@@ -79,39 +79,35 @@ def steps(model: str, count: int, rounds: int) -> Times:
     plain = Plain(load(model).clip, open_clip.loss.ClipLoss())
     images = (batch.image.float() / 255 - student.mean) / student.std  # the loader's work, in those recipes
     tokens = student.tokeniser.tokeniser(captions(count))
-    return in_turns(
+    return turns(
         {
             "plain FLYP": lambda: plain.flyp(images, tokens),
             "our FLYP": lambda: step(alone, batch),
             "plain TRACER": lambda: plain.tracer(images, tokens),
             "our TRACER": lambda: step(taught, batch),
         },
-        rounds,
     )
 
 
-def overhead(model: str, count: int, rounds: int) -> Times:
+def overhead(model: str, count: int, turns: Turns) -> Times:
     """FLYP and TRACER of ours alone, for models of which two do not fit."""
     student = load(model)
     taught = state_of(method("tracer").stages[0], student)
     alone = replace(taught, stage=method("flyp").stages[0], shadow=None)
     batch = batch_of(student, count)
-    return in_turns(
-        {"our FLYP": lambda: step(alone, batch), "our TRACER": lambda: step(taught, batch)}, rounds
-    )
+    return turns({"our FLYP": lambda: step(alone, batch), "our TRACER": lambda: step(taught, batch)})
 
 
-def chunks(model: str, count: int, chunk: int, rounds: int) -> Times:
+def chunks(model: str, count: int, chunk: int, turns: Turns) -> Times:
     """A batch at once and in chunks."""
     student = load(model)
     whole = state_of(method("tracer").stages[0], student)
     batch = batch_of(student, count)
-    return in_turns(
+    return turns(
         {
             "at once": lambda: step(whole, batch),
             "in chunks": lambda: step(replace(whole, chunk=chunk), batch),
         },
-        rounds,
     )
 
 
@@ -130,7 +126,7 @@ def chunk_gap(model: str, count: int, chunk: int) -> float:
     return float((whole - parts).abs().max() / whole.abs().max())
 
 
-def teacher_update(model: str, rounds: int) -> Times:
+def teacher_update(model: str, turns: Turns) -> Times:
     """Our update, one in a loop, and the floor: one in-place lerp of a flat tensor of the same size."""
     student = load(model)
     policy = method("tracer").stages[0].policy(10**6)
@@ -138,11 +134,10 @@ def teacher_update(model: str, rounds: int) -> Times:
     shadow, plain = Shadow(student, policy, steps=10**6), Plain(student.clip, None)
     size = sum(tensor.numel() for tensor in student.parameters())
     flat, other = torch.zeros(size), torch.ones(size)
-    return in_turns(
+    return turns(
         {
             "a flat lerp": lambda: flat.lerp_(other, 0.01),
             "our update": lambda: shadow.follow(student),
             "a loop": lambda: plain.follow(0.01),
         },
-        rounds,
     )

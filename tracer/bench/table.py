@@ -10,10 +10,14 @@ from tracer.bench import growth, peak, steps
 from tracer.bench.heads import heads
 from tracer.bench.pipeline import pipeline
 from tracer.bench.results import Row
-from tracer.bench.turns import Times
+from tracer.bench.turns import Times, Turns
 
 SIZES = ((500, 375), (2000, 1500), (4000, 3000))
 FAMILY = ("ViT-S-16", "ViT-M-16", "ViT-B-16")  # the same architecture, wider and wider
+MOST = {
+    "ViT-B-16": (0.85, 1.15),
+    "RN50": (0.75, 1.0),
+}  # of a TRACER step, against plain TRACER and plain FLYP
 GIB = 2**30
 
 
@@ -29,9 +33,9 @@ def _difference(what: str, found: float, most: float) -> Row:
     return Row(f"{what}, largest difference", found / most, f"{found:.1e}", f"{most:.0e}", (0.0, 1.0))
 
 
-def step_rows(model: str, batch: int, rounds: int) -> list[Row]:
-    times = steps.steps(model, batch, rounds)
-    taught, alone = (0.75, 1.0) if model.startswith("RN") else (0.85, 1.15)
+def step_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    times = steps.steps(model, batch, turns)
+    taught, alone = MOST.get(model, (None, None))
     return [
         _row(times, "FLYP step", "our FLYP", "plain FLYP"),
         _row(times, "TRACER step", "our TRACER", "plain TRACER", taught),
@@ -41,36 +45,36 @@ def step_rows(model: str, batch: int, rounds: int) -> list[Row]:
     ]
 
 
-def overhead_rows(model: str, batch: int, rounds: int) -> list[Row]:
-    times = steps.overhead(model, batch, rounds)
+def overhead_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    times = steps.overhead(model, batch, turns)
     return [_row(times, "TRACER over FLYP, ours", "our TRACER", "our FLYP", 1.38)]
 
 
-def teacher_rows(model: str, batch: int, rounds: int) -> list[Row]:
+def teacher_rows(model: str, batch: int, turns: Turns) -> list[Row]:
     del batch
-    times = steps.teacher_update(model, 8 * rounds)  # it takes no time
+    times = steps.teacher_update(model, turns.scaled(8))  # it takes no time
     return [
         _row(times, "teacher update against one flat lerp", "our update", "a flat lerp", 1.3),
         _row(times, "teacher update against a loop", "our update", "a loop"),
     ]
 
 
-def head_rows(model: str, batch: int, rounds: int) -> list[Row]:
+def head_rows(model: str, batch: int, turns: Turns) -> list[Row]:
     del batch
-    times, gap = heads(model, steps.CLASSES, max(2, rounds // 2))
+    times, gap = heads(model, steps.CLASSES, turns.scaled(0.5))
     what = "zero-shot head, 10 classes × 80 prompts"
     return [_row(times, what, "our head", "open_clip's head", 1 / 6), _difference(what, gap, 1e-6)]
 
 
-def chunk_rows(model: str, batch: int, rounds: int) -> list[Row]:
-    times = steps.chunks(model, batch, batch // 2, max(2, rounds // 2))
+def chunk_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    times = steps.chunks(model, batch, batch // 2, turns.scaled(0.5))
     what = f"batch {batch} in chunks of {batch // 2}"
     gap = steps.chunk_gap(model, batch, batch // 2)
     return [_row(times, what, "in chunks", "at once"), _difference(f"gradients of a {what}", gap, 1e-5)]
 
 
-def memory_rows(model: str, batch: int, rounds: int) -> list[Row]:
-    del rounds
+def memory_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    del turns
     plain, ours = (peak.apart(way, model, batch) for way in (peak.plain, peak.ours))
     rows = [_memory("peak of TRACER", ours, plain), _announced(model, batch)]
     if not model.startswith("RN"):  # BatchNorm sees the whole batch
@@ -80,9 +84,9 @@ def memory_rows(model: str, batch: int, rounds: int) -> list[Row]:
     return rows
 
 
-def large_rows(model: str, batch: int, rounds: int) -> list[Row]:
+def large_rows(model: str, batch: int, turns: Turns) -> list[Row]:
     """The paper's batch on a laptop. It takes minutes."""
-    del rounds
+    del turns
     taken = peak.apart(peak.ours, model, 32 * batch, batch)
     return [_memory(f"batch {32 * batch} in chunks of {batch} against 6 GiB", taken, 6 * GIB, (0.0, 1.0))]
 
@@ -98,12 +102,12 @@ def _memory(what: str, ours: int, reference: int, target: tuple[float, float] | 
     return Row(what, ours / reference, mine, other, target)
 
 
-def data_rows(model: str, batch: int, rounds: int) -> list[Row]:
+def data_rows(model: str, batch: int, turns: Turns) -> list[Row]:
     del model, batch
     rows = []
     for size in SIZES:
         with TemporaryDirectory() as folder:
-            times, gap = pipeline(Path(folder), size, rounds)
+            times, gap = pipeline(Path(folder), size, turns)
         name = f"JPEG {size[0]}×{size[1]} to 224"
         rows += [
             _row(times, f"{name} (drafts differ by {gap:.2f} levels of 255)", "ours", "PIL and torchvision"),
@@ -113,11 +117,11 @@ def data_rows(model: str, batch: int, rounds: int) -> list[Row]:
     return rows
 
 
-def growth_rows(model: str, batch: int, rounds: int) -> list[Row]:
+def growth_rows(model: str, batch: int, turns: Turns) -> list[Row]:
     found = {
-        "batch": growth.with_batch(model, (batch // 2, batch, 2 * batch), rounds),
-        "caption tokens": growth.with_length(model, (8, 16, 32, 77), batch, rounds),
-        "classes of a head": growth.with_classes(model, (10, 20, 40), max(2, rounds // 2)),
+        "batch": growth.with_batch(model, (batch // 2, batch, 2 * batch), turns),
+        "caption tokens": growth.with_length(model, (8, 16, 32, 77), batch, turns),
+        "classes of a head": growth.with_classes(model, (10, 20, 40), turns.scaled(0.5)),
     }
     rows = []
     for what, times in found.items():
@@ -126,10 +130,10 @@ def growth_rows(model: str, batch: int, rounds: int) -> list[Row]:
     return rows
 
 
-def size_rows(model: str, batch: int, rounds: int) -> list[Row]:
+def size_rows(model: str, batch: int, turns: Turns) -> list[Row]:
     """Against the first of a family, whichever `model` was asked for."""
     del model
-    times, sizes = growth.with_parameters(FAMILY, batch, rounds)
+    times, sizes = growth.with_parameters(FAMILY, batch, turns)
     first, *others = FAMILY
     return [
         _row(times, f"{other}, {sizes[other] / sizes[first]:.2f} times the parameters", other, first)
@@ -137,7 +141,7 @@ def size_rows(model: str, batch: int, rounds: int) -> list[Row]:
     ]
 
 
-SETS: dict[str, Callable[[str, int, int], list[Row]]] = {
+SETS: dict[str, Callable[[str, int, Turns], list[Row]]] = {
     "steps": step_rows,
     "overhead": overhead_rows,
     "teacher": teacher_rows,

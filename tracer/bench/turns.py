@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 
@@ -28,14 +28,24 @@ class Times:
         return [ours / theirs for ours, theirs in pairs]
 
 
-def in_turns(works: Mapping[str, Work], rounds: int = 5, warmup: int = 1) -> Times:
+@dataclass(frozen=True)
+class Turns:
     """A, B, … then …, B, A: both orders by turns, after `warmup` rounds that do not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(warmup + rounds):
-        names = [*works] if turn % 2 == 0 else [*works][::-1]
-        for name in names:
-            started = perf_counter()
-            works[name]()
-            if turn >= warmup:
-                seconds[name].append(perf_counter() - started)
-    return Times(seconds)
+
+    rounds: int = 5
+    clock: Callable[[], float] = perf_counter
+
+    def __call__(self, works: Mapping[str, Work], warmup: int = 1) -> Times:
+        seconds: dict[str, list[float]] = {name: [] for name in works}
+        for turn in range(warmup + self.rounds):
+            names = [*works] if turn % 2 == 0 else [*works][::-1]
+            for name in names:
+                started = self.clock()
+                works[name]()
+                if turn >= warmup:
+                    seconds[name].append(self.clock() - started)
+        return Times(seconds)
+
+    def scaled(self, share: float) -> Turns:
+        """More rounds of what is quick, fewer of what is slow; two at least, one in each order."""
+        return replace(self, rounds=max(2, round(share * self.rounds)))

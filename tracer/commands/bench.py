@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import perf_counter, process_time
+from typing import Literal
 
 import tyro
 
@@ -11,6 +13,10 @@ from tracer.console import console, show_table
 from tracer.errors import UserError, unknown
 
 ONCE = {"data": "Data", "sizes": "Parameters"}  # the same whichever the model
+CLOCKS = {
+    "wall": (perf_counter, "time on the wall"),
+    "processor": (process_time, "processor time of one thread, beside the work of others"),
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -19,6 +25,7 @@ def main(arguments: list[str]) -> int:
         batch: int = 8,
         rounds: int = 5,
         only: tuple[str, ...] = ("steps", "teacher", "head", "chunks", "data"),
+        clock: Literal["wall", "processor"] = "wall",
         results: Path | None = None,
         out: Path | None = None,
     ) -> int:
@@ -29,18 +36,25 @@ def main(arguments: list[str]) -> int:
             batch: images a step.
             rounds: how often each pair is timed.
             only: of steps, overhead, teacher, head, chunks, data, growth, sizes, memory and, for minutes, large.
+            clock: wall, or the processor's time for one thread, on a machine that others use, too.
             results: a JSON file that keeps what was measured; the page shows what earlier runs have left in it, too.
             out: a Markdown page to write.
         """
+        import torch
+
         from tracer.bench.page import HEADER, cells, page
         from tracer.bench.results import read, section, write
         from tracer.bench.table import SETS
+        from tracer.bench.turns import Turns
 
         for name in only:
             if name not in SETS:
                 raise unknown("benchmark", name, SETS)
         if batch < 2 or rounds < 1:
             raise UserError(f"a benchmark needs a batch of 2 and a round or more, not {batch} and {rounds}")
+        if clock == "processor":
+            torch.set_num_threads(1)  # threads that wait for each other would be counted
+        turns = Turns(rounds, CLOCKS[clock][0])
         sections = read(results) if results is not None else {}
         measured: set[str] = set()
         for model, name in ((model, name) for model in models for name in only):
@@ -48,7 +62,7 @@ def main(arguments: list[str]) -> int:
             if title in measured:
                 continue
             with console.status(title):
-                sections[title] = section(SETS[name](model, batch, rounds), rounds)
+                sections[title] = section(SETS[name](model, batch, turns), rounds, CLOCKS[clock][1])
             measured.add(title)
             show_table(title, HEADER, [cells(row) for row in sections[title].rows])
             if results is not None:  # at once: whatever stops the next one
