@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test bench bench-large lint format clean evidence evidence-quick
+.PHONY: demo test faults bench bench-large lint format clean evidence evidence-quick
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
+	@echo "make faults  kill it, fill its disk, damage its files, feed it hostile data, and count; half an hour"
 	@echo "make bench   time training against released-style code, in turns; 20 minutes on two idle cores"
 	@echo "make evidence-quick  try the paper's claims on emoji, in minutes; make evidence: in hours"
 	@echo "make format  let ruff format the code"
@@ -31,6 +32,10 @@ evidence: $(VENV)/ready
 	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
 
 KEPT := --results evidence/bench/results.json --out docs/benchmarks.md
+# A fast part of it is in `make test`.
+faults: $(VENV)/ready
+	$(BIN)/python -m faults --out evidence/faults/faults.json --page docs/reliability.md
+
 bench: $(VENV)/ready
 	$(BIN)/tracer bench --models ViT-B-16 RN50 --only steps teacher --rounds 3 $(KEPT)
 	$(BIN)/tracer bench --models ViT-L-14 --batch 4 --only overhead --rounds 2 $(KEPT)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from PIL import Image
 
 from faults.life import End, live
 from faults.wounds import behind_rename, die
+
+T = TypeVar("T")
 
 STEPS = 8
 MODEL = {
@@ -68,6 +71,11 @@ class Site:
     def some(self, quick: int, all_of_them: int) -> int:
         """How many inputs to try."""
         return quick if self.quick else all_of_them
+
+    def few(self, quick: int, choices: Iterable[T]) -> list[T]:
+        """All of them; if time is short, a few at random."""
+        found = list(choices)
+        return self.rng.sample(found, quick) if self.quick else found
 
     def fresh(self, name: str) -> Path:
         """A place where nothing is."""

@@ -34,10 +34,12 @@ def trials(site: Site) -> Iterator[Verdict]:
             _plain(i).save(folder / label / f"{i:03d}.png")
     for what, (content, expected) in _strange().items():
         yield _judged(folder, what, content, expected)
+    cmyk = _encoded(_plain(7).convert("CMYK"), "JPEG")
+    yield _judged(folder, "CMYK JPEG", cmyk, None)
     for what, content in _broken().items():
         yield _left_out(folder, what, content)
     kinds = ("JPEG", "PNG", "GIF", "TIFF", "WEBP", "BMP", "PPM")
-    for number in range(site.some(40, 2000)):
+    for number in range(site.some(40, 1000)):
         kind = kinds[number % len(kinds)]
         yield _judged(
             folder, f"{kind} with damage {number}", _harmed(_encoded(_plain(number), kind), site.rng), None

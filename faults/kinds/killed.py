@@ -125,8 +125,8 @@ def _packed(site: Site, place: Path) -> str:
 WORKS = (
     Work(
         "train",
-        kills=(4, 80),
-        lives=5,
+        kills=(3, 80),
+        lives=4,
         prepare=Site.fresh,
         go=lambda site, place, **how: site.trained(place, **how),
         done=lambda place: (place / "result.json").exists(),
@@ -134,7 +134,7 @@ WORKS = (
     ),
     Work(
         "sweep",
-        kills=(2, 40),
+        kills=(1, 40),
         lives=6,
         prepare=Site.fresh,
         go=_sweep,
@@ -143,7 +143,7 @@ WORKS = (
     ),
     Work(
         "merge",
-        kills=(2, 30),
+        kills=(1, 30),
         lives=2,
         prepare=lambda site, name: site.copy(site.run, name),
         go=_merge,
@@ -152,7 +152,7 @@ WORKS = (
     ),
     Work(
         "export",
-        kills=(2, 25),
+        kills=(1, 25),
         lives=2,
         prepare=Site.fresh,
         go=_export,
@@ -161,7 +161,7 @@ WORKS = (
     ),
     Work(
         "pack",
-        kills=(2, 25),
+        kills=(1, 25),
         lives=2,
         prepare=lambda site, name: site.fresh(f"{name}.tar"),
         go=_pack,

@@ -81,7 +81,7 @@ def _fuzzed(parser: Parser, tries: int, luck: int) -> Iterator[Verdict]:
         deadline=None,
         database=None,
         phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
     try:
         seed(luck)(quietly(given(parser.inputs)(probe)))()

@@ -12,10 +12,12 @@ from faults.site import Site, difference, tree
 from faults.verdict import Verdict, lost, refused, survived
 from faults.wounds import DENIED, READ_ONLY, at_call, refuse, refuse_writing
 
+COMMANDS = ("train", "resume", "merge", "export", "pack")
+
 
 def trials(site: Site) -> Iterator[Verdict]:
     """Clearly refused, nothing spoilt; what only reads works."""
-    for _ in range(site.some(2, 16)):
+    for _ in range(site.some(1, 16)):
         call, number = site.rng.choice(("replace", "mkdir")), site.rng.randint(1, 25)
         error = site.rng.choice((READ_ONLY, DENIED))
         place, what = site.fresh("denied"), f"train: error {error} from {call} number {number} on"
@@ -26,7 +28,7 @@ def trials(site: Site) -> Iterator[Verdict]:
         wrong = site.trained(place).code or difference(place, site.run)
         yield lost(what, str(wrong)) if wrong else survived(what)
     for name, error in (("EACCES", DENIED), ("EROFS", READ_ONLY)):
-        for command in ("train", "resume", "merge", "export", "pack"):
+        for command in site.few(1, COMMANDS):
             yield _injected(site, command, name, error)
     with disk(site.fresh("disk")) as real:
         if real is not None:
@@ -68,7 +70,7 @@ def _mounted(site: Site, place: Path, freeze: object) -> Iterator[Verdict]:
     before = tree(folder)
     assert callable(freeze)
     freeze()
-    for command in ("train", "resume", "merge", "export", "pack"):
+    for command in site.few(2, COMMANDS):
         end = live(_arguments(site, command, folder))
         same = tree(folder) == before
         what = f"{command}: a read-only disk"
