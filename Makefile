@@ -31,11 +31,11 @@ evidence: $(VENV)/ready
 	$(BIN)/tracer evidence full --results evidence/emojishift/full.json --verdicts docs/evidence.md
 	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
 
-KEPT := --results evidence/bench/results.json --out docs/benchmarks.md
 # A fast part of it is in `make test`.
 faults: $(VENV)/ready
 	$(BIN)/python -m faults --out evidence/faults/faults.json --page docs/reliability.md
 
+KEPT := --results evidence/bench/results.json --out docs/benchmarks.md
 bench: $(VENV)/ready
 	$(BIN)/tracer bench --models ViT-B-16 RN50 --only steps teacher --rounds 3 $(KEPT)
 	$(BIN)/tracer bench --models ViT-L-14 --batch 4 --only overhead --rounds 2 $(KEPT)
