@@ -11,6 +11,7 @@ from written import write_run
 
 from tracer.report.account import read_account
 from tracer.report.comparison import Group, compare
+from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.measures import Key, measured
 from tracer.report.spread import over_seeds, wilson
@@ -121,6 +122,32 @@ def test_a_pretrained_model_has_no_spread_over_the_seeds_that_share_it(tmp_path:
         *(write_run(tmp_path / f"r{seed}", seed=seed, accuracy=(0.1 * seed, 0.9)) for seed in range(3))
     )
     assert group.settings[0].estimate(TASK, "before") == over_seeds([0.0, 0.1, 0.2])
+
+
+def test_labels_show_of_paths_what_differs(tmp_path: Path) -> None:
+    places = ("/a/b/seed-0/start", "/a/b/seed-1/start", "/a/b/seed-1/more/start")
+    runs = [write_run(tmp_path / str(i), model=place) for i, place in enumerate(places)]
+    (group,) = compared(*runs)
+    labels = [setting.label for setting in group.settings]
+    assert labels == ["TRACER · model seed-0", "TRACER · model seed-1", "TRACER · model seed-1/more"]
+    (group,) = compared(*runs[:1], write_run(tmp_path / "z", model="tiny-28"))
+    assert [s.label for s in group.settings] == ["TRACER · model /a/b/seed-0/start", "TRACER · model tiny-28"]
+
+
+def test_in_a_crowd_only_those_are_named_that_none_surpasses(tmp_path: Path) -> None:
+    runs = [
+        write_run(
+            tmp_path / str(i), options={"strength": i / 10}, accuracy=(0.5, 0.6 + i / 50), kept=(0.9, 0.8)
+        )
+        for i in range(1, 13)
+    ]
+    runs.append(write_run(tmp_path / "x", method="flyp", accuracy=(0.5, 0.6), kept=(0.9, 0.85)))
+    (group,) = compared(*runs)
+    chart = frontier(group, "f")
+    assert chart is not None
+    named = [series.name for series in chart.series if series.named and not series.guide]
+    assert named == ["pretrained", "TRACER · strength 1.2", "FLYP"]
+    assert chart.caption.endswith("Named are those that none surpasses in both.")
 
 
 def test_the_headline_tells_what_became_of_calibration(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class Series:
     sizes: tuple[float, ...] = ()  # radius relative to the usual one
     mark: Mark = "line"
     guide: bool = False  # drawn thin and not in the legend
+    named: bool = True  # its name may stand beside it, where there is room
 
     def __post_init__(self) -> None:
         lengths = {

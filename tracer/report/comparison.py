@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Literal
 
 from tracer.report.account import Account, number
@@ -198,9 +199,25 @@ def _labels(runs: Sequence[Account]) -> list[str]:
     for run in runs:
         alike = [other for other in runs if other.title == run.title]
         apart = varied(alike)
-        told = [f"{name.replace('_', ' ')} {show(run.settled.get(name))}" for name in apart]
+        told = [f"{name.replace('_', ' ')} {_apart(run, name, alike)}" for name in apart]
         labels.append(" · ".join([run.title, *told]))
     return labels
+
+
+def _apart(run: Account, name: str, alike: Sequence[Account]) -> str:
+    """A value as far as it differs: of paths, the parts between those that all have in common."""
+    own, others = show(run.settled.get(name)), {show(other.settled.get(name)) for other in alike}
+    if not all("/" in value for value in others):
+        return own
+    paths, parts = [value.split("/") for value in others], own.split("/")
+    first = _shared(paths)
+    last = _shared([path[first:][::-1] for path in paths])
+    return "/".join(parts[first : len(parts) - last]) or own
+
+
+def _shared(paths: Sequence[Sequence[str]]) -> int:
+    """How many parts from the first on are the same in all."""
+    return sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False)))
 
 
 def varied(runs: Iterable[Account]) -> list[str]:

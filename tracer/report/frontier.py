@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tracer.report.account import number
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.comparison import Group, Setting
+from tracer.report.label import CROWD
 from tracer.report.measures import Key
 from tracer.report.scale import shown
 
@@ -16,7 +19,7 @@ def frontier(group: Group, name: str) -> Chart | None:
     if task is None or not kept or not done:
         return None
     before = _starts(done, task, kept)
-    points = {setting: _point(setting, task, kept) for setting in done}
+    points = _unobscured({setting: _point(setting, task, kept) for setting in done})
     paths = {setting: _path(setting, kept) for setting in done}
     rays = [paths[setting] or _ray(before, point) for setting, point in points.items()]
     told = "lead"
@@ -24,11 +27,13 @@ def frontier(group: Group, name: str) -> Chart | None:
         told = "follow the straight path in weight space (WiSE-FT) where it was analysed, else just lead"
     if all(paths.values()):
         told = "follow the straight path in weight space (WiSE-FT)"
+    crowded = not all(point.named for point in points.values() if point)
     return Chart(
         name=name,
         title="Learned against kept",
         caption=f"Up: a better task. Right: a better memory of {group.kept_name}. "
-        f"Thin lines {told} from the pretrained model.{_fewer(done)}",
+        f"Thin lines {told} from the pretrained model.{_fewer(done)}"
+        f"{' Named are those that none surpasses in both.' if crowded else ''}",
         x=Axis(f"kept: {'mean ' if len(kept) > 1 else ''}accuracy on {group.kept_name}", percent=True),
         y=Axis(f"learned: accuracy on {group.name}", percent=True),
         series=tuple(part for part in (*rays, *before, *points.values()) if part is not None),
@@ -42,7 +47,7 @@ def _starts(done: list[Setting], task: Key, kept: tuple[Key, ...]) -> list[Serie
     for setting in done:
         learned, remembered = setting.estimate(task, "before"), setting.kept(kept, "before")
         if learned is not None and remembered is not None:
-            model = str(setting.runs[0].experiment.get("model", ""))
+            model = "/".join(str(setting.runs[0].experiment.get("model", "")).split("/")[-2:])
             starts.setdefault((f"{remembered.value:.4f}", f"{learned.value:.4f}"), model)
     label = "pretrained" if len(starts) == 1 else "pretrained {}"
     return [
@@ -68,6 +73,19 @@ def _point(setting: Setting, task: Key, kept: tuple[Key, ...]) -> Series | None:
         (note,),
         mark="points",
     )
+
+
+def _unobscured(points: dict[Setting, Series | None]) -> dict[Setting, Series | None]:
+    """In a crowd only those are named that no other setting surpasses in both; the pointer names the rest."""
+    known = [point for point in points.values() if point is not None]
+    if len(known) < CROWD:
+        return points
+
+    def surpassed(point: Series) -> bool:
+        (x,), (y,) = point.x, point.y
+        return any(o.x[0] >= x and o.y[0] >= y and (o.x[0], o.y[0]) != (x, y) for o in known)
+
+    return {s: point and replace(point, named=not surpassed(point)) for s, point in points.items()}
 
 
 def _ray(before: list[Series], point: Series | None) -> Series | None:

@@ -8,7 +8,8 @@ from tracer.report.box import Box
 from tracer.report.chart import Chart, Series
 from tracer.report.scale import Scale
 
-LETTER, LINE = 10.0, 19.0  # of the font as it is on a phone, the largest, in the picture's units
+LETTER, LINE = 11.0, 19.0  # of the font as it is on a phone, the largest, in the picture's units
+CROWD = 10  # points among which not every one can have its name beside it
 LONGEST = 30  # letters of a name; the legend, the table and the values under the pointer have it whole
 
 
@@ -34,6 +35,10 @@ class Area(NamedTuple):
     right: float
     bottom: float
 
+    @property
+    def size(self) -> float:
+        return (self.right - self.left) * (self.bottom - self.top)
+
     def overlap(self, other: Area) -> float:
         wide = min(self.right, other.right) - max(self.left, other.left)
         high = min(self.bottom, other.bottom) - max(self.top, other.top)
@@ -41,7 +46,7 @@ class Area(NamedTuple):
 
 
 def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
-    """For each point the first place around it that covers least of what is there already."""
+    """For each point the first place around it that covers least of what is there already, if that is little."""
     points = [(s, x(s.x[-1]), y(s.y[-1])) for s in chart.series if s.x and not s.guide]
     taken = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
     taken += [
@@ -52,12 +57,14 @@ def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
     ]
     picture = Area(0, 14, box.width, box.height - box.bottom)
     labels = []
+    crowd = len(points) > CROWD
     for series, left, top in sorted(points, key=lambda point: (point[2], -point[1])):
         places = _places(series, left, top)
-        _, best = min((_cost(area, taken, picture) + 0.01 * i, i) for i, (_, area) in enumerate(places))
+        cost, best = min((_cost(area, taken, picture) + 0.01 * i, i) for i, (_, area) in enumerate(places))
         label, area = places[best]
-        labels.append(label)
-        taken.append(area)
+        if series.named and not (crowd and cost > 0.1 * area.size):
+            labels.append(label)
+            taken.append(area)
     return labels
 
 
@@ -79,5 +86,5 @@ def _places(series: Series, left: float, top: float) -> list[tuple[Label, Area]]
 def _cost(area: Area, taken: list[Area], picture: Area) -> float:
     """What it would cover, and what would hang out of the picture."""
     inside = area.overlap(picture)
-    outside = (area.right - area.left) * (area.bottom - area.top) - inside
+    outside = area.size - inside
     return sum(area.overlap(other) for other in taken) + 3 * outside
