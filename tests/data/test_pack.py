@@ -77,4 +77,6 @@ def test_the_command_writes_what_training_reads_and_overwrites_nothing(photos: P
     assert len(load(out)) == 6
     with pytest.raises(UserError, match="already there"):
         main([str(photos), "--out", str(out)])
+    with pytest.raises(UserError, match=r"use --out .*photos\.tar"):
+        main([str(photos), "--out", str(out.with_suffix(".zip"))])
     assert [each.name for each in out.parent.iterdir()] == ["photos.tar"]  # nothing half written beside it

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from tracer.console import console
-from tracer.data.pack import pack
+from tracer.console import console, counting
+from tracer.data.pack import check_place, pack
 from tracer.data.scan import scan
 from tracer.data.sources import load
 
@@ -23,7 +24,9 @@ def main(arguments: list[str]) -> int:
         image_column: str | None = None,
         caption_column: str | None = None,
         label_column: str | None = None,
+        separator: str | None = None,
         classes: str | None = None,
+        strict: bool = False,
     ) -> int:
         """Write one tar file of resized images with their labels and captions; train on it with --data FILE.tar.
 
@@ -36,16 +39,23 @@ def main(arguments: list[str]) -> int:
             image_column: column that holds the image's path.
             caption_column: column that holds the caption.
             label_column: column that holds the class.
+            separator: separator of a table.
             classes: file with the class names.
+            strict: refuse the data if any image is unreadable, instead of leaving out up to one in a hundred.
         """
+        check_place(out, side)
         columns = {"image": image_column, "caption": caption_column, "label": label_column}
-        examples = scan(load(data, split=split, classes=classes, **columns))
-        written = 0
-        for written in pack(examples, out, side=side, lossless=lossless):  # noqa: B007
-            pass
+        found = load(data, split=split, classes=classes, separator=separator, **columns)
+        with counting("looking at the images") as count:
+            examples = scan(found, strict, count)
+        with counting("packing") as count:
+            for written in pack(examples, out, side=side, lossless=lossless):
+                count(written, len(examples))
         size = out.stat().st_size / 2**20
         console.print(
-            f"{written} images in {out}, {size:.1f} MiB. Next: tracer train --data {out}", highlight=False
+            f"{len(examples)} images in {out}, {size:.1f} MiB. Next: tracer train --data {shlex.quote(str(out))}",
+            highlight=False,
+            markup=False,
         )
         return 0
 

@@ -26,10 +26,7 @@ def pack(examples: Examples, out: Path, *, side: int = 256, lossless: bool = Fal
     A smaller image is kept byte for byte. With side = the model's size and `lossless`, evaluation sees the very
     pixels that it would have made of the originals; else they differ by what JPEG and a second resizing cost.
     """
-    if side < 1:
-        raise UserError(f"--side {side}: images have at least one pixel")
-    if out.exists():
-        raise UserError(f"{out} is already there: choose another --out")
+    check_place(out, side)
     out.parent.mkdir(parents=True, exist_ok=True)
     beside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:
@@ -44,6 +41,16 @@ def pack(examples: Examples, out: Path, *, side: int = 256, lossless: bool = Fal
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(out.parent)
+
+
+def check_place(out: Path, side: int) -> None:
+    """Refuse what cannot be written, before anybody looks at a million images."""
+    if side < 1:
+        raise UserError(f"--side {side}: images have at least one pixel")
+    if out.suffix != ".tar":
+        raise UserError(f"--out {out}: a packed data set is a tar file; use --out {out.with_suffix('.tar')}")
+    if out.exists():
+        raise UserError(f"{out} is already there: choose another --out")
 
 
 def _add(shard: tarfile.TarFile, examples: Examples, index: int, side: int, lossless: bool) -> None:
