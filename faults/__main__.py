@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -18,6 +19,7 @@ def main() -> int:
     parser.add_argument("kinds", nargs="*", help=f"kinds to try, by default all: {', '.join(kinds())}")
     parser.add_argument("--quick", action="store_true", help="a few inputs of each kind, in seconds")
     parser.add_argument("--seed", type=int, default=0, help="decides moments, places and values")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="kinds at a time")
     parser.add_argument("--out", type=Path, help="write what was found as JSON")
     parser.add_argument("--page", type=Path, help="put the table between the marks of this page")
     asked = parser.parse_args()
@@ -26,7 +28,8 @@ def main() -> int:
     prepare()
     memory = Path("/dev/shm")  # no power is cut here, so nothing is gained by waiting for a disk
     with tempfile.TemporaryDirectory(prefix="faults-", dir=memory if memory.is_dir() else None) as folder:
-        tallies = suite(Path(folder), asked.kinds or list(kinds()), asked.seed, quick=asked.quick, tell=show)
+        names = asked.kinds or list(kinds())
+        tallies = suite(Path(folder), names, asked.seed, quick=asked.quick, tell=show, jobs=asked.jobs)
     found = record(tallies, asked.seed, sys.argv[1:])
     if asked.out:
         asked.out.parent.mkdir(parents=True, exist_ok=True)

@@ -6,9 +6,11 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from pkgutil import iter_modules
 from random import Random
@@ -39,6 +41,9 @@ class Tally:
             self.lost.append(verdict)
 
 
+Tell = Callable[[Tally], None]
+
+
 @cache
 def kinds() -> dict[str, ModuleType]:
     """The kinds of fault: every file in `faults/kinds`."""
@@ -47,21 +52,31 @@ def kinds() -> dict[str, ModuleType]:
 
 
 def suite(
-    folder: Path, names: Sequence[str], seed: int, *, quick: bool, tell: Callable[[Tally], None]
+    folder: Path, names: Sequence[str], seed: int, *, quick: bool, tell: Tell, jobs: int = 1
 ) -> list[Tally]:
-    """Try these kinds; a kind's inputs depend on the seed and on nothing that other kinds do."""
-    tallies = []
-    site = Site(folder, Random(seed), quick)
-    for name in names:
-        site.rng.seed(f"{seed} {name}")
-        tally = Tally(name, title(kinds()[name]))
-        began = time.monotonic()
-        for verdict in _verdicts(kinds()[name], site):
-            tally.add(verdict)
-            tally.seconds = time.monotonic() - began
-            tell(tally)
-        tallies.append(tally)
-    return tallies
+    """Try these kinds, several at a time if asked; a kind's inputs depend on the seed and on no other kind."""
+    if jobs == 1:
+        site = Site(folder, Random(seed), quick)
+        return [tallied(name, site, seed, tell) for name in names]
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        waiting = [pool.submit(_alone, name, folder / name, seed, quick, tell) for name in names]
+        return [each.result() for each in waiting]
+
+
+def tallied(name: str, site: Site, seed: int, tell: Tell) -> Tally:
+    """The verdicts on one kind."""
+    site.rng.seed(f"{seed} {name}")
+    tally = Tally(name, title(kinds()[name]))
+    began = time.monotonic()
+    for verdict in _verdicts(kinds()[name], site):
+        tally.add(verdict)
+        tally.seconds = time.monotonic() - began
+        tell(tally)
+    return tally
+
+
+def _alone(name: str, folder: Path, seed: int, quick: bool, tell: Tell) -> Tally:
+    return tallied(name, Site(folder, Random(seed), quick), seed, tell)
 
 
 def title(kind: ModuleType) -> str:

@@ -26,7 +26,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     told = shared / "faults.json"
     with FileLock(shared / "faults.lock"):
         if not told.exists():
-            command = [sys.executable, "-m", "faults", "--quick", "--out", str(told)]
+            command = [sys.executable, "-m", "faults", "--quick", "--jobs", "1", "--out", str(told)]
             environment = {**os.environ, "OMP_NUM_THREADS": "1"}
             done = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
@@ -61,7 +61,7 @@ def test_a_lost_input_fails_the_suite(tmp_path: Path) -> None:
         "kind = types.ModuleType('bad', 'A bad one.')\n"
         "kind.trials = lambda site: iter([lost('the input', 'the reason')])\n"
         "command.kinds = suite.kinds = lambda: {'bad': kind}\n"
-        "sys.argv = ['faults']\n"
+        "sys.argv = ['faults', '--jobs', '1']\n"
         "command.prepare = lambda: None\n"
         "sys.exit(command.main())\n"
     )

@@ -16,14 +16,14 @@ NEWEST = f"resume/step-{STEPS - 2:09d}"
 def trials(site: Site) -> Iterator[Verdict]:
     """A damaged checkpoint is named and the one before it used; with all damaged the run is refused."""
     for file in sorted((site.stopped / NEWEST).iterdir()):
-        for harm in site.few(1, [*HARMS, *["a flipped bit"] * 6]):
+        for harm in site.few(1, [*HARMS, *["a flipped bit"] * 4]):
             yield _newest(site, f"{NEWEST}/{file.name}", harm)
     for _ in range(site.some(1, 8)):
         yield _all(site)
     for name in ("result", "student", "teacher"):
         for harm in site.few(1, [*HARMS, *["a flipped bit"] * 4]):
             yield _weights(site, name, harm)
-    for harm in site.few(2, [*HARMS, *["a flipped bit"] * 30]):
+    for harm in site.few(2, [*HARMS, *["a flipped bit"] * 20]):
         yield _description(site, harm)
 
 

@@ -17,7 +17,7 @@ LARGE = 1 << 16  # kilobytes, enough for everything
 
 def trials(site: Site) -> Iterator[Verdict]:
     """The command fails clearly; once there is room it goes on, to the same bits."""
-    for _ in range(site.some(2, 30)):
+    for _ in range(site.some(2, 24)):
         call, number = site.rng.choice(("fsync", "replace", "mkdir")), site.rng.randint(1, 25)
         error = site.rng.choice((FULL, FULL, BROKEN))
         what = f"train: error {error} from {call} number {number} on"
@@ -25,7 +25,7 @@ def trials(site: Site) -> Iterator[Verdict]:
     for _ in range(site.some(1, 8)):
         size = round(1024 * 2 ** site.rng.uniform(-1, 10))
         yield _train(site, f"train: no file above {size} bytes", lambda s=size: _limit(s))
-    for _ in range(site.some(1, 24)):
+    for _ in range(site.some(1, 16)):
         yield from _small_disk(site, round(2 ** site.rng.uniform(3, 13)))
     for _ in range(site.some(1, 10)):
         yield from _other_commands(site)

@@ -26,7 +26,7 @@ VALUES = (math.nan, math.inf, -math.inf)
 def trials(site: Site) -> Iterator[Verdict]:
     """Refused before any work where it can be known, else at the next save; what was saved is finite."""
     for value in site.few(1, VALUES):
-        for _ in range(site.some(1, 5)):
+        for _ in range(site.some(1, 3)):
             yield _pretrained(site, value)
         yield from _finished(site, value)
     for flag in ("lr", "decay", "clip", "warmup", "epochs"):
@@ -37,7 +37,7 @@ def trials(site: Site) -> Iterator[Verdict]:
             yield refused(what) if end.clear and not out.exists() else lost(what, end.last_words)
     for value in site.few(1, (*VALUES, -0.5, 1.5)):
         yield _data(site, value)
-    for _ in range(site.some(1, 20)):
+    for _ in range(site.some(1, 12)):
         step, value = site.rng.randint(1, STEPS), site.rng.choice(VALUES)
         yield _during(site, f"a loss of {value} at step {step}", lambda s=step, v=value: _spoil_loss(s, v))
         yield _during(

@@ -14,7 +14,7 @@ from faults.wounds import behind_rename
 
 def trials(site: Site) -> Iterator[Verdict]:
     """The second one is refused while the first one lives, and goes on once it is dead."""
-    for _ in range(site.some(1, 12)):
+    for _ in range(site.some(1, 8)):
         yield from _second(site)
     for content in (b"", b"99999999", b"\0\xff" * 100):
         run = site.copy(site.stopped, "stale")
