@@ -136,6 +136,12 @@ def flip(file: Path) -> None:
     file.write_bytes(content)
 
 
+def swap(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
 DAMAGES: dict[str, Callable[[Path], Any]] = {
     "a flipped bit": lambda place: flip(place / "student.safetensors"),
     "a cut file": lambda place: (place / "student.safetensors").write_bytes(b"\0" * 9),
@@ -144,6 +150,8 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
     "a cut manifest": lambda place: (place / "manifest.json").write_text('{"step": 3, "fil'),
     "an empty manifest": lambda place: (place / "manifest.json").write_text(""),
     "another manifest": lambda place: (place / "manifest.json").write_text("[]"),
+    "another step": lambda place: swap(place / "manifest.json", '"step": 2', '"step": 3'),
+    "another counter": lambda place: swap(place / "manifest.json", '"stage_step": 2', '"stage_step": 3'),
     "a poorer manifest": lambda place: (place / "manifest.json").write_text(json.dumps({"files": {}})),
 }
 damages = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
@@ -205,3 +213,13 @@ def test_checkpoints_of_something_else_are_refused() -> None:
 def test_nothing_in_it_is_a_pickle(tmp_path: Path) -> None:
     place = save(tmp_path, 1, capture(advance(state(), 1)))
     assert {path.suffix for path in place.iterdir()} == {".safetensors", ".json"}
+
+
+def test_manifests_from_before_they_had_a_digest_are_read(tmp_path: Path) -> None:
+    file = save(tmp_path, 1, small(1)) / "manifest.json"
+    manifest = json.loads(file.read_text())
+    del manifest["digest"]
+    file.write_text(json.dumps(manifest))
+    found = latest(tmp_path)
+    assert found is not None
+    assert (found[0], found[2]) == (1, [])

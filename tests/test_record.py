@@ -48,6 +48,18 @@ def test_rewinding_forgets_what_came_after(recorder: Recorder) -> None:
     assert steps(recorder) == []
 
 
+def test_damage_in_the_middle_is_counted_and_a_cut_end_is_not(recorder: Recorder) -> None:
+    for step in range(4):
+        recorder.log(step, "train", loss=1.0)
+    lines = recorder.path.read_bytes().splitlines()
+    recorder.path.write_bytes(
+        b"\n".join([lines[0], b"\xff" + lines[1], lines[2][:-3], lines[3], lines[3][:9]])
+    )
+    assert recorder.rewind(9) == 2
+    assert steps(recorder) == [0, 3]
+    assert recorder.rewind(9) == 0
+
+
 def test_rewinding_nothing_is_nothing(recorder: Recorder) -> None:
     recorder.rewind(5)
     assert not recorder.path.exists()

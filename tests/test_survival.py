@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
+
+from tracer.cli import main
 
 HERE = Path(__file__).parent
 QUICK = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--batch", "8", "--steps", "14"]
@@ -61,3 +65,23 @@ def test_sigterm_finishes_the_step_saves_and_says_how_to_go_on(tmp_path: Path) -
     assert process.returncode == 128 + signal.SIGTERM, message
     assert f"tracer resume {out}" in message.replace("\n", "")
     assert len(list((out / "resume").glob("step-*/manifest.json"))) == 1
+
+
+def test_a_full_disk_is_a_sentence_that_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, real, calls = tmp_path / "run", os.replace, iter(range(1, 1000))
+
+    def full(source: str, target: str) -> None:
+        if next(calls) > 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    assert main(["train", *QUICK, "--save-every", "2", "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "No space left on device" in said
+    assert f"tracer resume {out}" in said.replace("\n", "")
+    monkeypatch.undo()
+    assert not list(out.rglob("*.tmp"))
+    assert main(["resume", str(out), "--device", "cpu"]) == 0

@@ -11,7 +11,7 @@ from pkgutil import iter_modules
 
 from tracer import __version__, commands
 from tracer.console import console, errors
-from tracer.errors import Echo, UserError, unknown
+from tracer.errors import Echo, UserError, denied, unknown
 
 EXAMPLES = """\
   tracer check photos/                     what is in your data, and the command to train on it
@@ -45,8 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (
         OSError
     ) as error:  # a full disk, a folder that may not be written to, an address that does not answer
-        told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-        errors.print(f"[bold red]{_speaker()}error:[/] {_plain(told)}", highlight=False, soft_wrap=True)
+        errors.print(
+            f"[bold red]{_speaker()}error:[/] {_plain(denied(error))}", highlight=False, soft_wrap=True
+        )
         return 2
     except KeyboardInterrupt:
         errors.print("stopped")

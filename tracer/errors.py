@@ -14,6 +14,12 @@ class Echo(UserError):
     """Another process is refused, and has said why."""
 
 
+def denied(error: OSError) -> str:
+    """What the system has refused, and where."""
+    told = error.strerror or str(error)
+    return f"{error.filename}: {told}" if error.filename else told
+
+
 def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:
     """An error that names the thing, the value given and the nearest valid choices."""
     known = sorted({str(choice) for choice in choices})

@@ -13,7 +13,7 @@ import tyro
 from rich.markup import escape
 
 from tracer.console import Display, console, counting, errors, percent, show_table
-from tracer.errors import Echo, UserError, unknown
+from tracer.errors import Echo, UserError, denied, unknown
 from tracer.experiment import Experiment, Settings
 from tracer.interrupt import Interrupted
 from tracer.launched import launched
@@ -115,6 +115,8 @@ def carry_out(made: Plan, run: Run, world: World, machine: Machine) -> int:
         raise error if world.first else Echo from None
     except Lost as error:
         raise Lost(f"{error}. {go_on}") from None
+    except OSError as error:
+        raise UserError(f"{denied(error)}. When that is put right: {go_on[0].lower()}{go_on[1:]}") from error
     if world.first:
         _show(run, made)
     return 0
