@@ -14,7 +14,7 @@ from scipy.special import ive
 from torch import nn
 
 from tracer.kernels import Beta, Exponential, Kernel, Uniform
-from tracer.teachers import EMA, WMA, Frozen, Shadow, Teacher
+from tracer.teachers import EMA, WMA, Frozen, Shadow, Teacher, mean_age
 
 PAPER_STEPS = 25_030  # ten epochs of ImageNet at batch 512
 
@@ -265,3 +265,31 @@ def test_a_kernel_that_starts_at_zero_lets_the_start_go() -> None:
     path = np.array([[1.0], [5.0], [7.0]])
     rows = averages(WMA(tabled([0.0, 1.0, 1.0])), path)
     np.testing.assert_allclose(rows[:, 0], [1, 5, 6])
+
+
+@pytest.mark.parametrize("kernel", [Beta(), Beta(0.2), Uniform()], ids=repr)
+def test_mean_age_is_the_weighted_mean_of_ages(kernel: Kernel) -> None:
+    steps = 30
+    for step in (1, 7, 30):
+        weights = [kernel((k + 0.5) / (steps + 1)) for k in range(step + 1)]
+        wanted = sum(w * (step - k) for k, w in enumerate(weights)) / sum(weights)
+        assert mean_age(WMA(kernel), step, steps) == pytest.approx(wanted)
+
+
+def test_mean_age_of_those_that_never_and_that_always_forget_alike() -> None:
+    """A frozen teacher ages with time; an EMA of momentum m comes to m/(1−m); a teacher that copies has none."""
+    assert mean_age(Frozen(), 40, 100) == 40
+    assert mean_age(EMA(momentum=0.9), 400, 400) == pytest.approx(9)
+    assert mean_age(EMA(momentum=0.0), 40, 100) == 0
+
+
+@pytest.mark.parametrize("policy", [WMA(every=3), WMA(every=4, clock="updates"), EMA(horizon=0.3), Frozen()])
+def test_a_shadow_knows_its_age_before_and_after_a_stop(policy: Teacher) -> None:
+    model = nn.Linear(2, 1)
+    shadow = Shadow(model, policy, steps=20)
+    for step in range(1, 14):
+        shadow.follow(model)
+        assert shadow.age == mean_age(policy, step, 20)
+    again = Shadow(model, policy, steps=20)
+    again.load_state_dict(shadow.state_dict())
+    assert again.age == shadow.age

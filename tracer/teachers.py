@@ -148,6 +148,17 @@ class WMA:
         return (pending / held if held > 0 else 0.0), Mass(held=held)
 
 
+def mean_age(policy: Teacher, step: int, steps: int) -> float:
+    """How many steps the iterates in the average lie back, by their weights: a ← (1−ω)(a + 1), a₀ = 0."""
+    age, mass = 0.0, policy.start(steps)
+    for now in range(1, step + 1):
+        age, mass = age + 1, policy.tick(mass, now, steps)
+        if now % policy.every == 0:
+            far, mass = policy.move(mass, now, steps)
+            age *= 1 - far
+    return age
+
+
 def _check_every(every: int) -> None:
     if every < 1:
         raise ValueError(f"a teacher moves every 1 or more steps, not every {every}")
@@ -180,6 +191,7 @@ class Shadow:
         self.policy = policy
         self.steps = steps
         self.step = 0
+        self.age = 0.0  # as `mean_age` has it
         self.mass = policy.start(steps)
         self.buffers = buffers
 
@@ -192,10 +204,12 @@ class Shadow:
     def follow(self, model: nn.Module) -> float:
         """Pass one step of time and, when it is due, move toward `model`. Returns how far it moved."""
         self.step += 1
+        self.age += 1
         self.mass = self.policy.tick(self.mass, self.step, self.steps)
         if self.step % self.policy.every:
             return 0.0
         far, self.mass = self.policy.move(self.mass, self.step, self.steps)
+        self.age *= 1 - far
         if far > 0:
             self._move(model, far)
         return far
@@ -233,6 +247,7 @@ class Shadow:
         check_fit(state["model"], self.model.state_dict(), what="the teacher's weights", owner="the model")
         self.model.load_state_dict(state["model"])
         self.step = counters["step"]
+        self.age = mean_age(self.policy, self.step, self.steps)
         self.mass = Mass(counters["held"], counters["pending"])
 
 

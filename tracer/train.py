@@ -178,6 +178,8 @@ def _logged(plan: Plan, run: Run, state: State, unseen: list[tuple[int, Loss]]) 
     total = float(loss.total.detach())
     unseen.clear()
     seen = {name: float(value) for name, value in {**loss.parts, **_watched(state)}.items()}
+    if state.shadow:
+        seen["teacher_age"] = state.shadow.age
     run.recorder.log(at, "train", loss=total, lr=state.schedule(state.step - 1), **seen)
     return Report(at, plan.steps, loss=total, gap=seen.get("kl"))
 

@@ -11,6 +11,7 @@ from methods.test_every_method import interrupted
 from tracer.cli import main
 from tracer.experiment import Experiment
 from tracer.record import read
+from tracer.teachers import WMA, mean_age
 
 
 @pytest.mark.usefixtures("few_names")
@@ -25,4 +26,6 @@ def test_a_resumed_run_is_one_curve(experiment: Callable[..., Experiment], tmp_p
     assert curve == [
         (line["step"], pytest.approx(line["loss"])) for line in read(folder / "log.jsonl", "train")
     ]
+    ages = [event.value for event in found.Scalars("train/teacher_age")]
+    assert ages == pytest.approx([mean_age(WMA(), step, 3) for step in (1, 2, 3)])
     assert [event.step for event in found.Scalars("result/after/accuracy")] == [3]
