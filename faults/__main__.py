@@ -10,7 +10,8 @@ from pathlib import Path
 
 from faults.life import prepare
 from faults.suite import kinds, suite
-from faults.table import markdown, page, record, show
+from faults.table import markdown, merged, page, row, show, written
+from tracer.atomic import write_text
 
 
 def main() -> int:
@@ -20,7 +21,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a few inputs of each kind, in seconds")
     parser.add_argument("--seed", type=int, default=0, help="decides moments, places and values")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="kinds at a time")
-    parser.add_argument("--out", type=Path, help="write what was found as JSON")
+    parser.add_argument("--out", type=Path, help="JSON to write; kinds that are not tried keep what it says")
     parser.add_argument("--page", type=Path, help="put the table between the marks of this page")
     asked = parser.parse_args()
     if strange := sorted(set(asked.kinds) - set(kinds())):
@@ -30,13 +31,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="faults-", dir=memory if memory.is_dir() else None) as folder:
         names = asked.kinds or list(kinds())
         tallies = suite(Path(folder), names, asked.seed, quick=asked.quick, tell=show, jobs=asked.jobs)
-    found = record(tallies, asked.seed, sys.argv[1:])
+    rows = [row(tally, asked.seed, sys.argv[1:]) for tally in tallies]
+    print(markdown(rows))
     if asked.out:
-        asked.out.parent.mkdir(parents=True, exist_ok=True)
-        asked.out.write_text(found)
+        rows = merged(asked.out.read_text() if asked.out.exists() else "", rows)
+        write_text(asked.out, written(rows))
     if asked.page:
-        asked.page.write_text(page(asked.page.read_text(), tallies))
-    print(markdown(tallies))
+        write_text(asked.page, page(asked.page.read_text(), rows))
     for tally in tallies:
         for verdict in tally.lost:
             print(f"LOST {tally.name}: {verdict.what}: {verdict.why}", file=sys.stderr)

@@ -41,7 +41,7 @@ class Tally:
             self.lost.append(verdict)
 
 
-Tell = Callable[[Tally], None]
+Tell = Callable[[Tally, Verdict], None]
 
 
 @cache
@@ -71,7 +71,7 @@ def tallied(name: str, site: Site, seed: int, tell: Tell) -> Tally:
     for verdict in _verdicts(kinds()[name], site):
         tally.add(verdict)
         tally.seconds = time.monotonic() - began
-        tell(tally)
+        tell(tally, verdict)
     return tally
 
 

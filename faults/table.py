@@ -1,64 +1,70 @@
-"""What was found: a line while it runs, one table at the end, and a file."""
+"""What was found: a line while it runs, one table at the end, and a file in which each kind has its newest count."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 from faults.suite import Tally
-from faults.verdict import Outcome
+from faults.verdict import Outcome, Verdict
 
 BEGIN, END = "<!-- faults -->", "<!-- /faults -->"
 
+Row = dict[str, Any]  # a kind, its counts, and how they were had
 
-def show(tally: Tally) -> None:
+
+def show(tally: Tally, newest: Verdict) -> None:
     """A line every so often, and at once where something is lost."""
-    newest = tally.tried == 1 or tally.tried % 20 == 0
-    if newest or (tally.lost and tally.counts[Outcome.LOST] == len(tally.lost) <= 3):
-        told = f"{tally.tried} tried, {len(tally.lost)} lost, {tally.seconds:.0f} s"
-        print(f"{tally.name}: {told}", flush=True)
+    if newest.outcome is Outcome.LOST:
+        print(f"{tally.name}: LOST {newest.what}: {newest.why[-300:]}", flush=True)
+    elif tally.tried == 1 or tally.tried % 50 == 0:
+        print(f"{tally.name}: {tally.tried} tried, {tally.seconds:.0f} s", flush=True)
 
 
-def markdown(tallies: Sequence[Tally]) -> str:
-    """The table."""
-    rows = [["fault", "inputs tried", "survived", "refused clearly", "lost"]]
-    rows.append(["---", "---:", "---:", "---:", "---:"])
-    for tally in tallies:
-        counts = [str(tally.counts[outcome]) for outcome in Outcome]
-        rows.append([tally.title, str(tally.tried), *counts])
-    sums = [str(sum(tally.counts[outcome] for tally in tallies)) for outcome in Outcome]
-    rows.append(["all", str(sum(tally.tried for tally in tallies)), *sums])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def record(tallies: Sequence[Tally], seed: int, arguments: Sequence[str]) -> str:
-    """Date, seed, command, versions and counts as JSON."""
-    found = {
+def row(tally: Tally, seed: int, arguments: Sequence[str]) -> Row:
+    """Counts, date, seed, command and versions of one kind."""
+    return {
+        "name": tally.name,
+        "fault": tally.title,
+        "tried": tally.tried,
+        **{str(outcome): tally.counts[outcome] for outcome in Outcome},
+        "losses": [verdict._asdict() for verdict in tally.lost],
+        "seconds": round(tally.seconds, 1),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(("python -m faults", *arguments)),
         "seed": seed,
         "versions": {name: version(name) for name in ("tracer-clip", "torch", "safetensors", "pillow")},
         "python": platform.python_version(),
-        "faults": [
-            {
-                "name": tally.name,
-                "fault": tally.title,
-                "tried": tally.tried,
-                **{str(outcome): tally.counts[outcome] for outcome in Outcome},
-                "seconds": round(tally.seconds, 1),
-                "losses": [verdict._asdict() for verdict in tally.lost],
-            }
-            for tally in tallies
-        ],
     }
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
-def page(text: str, tallies: Sequence[Tally]) -> str:
+def merged(text: str, rows: Iterable[Row]) -> list[Row]:
+    """The rows of a file, those of kinds that were tried again replaced."""
+    kept = json.loads(text)["faults"] if text else []
+    return sorted({each["name"]: each for each in (*kept, *rows)}.values(), key=lambda each: each["name"])
+
+
+def written(rows: Sequence[Row]) -> str:
+    """Rows as JSON."""
+    return json.dumps({"faults": rows}, indent=2, ensure_ascii=False) + "\n"
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The table."""
+    columns = ("tried", *map(str, Outcome))
+    lines = [["fault", "inputs tried", "survived", "refused clearly", "lost"]]
+    lines.append(["---", *("---:" for _ in columns)])
+    lines += [[each["fault"], *(str(each[column]) for column in columns)] for each in rows]
+    lines.append(["all", *(str(sum(each[column] for each in rows)) for column in columns)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def page(text: str, rows: Sequence[Row]) -> str:
     """The page with the table between its marks."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{markdown(tallies)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{markdown(rows)}\n{END}{after}"

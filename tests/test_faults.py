@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from faults.suite import Tally, kinds
-from faults.table import markdown, page
+from faults.table import markdown, merged, page, row, written
 from faults.verdict import lost, refused, survived
 
 ROOT = Path(__file__).parents[1]
@@ -46,8 +46,9 @@ def test_a_loss_is_counted_and_stands_in_the_table() -> None:
     for verdict in (survived("a"), refused("b"), refused("c"), lost("d", "gone")):
         tally.add(verdict)
     assert [verdict.what for verdict in tally.lost] == ["d"]
-    assert "| A fault | 4 | 1 | 2 | 1 |" in markdown([tally])
-    text = page("before\n<!-- faults -->\nold\n<!-- /faults -->\nafter", [tally])
+    rows = merged(written([{"name": "one", "tried": 9}]), [row(tally, 0, [])])
+    assert "| A fault | 4 | 1 | 2 | 1 |" in markdown(rows)
+    text = page("before\n<!-- faults -->\nold\n<!-- /faults -->\nafter", rows)
     assert "old" not in text
     assert text.startswith("before\n")
     assert text.endswith("\nafter")

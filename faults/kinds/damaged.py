@@ -9,6 +9,7 @@ from random import Random
 from faults.life import live
 from faults.site import STEPS, Site, difference, tree
 from faults.verdict import Verdict, lost, refused, survived
+from tracer.run import Run
 
 NEWEST = f"resume/step-{STEPS - 2:09d}"
 
@@ -100,4 +101,7 @@ def _description(site: Site, harm: str) -> Verdict:
     if end.clear:
         return refused(what)
     wrong = end.last_words if end.code else difference(run, site.run)
-    return lost(what, wrong or "nobody was told") if wrong or harmed else survived(what)
+    if not wrong and harmed:  # taken as it is: then all that it says must be what was written
+        mine, theirs = (Run.open(each).description for each in (run, site.stopped))
+        wrong = ", ".join(name for name in theirs if mine.get(name) != theirs[name])
+    return lost(what, wrong) if wrong else survived(what)
