@@ -126,7 +126,7 @@ WORKS = (
     Work(
         "train",
         kills=(3, 80),
-        lives=4,
+        lives=10,
         prepare=Site.fresh,
         go=lambda site, place, **how: site.trained(place, **how),
         done=lambda place: (place / "result.json").exists(),
@@ -135,7 +135,7 @@ WORKS = (
     Work(
         "sweep",
         kills=(1, 40),
-        lives=6,
+        lives=8,
         prepare=Site.fresh,
         go=_sweep,
         done=lambda place: len(list(place.glob("*/result.json"))) == 2,
@@ -144,7 +144,7 @@ WORKS = (
     Work(
         "merge",
         kills=(1, 30),
-        lives=2,
+        lives=6,
         prepare=lambda site, name: site.copy(site.run, name),
         go=_merge,
         done=lambda place: (place / "merges" / "mixed.json").exists(),
@@ -153,7 +153,7 @@ WORKS = (
     Work(
         "export",
         kills=(1, 25),
-        lives=2,
+        lives=6,
         prepare=Site.fresh,
         go=_export,
         done=lambda place: place.exists(),
@@ -162,7 +162,7 @@ WORKS = (
     Work(
         "pack",
         kills=(1, 25),
-        lives=2,
+        lives=6,
         prepare=lambda site, name: site.fresh(f"{name}.tar"),
         go=_pack,
         done=lambda place: place.exists(),
