@@ -64,7 +64,9 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def page(text: str, rows: Sequence[Row]) -> str:
-    """The page with the table between its marks."""
+    """The page with the table, and how it was had, between its marks."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{markdown(rows)}\n{END}{after}"
+    how = dict.fromkeys((each["date"][:10], each["command"], each["seed"]) for each in rows)
+    told = "; ".join(f"{date}, `{command}`, seed {seed}" for date, command, seed in how)
+    return f"{before}{BEGIN}\n{markdown(rows)}\n\nMeasured: {told}.\n{END}{after}"
