@@ -10,14 +10,13 @@ import tyro
 
 from tracer.assess import SCALED_ECE, Row, assess
 from tracer.atomic import write_json
-from tracer.console import console, errors
+from tracer.console import console, errors, stop_at_once
 from tracer.data.prompts import templates as prompts
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
-from tracer.launched import launched
 from tracer.metrics import Interval, accuracy, ece
 from tracer.model import Student, load
-from tracer.parallel import World
+from tracer.parallel import World, launched
 from tracer.run import DESCRIPTION, Run
 from tracer.suites import EMBEDDED, SUITES, Opening, Suite, own, suite
 from tracer.tables import FORMATS, Cell, Column, Table, cell, render, rules, tabulated, text
@@ -66,7 +65,7 @@ def main(arguments: list[str]) -> int:
         keep = out or (
             Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None
         )
-        with launched(device) as world:
+        with launched(device, lost=stop_at_once) as world:
             opening = world.together(lambda: chosen.open(allow_partial))
             made = _measured(subject(model, pretrained, weights), opening, world, keep)
             if world.first:
@@ -88,6 +87,7 @@ class Subject(NamedTuple):
 
 
 def subject(model: str, pretrained: str, weights: str) -> Subject:
+    """What the words on the command line mean: a run, or else a model by name, file or folder."""
     if not (Path(model) / DESCRIPTION).is_file():
         return Subject(load(model, pretrained_tag(model, pretrained)))
     run = Run.open(Path(model))

@@ -8,10 +8,9 @@ from typing import Annotated
 import tyro
 
 from tracer.commands.train import Machine, carry_out, looked_at, shareable
-from tracer.console import console
+from tracer.console import console, stop_at_once
 from tracer.errors import UserError
-from tracer.launched import launched
-from tracer.parallel import World
+from tracer.parallel import World, launched
 from tracer.plan import Plan
 from tracer.run import Run, identity
 from tracer.sinks import Name, check_installed
@@ -48,7 +47,7 @@ def carry_on(run: Run, machine: Machine) -> int:
     if run.finished:
         console.print(f"{run.folder} is finished: there is nothing to resume", highlight=False)
         return 0
-    with launched(machine.device, run.experiment.precision, shard=machine.shard) as world:
+    with launched(machine.device, run.experiment.precision, shard=machine.shard, lost=stop_at_once) as world:
         made = world.together(lambda: shareable(_same(run, world), world))
         return carry_out(made, run, world, machine)
 

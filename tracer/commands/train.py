@@ -12,13 +12,12 @@ from typing import Annotated, Any
 import tyro
 from rich.markup import escape
 
-from tracer.console import Display, console, counting, errors, percent, show_table
+from tracer.console import Display, console, counting, errors, percent, show_table, stop_at_once
 from tracer.errors import Echo, UserError, denied, unknown
 from tracer.experiment import Experiment, Settings
 from tracer.interrupt import Interrupted
-from tracer.launched import launched
 from tracer.method import methods, options, summary
-from tracer.parallel import Lost, World
+from tracer.parallel import Lost, World, launched
 from tracer.plan import Plan, plan
 from tracer.record import Onlooker
 from tracer.run import Run, home
@@ -75,7 +74,7 @@ def main(arguments: list[str]) -> int:
     if machine.dry_run:
         return _dry_run(looked_at(experiment))
     # An absent device is refused before anything is written.
-    with launched(machine.device, experiment.precision, shard=machine.shard) as world:
+    with launched(machine.device, experiment.precision, shard=machine.shard, lost=stop_at_once) as world:
         made = world.together(lambda: shareable(looked_at(experiment, world), world))
         world.lead(lambda: Run.create(made, machine.out))
         run = world.together(lambda: Run.open(home(made, machine.out)))

@@ -7,7 +7,8 @@ same methods of a `World` and does not ask.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tracer.errors import UserError
 from tracer.parallel.device import PRECISIONS
@@ -38,4 +39,19 @@ def launch(
     return world
 
 
-__all__ = ["PRECISIONS", "Lost", "World", "launch"]
+@contextmanager
+def launched(
+    device: str = "auto",
+    precision: str = "auto",
+    *,
+    shard: bool = False,
+    lost: Callable[[Lost], None] | None = None,
+) -> Iterator[World]:
+    """The world of `launch`, left in good order unless something went wrong."""
+    world = launch(device, precision, shard=shard, lost=lost)
+    with world.guard():
+        yield world
+        world.close()
+
+
+__all__ = ["PRECISIONS", "Lost", "World", "launch", "launched"]
