@@ -11,16 +11,17 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tracer.batch import Batch
+from tracer.batch import Batch, Scene
+from tracer.chunk import embed_both
 from tracer.method import Stage, method
-from tracer.model import Student
+from tracer.model import Student, load
 from tracer.objective import Term
 from tracer.optim import Schedule, adamw
 from tracer.parallel import World
 from tracer.step import State, step
 from tracer.teachers import Frozen, Shadow
 from tracer.terms import classify, contrastive, feature, relational
-from tracer.thrift import compile_towers
+from tracer.thrift import compile_towers, end_early, recompute_blocks
 
 HOST = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal")  # operations that make the host wait
 
@@ -112,6 +113,41 @@ def test_distilling_now_and_then_is_refused_where_it_means_nothing(minimise: Ter
         Stage(minimise, teacher=Frozen(), distill_every=every)
 
 
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_last_block_that_ends_early_changes_no_gradient(student: Student, checkpointing: bool) -> None:
+    """Of a student, and of a teacher, whose block is a copy."""
+    objective, batch, rows = method("tracer").stages[0].objective, batch_of(student), list[int]()
+    twin = deepcopy(student.double().train())
+    end_early(twin)
+    shadows = [Shadow(model, Frozen(), steps=1) for model in (student, twin)]
+    if checkpointing:
+        recompute_blocks(twin)
+    for model in (twin, shadows[1].model):
+        last: Any = model.get_submodule("clip.visual.transformer.resblocks.3")
+        last.register_forward_hook(lambda _, __, out: rows.append(out.shape[1]))
+    for model, shadow in zip((student, twin), shadows, strict=True):
+        seen, taught = embed_both(model, shadow, batch, objective.needs)
+        objective(Scene(seen, taught, batch.label)).total.backward()
+    assert rows[:2] == [1, 1]
+    for (name, plain), early in zip(student.named_parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(plain.grad, early.grad, atol=1e-10, rtol=1e-8, msg=name)
+
+
+def test_all_rows_come_back_for_an_objective_that_looks_at_them(student: Student) -> None:
+    image, needs = batch_of(student), frozenset({"features"})
+    before = student(image, needs).features
+    end_early(student)
+    end_early(student, early=False)
+    after = student(image, needs).features
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+def test_a_tower_without_a_class_token_is_left_alone() -> None:
+    resnet = load("RN50")
+    end_early(resnet)
+    assert not any("forward" in vars(module) for module in resnet.modules())
+
+
 INDUCTOR = pytest.param(
     "inductor",
     marks=[
@@ -125,6 +161,7 @@ INDUCTOR = pytest.param(
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 def test_a_compiled_step_learns_the_same(student: Student, backend: str) -> None:
     stage, twin = method("flyp").stages[0], deepcopy(student)
+    end_early(twin)
     compile_towers(twin, backend=backend)
     assert twin.state_dict().keys() == student.state_dict().keys()
     batch = batch_of(student)

@@ -17,7 +17,7 @@ from tracer.parallel import World
 from tracer.plan import Plan
 from tracer.step import State
 from tracer.teachers import Shadow
-from tracer.thrift import compile_towers, save_memory
+from tracer.thrift import compile_towers, end_early, save_memory
 from tracer.zoo import pretrained_tag
 
 
@@ -42,6 +42,7 @@ def begin(
     stage.tune(student)
     student.train()
     save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)
+    end_early(student, "features" not in stage.objective.needs)
     count = plan.method.replicas.count if plan.method.replicas else 1
     students = [student, *(deepcopy(student) for _ in range(count - 1))]
     return [_state(plan, stage, steps, each, pretrained, world) for each in students]

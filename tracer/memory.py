@@ -13,7 +13,7 @@ from tracer.method import Stage
 from tracer.model import Head, Student, load
 from tracer.plan import Plan
 from tracer.simulate import step_bytes
-from tracer.thrift import save_memory
+from tracer.thrift import end_early, save_memory
 
 # Freed blocks lie between live ones and cannot be given back. Of what a step takes, glibc's allocator held 46 %
 # more for a tiny model at batch 1024 and 23 % more for ViT-B-16 at batch 8; with each block mapped by itself, 5 %.
@@ -80,6 +80,7 @@ def _of(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
     stage.tune(student)
     student.train()
     save_memory(student, chunk=plan.experiment.chunk, checkpointing=plan.experiment.checkpointing)
+    end_early(student, "features" not in stage.objective.needs)
     trainable = sum(p.numel() for p in student.parameters() if p.requires_grad)
     replicas = plan.method.replicas.count if plan.method.replicas else 1
     copies = stage.tether.copies if stage.tether else 0

@@ -19,6 +19,7 @@ from tracer.optim import Schedule, adamw
 from tracer.parallel import World
 from tracer.step import State, step
 from tracer.teachers import Shadow
+from tracer.thrift import end_early
 
 CLASSES = (
     "dog",
@@ -57,6 +58,7 @@ def batch_of(student: Student, count: int) -> Batch:
 def state_of(stage: Stage, student: Student, chunk: int | None = None) -> State:
     """A stage in the middle of a long run."""
     stage.tune(student)
+    end_early(student)
     policy = stage.policy(1000)
     return State(
         stage=stage,
