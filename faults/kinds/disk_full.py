@@ -79,7 +79,7 @@ def _other_commands(site: Site) -> Iterator[Verdict]:
                 continue
             small.resize(LARGE)
             second = live(arguments) if first.code else first
-            peace = site.fresh("peace")
+            peace = site.fresh(f"peace{out.suffix}")
             live([*arguments[:-1], str(peace)])
             same = digest(out) == digest(peace) if out.is_file() else tree(out) == tree(peace)
             small.resize(kilobytes)
