@@ -70,7 +70,9 @@ class Scorer:
         images = embed_images(self.student, examples, self.world, unit=not self.by_head(names))
         logits = torch.cat([score(image) for image in images])
         if not torch.isfinite(logits).all():  # the largest of them would be no answer
-            raise UserError(f"{self.student.name} gives {examples.name} scores that are not finite: it is broken")
+            raise UserError(
+                f"{self.student.name} gives {examples.name} scores that are not finite: it is broken"
+            )
         return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
 
     def predict_shift(self, opened: Opened) -> Predictions:
