@@ -18,7 +18,7 @@ last block that ends early and steps that never wait (`tests/test_thrift.py`), d
 (`tests/test_transforms.py`, `tests/data/test_pack.py`), several processes (`tests/dist`). What else a run may save, and
 what the savings that are not exact cost, is in [thrift.md](thrift.md)."""
 
-HEADER = ("what", "ratio", "rounds from … to", "target", "ours", "reference")
+HEADER = ("what", "ratio", "rounds from … to (of them)", "target", "ours", "reference")
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def page(sections: Mapping[str, Section]) -> str:
     if asked:
         parts += ["## Targets", _table(("benchmark", "what", "target", "measured", "met"), asked)]
     for title, each in sections.items():
-        parts += [f"## {title}", f"{each.day}, {each.rounds} rounds, {each.clock}; {each.machine}."]
+        parts += [f"## {title}", f"{each.day}, {each.clock}; {each.machine}."]
         parts.append(_table(HEADER, map(cells, each.rows)))
     return "\n\n".join(parts) + "\n"
 

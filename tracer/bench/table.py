@@ -23,7 +23,7 @@ GIB = 2**30
 
 def _row(times: Times, what: str, ours: str, reference: str, most: float | None = None) -> Row:
     ratios = times.ratios(ours, reference)
-    spread = f"{min(ratios):.2f} … {max(ratios):.2f}"
+    spread = f"{min(ratios):.2f} … {max(ratios):.2f} ({len(ratios)})"
     mine, other = (f"{name}: {times.median(name):.3f} s" for name in (ours, reference))
     return Row(what, times.ratio(ours, reference), mine, other, None if most is None else (0.0, most), spread)
 
