@@ -1,0 +1,155 @@
+"""Put the tables and the figure of the four ablations into docs/ablations.md, from the tables of finished sweeps.
+
+    tracer sweep recipes.ablation:beta          and strength, interval, terms, into runs/
+    python -m benchmarks.ablations.page         keeps their tables in evidence/ablations, writes page and figure
+
+What stands between two marks of the page is replaced; the rest of it is written by hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.ablations import published
+from benchmarks.ablations.published import Printed
+from tracer.atomic import write_bytes, write_text
+from tracer.figure import BLUE, GREEN, GREY, ORANGE, blank, save
+from tracer.report.spread import Estimate, over_seeds
+
+HERE = Path(__file__).resolve().parents[2]
+KEPT, PAGE, FIGURES = (
+    HERE / "evidence" / "ablations",
+    HERE / "docs" / "ablations.md",
+    HERE / "docs" / "figures",
+)
+TERMS = ("feature", "cross", "interactive", "relational")
+Line = dict[str, str]
+
+
+class Ablation(NamedTuple):
+    """A sweep, how a run's setting is called, and what the paper prints for it."""
+
+    name: str
+    column: str
+    setting: Callable[[Line], str]
+    printed: dict[str, Printed]
+
+
+def terms(line: Line) -> str:
+    return "".join("0" if line[term] in ("0", "0.0") else "1" for term in TERMS)
+
+
+def interval(line: Line) -> str:
+    return line["every"] if line["clock"] == "progress" else f"{line['every']}, released clock"
+
+
+ABLATIONS = (
+    Ablation("terms", "FD, CrossKD, ICL, CRD", terms, published.TERMS),
+    Ablation("strength", "λ", lambda line: line["strength"], published.STRENGTH),
+    Ablation(
+        "interval",
+        "steps between moves",
+        interval,
+        {f"{key}, released clock": row for key, row in published.INTERVAL.items()},
+    ),
+    Ablation("beta", "β", lambda line: line["beta"], published.BETA),
+)
+# Columns of a sweep's table, and their heads.
+MEASURES = {
+    "accuracy": "task",
+    "retain.digits:flipped": "shift",
+    "retain.digits": "kept",
+    "calibration.digits:flipped.ece": "ECE of the shift",
+}
+
+
+def found(ablation: Ablation) -> dict[str, dict[str, Estimate]]:
+    """Means with Student's 95 % intervals over seeds, by setting, in the order of the settings."""
+    runs: dict[str, list[Line]] = {}
+    with (KEPT / f"{ablation.name}.csv").open(newline="") as file:
+        for line in csv.DictReader(file):
+            runs.setdefault(ablation.setting(line), []).append(line)
+    return {
+        setting: {name: over_seeds([float(line[name]) for line in runs[setting]]) for name in MEASURES}
+        for setting in sorted(runs, key=_order)
+    }
+
+
+def _order(setting: str) -> tuple[str, float]:
+    """By number, one clock after the other."""
+    number, _, clock = setting.partition(",")
+    return clock, float(number)
+
+
+def table(ablation: Ablation) -> str:
+    """Ours beside the paper's, as Markdown."""
+    heads = (ablation.column, *MEASURES.values(), "paper: task", "paper: shifts", "paper: ECE")
+    lines = [heads, ("---", *["--:"] * (len(heads) - 1))]
+    for setting, measures in found(ablation).items():
+        printed = ablation.printed.get(setting)
+        theirs = (
+            (f"{printed.task:.2f}", f"{printed.shifts:.2f}", f"{printed.ece:.3f}") if printed else ("",) * 3
+        )
+        lines.append((_spoken(ablation, setting), *map(_cell, measures.values()), *theirs))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _spoken(ablation: Ablation, setting: str) -> str:
+    return " ".join("✓" if each == "1" else "–" for each in setting) if ablation.name == "terms" else setting
+
+
+def _cell(estimate: Estimate) -> str:
+    half = "" if estimate.half is None else f" ± {100 * estimate.half:.1f}"
+    return f"{100 * estimate.value:.1f}{half}"
+
+
+def drawn(ablations: Sequence[Ablation]) -> None:
+    """One panel an ablation, one legend for all."""
+    figure = blank(width=12, height=8)
+    lines: dict[str, Any] = {}
+    for panel, ablation in zip(figure.subplots(2, 2).ravel(), ablations, strict=True):
+        lines = _panel(panel, ablation)
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4)
+    save(figure, FIGURES, "ablations")
+    (FIGURES / "ablations.png").unlink()
+
+
+def _panel(panel: Any, ablation: Ablation) -> dict[str, Any]:
+    """Shift, grey digits and task here, the paper's shifts on an axis of their own; returns the lines by label."""
+    ours = found(ablation)
+    names = [_spoken(ablation, setting).replace(", released clock", "\nreleased") for setting in ours]
+    lines = {}
+    for (measure, head), colour, mark in zip(MEASURES.items(), (ORANGE, BLUE, GREEN), "^os", strict=False):
+        means = [100 * each[measure].value for each in ours.values()]
+        halves = [100 * (each[measure].half or 0) for each in ours.values()]
+        lines[f"{head}, here"] = panel.errorbar(names, means, halves, color=colour, marker=mark, capsize=3)
+    other, printed = panel.twinx(), ablation.printed
+    known = [(name, printed[each].shifts) for name, each in zip(names, ours, strict=True) if each in printed]
+    (lines["shifts, paper"],) = other.plot(*zip(*known, strict=True), color=GREY, marker="D", linestyle="--")
+    other.set_ylabel("the paper's shifts (%)", color=GREY)
+    panel.set(xlabel=ablation.column, ylabel="accuracy (%)", title=ablation.name)
+    panel.tick_params(axis="x", labelrotation=90 if ablation.name == "terms" else 0)
+    return lines
+
+
+def main(runs: Path) -> None:
+    for ablation in ABLATIONS:
+        made = runs / ablation.name / "table.csv"
+        if made.exists():
+            write_bytes(KEPT / f"{ablation.name}.csv", made.read_bytes())
+    page = PAGE.read_text()
+    for ablation in ABLATIONS:
+        mark = re.escape(f"<!-- {ablation.name} -->")
+        new = f"<!-- {ablation.name} -->\n{table(ablation)}\n<!-- {ablation.name} -->"
+        page = re.sub(f"{mark}.*?{mark}", lambda _, new=new: new, page, flags=re.DOTALL)
+    write_text(PAGE, page)
+    drawn(ABLATIONS)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs"))
