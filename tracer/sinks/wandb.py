@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ class WeightsAndBiases:
         self.name = folder / "wandb" / "id.txt"  # of this folder, not of the experiment: it may be run twice
 
     def begin(self, lines: Sequence[Line], told: int) -> None:
-        import wandb
-
+        wandb: Any = import_module(
+            "wandb"
+        )  # by name: this file has the same one, which confuses type checkers
         known = self.name.exists()
         if not known:
             write_text(self.name, f"{self.description['id']}-{secrets.token_hex(3)}")
