@@ -34,6 +34,7 @@ def _difference(what: str, found: float, most: float) -> Row:
 
 
 def step_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """A step of FLYP and of TRACER, ours and as released recipes do it."""
     times = steps.steps(model, batch, turns)
     taught, alone = MOST.get(model, (None, None))
     return [
@@ -46,11 +47,13 @@ def step_rows(model: str, batch: int, turns: Turns) -> list[Row]:
 
 
 def overhead_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """What TRACER adds to FLYP within our code, where the plain step would not fit."""
     times = steps.overhead(model, batch, turns)
     return [_row(times, "TRACER over FLYP, ours", "our TRACER", "our FLYP", 1.38)]
 
 
 def teacher_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """The teacher's update against a flat lerp of as many bytes, and against a loop."""
     del batch
     times = steps.teacher_update(model, turns.scaled(8))  # it takes no time
     return [
@@ -60,6 +63,7 @@ def teacher_rows(model: str, batch: int, turns: Turns) -> list[Row]:
 
 
 def head_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """A zero-shot head against open_clip's, in time and in value."""
     del batch
     times, gap = heads(model, steps.CLASSES, turns.scaled(0.5))
     what = "zero-shot head, 10 classes × 80 prompts"
@@ -67,6 +71,7 @@ def head_rows(model: str, batch: int, turns: Turns) -> list[Row]:
 
 
 def chunk_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """A batch in two chunks against the same at once, in time and in gradients."""
     times = steps.chunks(model, batch, batch // 2, turns.scaled(0.5))
     what = f"batch {batch} in chunks of {batch // 2}"
     gap = steps.chunk_gap(model, batch, batch // 2)
@@ -74,6 +79,7 @@ def chunk_rows(model: str, batch: int, turns: Turns) -> list[Row]:
 
 
 def memory_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """The memory that --dry-run announces against what a process takes."""
     del turns
     plain, ours = (peak.apart(way, model, batch) for way in (peak.plain, peak.ours))
     rows = [_memory("peak of TRACER", ours, plain), _announced(model, batch)]
@@ -103,6 +109,7 @@ def _memory(what: str, ours: int, reference: int, target: tuple[float, float] | 
 
 
 def data_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """From JPEG files to a batch, against PIL and torchvision."""
     del model, batch
     rows = []
     for size in SIZES:
@@ -118,6 +125,7 @@ def data_rows(model: str, batch: int, turns: Turns) -> list[Row]:
 
 
 def growth_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """How cost grows with batch, text length and classes."""
     found = {
         "batch": growth.with_batch(model, (batch // 2, batch, 2 * batch), turns),
         "caption tokens": growth.with_length(model, (8, 16, 32, 77), batch, turns),
