@@ -201,6 +201,6 @@ def test_the_ends_of_an_analysed_path_are_the_runs_result(method: str, photos: P
 
 
 def test_an_unfinished_run_is_not_analysed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "experiment.json").write_text("{}")
+    (tmp_path / "experiment.json").write_text('{"id": "a", "experiment": {}, "classes": []}')
     assert cli.main(["analyse", str(tmp_path)]) == 2
     assert "not finished" in capsys.readouterr().err.replace("\n", " ")

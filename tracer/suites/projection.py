@@ -26,7 +26,7 @@ class Everything:
 
     @property
     def description(self) -> str:
-        return f"all {self.of} classes"
+        return f"all {self.of} classes" if self.of else "captions, no classes"
 
     def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
         return expected(logits, self.of)

@@ -47,7 +47,7 @@ class Shift:
     @property
     def rule(self) -> str:
         """What is printed with every result."""
-        return f"{self.name}: {self.project.description if self.classes else 'captions, no classes'}"
+        return f"{self.name}: {self.project.description}"
 
     def shortfall(self, found: int) -> str:
         """What is wrong with a copy of `found` images; empty for a complete one."""
