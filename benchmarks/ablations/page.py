@@ -37,6 +37,7 @@ class Ablation(NamedTuple):
     name: str
     column: str
     setting: Callable[[Line], str]
+    default: str
     printed: dict[str, Printed]
 
 
@@ -49,15 +50,16 @@ def interval(line: Line) -> str:
 
 
 ABLATIONS = (
-    Ablation("terms", "FD, CrossKD, ICL, CRD", terms, published.TERMS),
-    Ablation("strength", "λ", lambda line: line["strength"], published.STRENGTH),
+    Ablation("terms", "FD, CrossKD, ICL, CRD", terms, "1111", published.TERMS),
+    Ablation("strength", "λ", lambda line: line["strength"], "1", published.STRENGTH),
     Ablation(
         "interval",
         "steps between moves",
         interval,
+        "1",
         {f"{key}, released clock": row for key, row in published.INTERVAL.items()},
     ),
-    Ablation("beta", "β", lambda line: line["beta"], published.BETA),
+    Ablation("beta", "β", lambda line: line["beta"], "0.5", published.BETA),
 )
 # Columns of a sweep's table, and their heads.
 MEASURES = {
@@ -68,16 +70,29 @@ MEASURES = {
 }
 
 
-def found(ablation: Ablation) -> dict[str, dict[str, Estimate]]:
-    """Means with Student's 95 % intervals over seeds, by setting, in the order of the settings."""
-    runs: dict[str, list[Line]] = {}
+THEIRS = ("paper: task", "paper: shifts", "paper: ECE")
+SHIFT = "retain.digits:flipped"
+
+
+def runs(ablation: Ablation) -> dict[str, dict[str, Line]]:
+    """What was measured, by setting and seed, in the order of the settings."""
+    found: dict[str, dict[str, Line]] = {}
     with (KEPT / f"{ablation.name}.csv").open(newline="") as file:
         for line in csv.DictReader(file):
-            runs.setdefault(ablation.setting(line), []).append(line)
-    return {
-        setting: {name: over_seeds([float(line[name]) for line in runs[setting]]) for name in MEASURES}
-        for setting in sorted(runs, key=_order)
-    }
+            found.setdefault(ablation.setting(line), {})[line["seed"]] = line
+    return {setting: found[setting] for setting in sorted(found, key=_order)}
+
+
+def means(lines: dict[str, Line]) -> dict[str, Estimate]:
+    """Means with Student's 95 % intervals over seeds."""
+    return {name: over_seeds([float(line[name]) for line in lines.values()]) for name in MEASURES}
+
+
+def gain(lines: dict[str, Line], default: dict[str, Line]) -> Estimate:
+    """How much better the shift is than under the default, seed by seed: what a seed does to both cancels."""
+    return over_seeds(
+        [float(line[SHIFT]) - float(default[seed][SHIFT]) for seed, line in lines.items() if seed in default]
+    )
 
 
 def _order(setting: str) -> tuple[str, float]:
@@ -88,14 +103,16 @@ def _order(setting: str) -> tuple[str, float]:
 
 def table(ablation: Ablation) -> str:
     """Ours beside the paper's, as Markdown."""
-    heads = (ablation.column, *MEASURES.values(), "paper: task", "paper: shifts", "paper: ECE")
+    heads = (ablation.column, *MEASURES.values(), "shift − default", *THEIRS)
     lines = [heads, ("---", *["--:"] * (len(heads) - 1))]
-    for setting, measures in found(ablation).items():
+    made = runs(ablation)
+    for setting, found in made.items():
         printed = ablation.printed.get(setting)
         theirs = (
             (f"{printed.task:.2f}", f"{printed.shifts:.2f}", f"{printed.ece:.3f}") if printed else ("",) * 3
         )
-        lines.append((_spoken(ablation, setting), *map(_cell, measures.values()), *theirs))
+        against = "" if setting == ablation.default else _cell(gain(found, made[ablation.default]), "+")
+        lines.append((_spoken(ablation, setting), *map(_cell, means(found).values()), against, *theirs))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -103,9 +120,9 @@ def _spoken(ablation: Ablation, setting: str) -> str:
     return " ".join("✓" if each == "1" else "–" for each in setting) if ablation.name == "terms" else setting
 
 
-def _cell(estimate: Estimate) -> str:
+def _cell(estimate: Estimate, sign: str = "") -> str:
     half = "" if estimate.half is None else f" ± {100 * estimate.half:.1f}"
-    return f"{100 * estimate.value:.1f}{half}"
+    return f"{100 * estimate.value:{sign}.1f}{half}"
 
 
 def drawn(ablations: Sequence[Ablation]) -> None:
@@ -121,13 +138,13 @@ def drawn(ablations: Sequence[Ablation]) -> None:
 
 def _panel(panel: Any, ablation: Ablation) -> dict[str, Any]:
     """Shift, grey digits and task here, the paper's shifts on an axis of their own; returns the lines by label."""
-    ours = found(ablation)
+    ours = {setting: means(lines) for setting, lines in runs(ablation).items()}
     names = [_spoken(ablation, setting).replace(", released clock", "\nreleased") for setting in ours]
     lines = {}
     for (measure, head), colour, mark in zip(MEASURES.items(), (ORANGE, BLUE, GREEN), "^os", strict=False):
-        means = [100 * each[measure].value for each in ours.values()]
+        heights = [100 * each[measure].value for each in ours.values()]
         halves = [100 * (each[measure].half or 0) for each in ours.values()]
-        lines[f"{head}, here"] = panel.errorbar(names, means, halves, color=colour, marker=mark, capsize=3)
+        lines[f"{head}, here"] = panel.errorbar(names, heights, halves, color=colour, marker=mark, capsize=3)
     other, printed = panel.twinx(), ablation.printed
     known = [(name, printed[each].shifts) for name, each in zip(names, ours, strict=True) if each in printed]
     (lines["shifts, paper"],) = other.plot(*zip(*known, strict=True), color=GREY, marker="D", linestyle="--")
@@ -137,9 +154,9 @@ def _panel(panel: Any, ablation: Ablation) -> dict[str, Any]:
     return lines
 
 
-def main(runs: Path) -> None:
+def main(folder: Path) -> None:
     for ablation in ABLATIONS:
-        made = runs / ablation.name / "table.csv"
+        made = folder / ablation.name / "table.csv"
         if made.exists():
             write_bytes(KEPT / f"{ablation.name}.csv", made.read_bytes())
     page = PAGE.read_text()
