@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from benchmarks.ablations import published
 from benchmarks.ablations.published import Printed
 from tracer.atomic import write_bytes, write_text
-from tracer.figure import BLUE, GREEN, GREY, ORANGE, blank, save
+from tracer.figure import BLUE, GREY, ORANGE, blank, save
 from tracer.report.spread import Estimate, over_seeds
 
 HERE = Path(__file__).resolve().parents[2]
@@ -28,6 +28,7 @@ KEPT, PAGE, FIGURES = (
     HERE / "docs" / "figures",
 )
 TERMS = ("feature", "cross", "interactive", "relational")
+SHORT = ("FD", "X", "ICL", "CRD")  # X: CrossKD
 Line = dict[str, str]
 
 
@@ -137,21 +138,29 @@ def drawn(ablations: Sequence[Ablation]) -> None:
 
 
 def _panel(panel: Any, ablation: Ablation) -> dict[str, Any]:
-    """Shift, grey digits and task here, the paper's shifts on an axis of their own; returns the lines by label."""
-    ours = {setting: means(lines) for setting, lines in runs(ablation).items()}
-    names = [_spoken(ablation, setting).replace(", released clock", "\nreleased") for setting in ours]
-    lines = {}
-    for (measure, head), colour, mark in zip(MEASURES.items(), (ORANGE, BLUE, GREEN), "^os", strict=False):
-        heights = [100 * each[measure].value for each in ours.values()]
-        halves = [100 * (each[measure].half or 0) for each in ours.values()]
-        lines[f"{head}, here"] = panel.errorbar(names, heights, halves, color=colour, marker=mark, capsize=3)
-    other, printed = panel.twinx(), ablation.printed
-    known = [(name, printed[each].shifts) for name, each in zip(names, ours, strict=True) if each in printed]
-    (lines["shifts, paper"],) = other.plot(*zip(*known, strict=True), color=GREY, marker="D", linestyle="--")
-    other.set_ylabel("the paper's shifts (%)", color=GREY)
-    panel.set(xlabel=ablation.column, ylabel="accuracy (%)", title=ablation.name)
+    """What each setting does to the shift, seed by seed, and to the paper's shifts; returns the lines by label."""
+    made, printed = runs(ablation), ablation.printed
+    names = [_short(ablation, setting) for setting in made]
+    gains = [gain(lines, made[ablation.default]) for lines in made.values()]
+    heights, halves = [100 * each.value for each in gains], [100 * (each.half or 0) for each in gains]
+    bars = panel.errorbar(names, heights, halves, color=BLUE, marker="o", capsize=3)
+    default = next(
+        printed[each] for each in (ablation.default, f"{ablation.default}, released clock") if each in printed
+    )
+    known = [(name, printed[each].shifts) for name, each in zip(names, made, strict=True) if each in printed]
+    theirs = [(name, shifts - default.shifts) for name, shifts in known]
+    (line,) = panel.plot(*zip(*theirs, strict=True), color=ORANGE, marker="D", linestyle="--")
+    panel.axhline(0, color=GREY, linewidth=0.8)
+    panel.set(xlabel=ablation.column, ylabel="shift − default (points)", title=ablation.name)
     panel.tick_params(axis="x", labelrotation=90 if ablation.name == "terms" else 0)
-    return lines
+    return {"here": bars, "in the paper, over five shifts": line}
+
+
+def _short(ablation: Ablation, setting: str) -> str:
+    """A setting as it fits under an axis."""
+    if ablation.name != "terms":
+        return setting.replace(", released clock", "\nreleased")
+    return "+".join(name for name, each in zip(SHORT, setting, strict=True) if each == "1") or "none"
 
 
 def main(folder: Path) -> None:
