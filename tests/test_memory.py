@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from tracer.batch import Scene
+from tracer.bench import peak
 from tracer.chunk import embed_both
 from tracer.experiment import Experiment
 from tracer.ledger import Ledger
@@ -69,35 +67,8 @@ def test_chunks_and_checkpoints_take_less_and_a_batch_in_chunks_takes_what_two_o
     assert chunked > weights  # gradients are whole from the second chunk on
 
 
-ANNOUNCE = "print(estimate(made).total)"
-TRAIN = """
-student = opened(made)
-pretrained = {name: tensor.clone() for name, tensor in student.state_dict().items()}
-(state,) = begin(made, made.method.stages[0], 2, student, pretrained, World("cpu", "fp32"))
-data = batches(made, state, 0)
-for number in range(2):
-    step(state, data[number])
-print(resident())
-"""
-
-
 @pytest.mark.evidence  # a process's size is measured by the system, which a busy machine may page out
 def test_what_is_announced_is_within_a_fifth_of_what_is_measured() -> None:
     """Each in a process of its own, as a user runs them; the batch is large enough to outweigh the libraries."""
-    imports = """
-from tests.test_memory import planned
-from tracer.begin import batches, begin, opened
-from tracer.memory import estimate, resident
-from tracer.parallel import World
-from tracer.step import step
-made = planned(batch=1024)
-"""
-    announced, measured = (
-        int(
-            subprocess.run(
-                [sys.executable, "-c", imports + code], capture_output=True, text=True, check=True
-            ).stdout
-        )
-        for code in (ANNOUNCE, TRAIN)
-    )
-    assert announced == pytest.approx(measured, rel=0.2), announced / measured
+    announced, taken = (peak.apart(each, "tiny-28", 1024) for each in (peak.announced, peak.taken))
+    assert announced == pytest.approx(taken, rel=0.2), announced / taken

@@ -39,15 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
         return import_module(f"tracer.commands.{name}").main(arguments[1:])
     except Echo:
         return 2
-    except UserError as error:
-        errors.print(f"[bold red]{_speaker()}error:[/] {_plain(str(error))}", highlight=False, soft_wrap=True)
-        return 2
     except (
-        OSError
-    ) as error:  # a full disk, a folder that may not be written to, an address that does not answer
-        errors.print(
-            f"[bold red]{_speaker()}error:[/] {_plain(denied(error))}", highlight=False, soft_wrap=True
-        )
+        UserError,
+        OSError,
+    ) as error:  # OSError: a full disk, a read-only folder, an address that is silent
+        told = denied(error) if isinstance(error, OSError) else str(error)
+        errors.print(f"[bold red]{_speaker()}error:[/] {_plain(told)}", highlight=False, soft_wrap=True)
         return 2
     except KeyboardInterrupt:
         errors.print("stopped")

@@ -37,7 +37,9 @@ def evaluation(size: int) -> Transform:
 
 def test_labels_order_and_sizes_survive(photos: Path, tmp_path: Path) -> None:
     original = load(photos)
-    assert [*pack(original, tmp_path / "small.tar", side=32)] == [1, 2, 3, 4, 5, 6]
+    heard: list[tuple[int, int]] = []
+    pack(original, tmp_path / "small.tar", side=32, progress=lambda *told: heard.append(told))
+    assert heard == [(number, 6) for number in range(1, 7)]
     packed = load(tmp_path / "small.tar")
     assert [packed.classes[i] for i in packed.labels] == [original.classes[i] for i in original.labels]
     assert [min(packed.images[i].size) for i in range(6)] == [32, 32, 20] * 2
@@ -48,7 +50,7 @@ def test_without_loss_and_at_the_model_s_size_evaluation_sees_the_same_pixels(
     photos: Path, tmp_path: Path
 ) -> None:
     original = load(photos)
-    list(pack(original, tmp_path / "exact.tar", side=32, lossless=True))
+    pack(original, tmp_path / "exact.tar", side=32, lossless=True)
     packed = load(tmp_path / "exact.tar")
     seen = [evaluation(32).batch(each.images, range(6)) for each in (original, packed)]
     assert torch.equal(*seen)
@@ -56,7 +58,7 @@ def test_without_loss_and_at_the_model_s_size_evaluation_sees_the_same_pixels(
 
 def test_with_jpeg_they_differ_by_a_few_levels(photos: Path, tmp_path: Path) -> None:
     original = load(photos)
-    list(pack(original, tmp_path / "small.tar", side=40))
+    pack(original, tmp_path / "small.tar", side=40)
     packed = load(tmp_path / "small.tar")
     one, other = (evaluation(32).batch(each.images, range(6)).float() for each in (original, packed))
     assert 0 < float((one - other).abs().mean()) < 4  # of 255, on noise that fills the small image
@@ -67,7 +69,7 @@ def test_captions_survive(tmp_path: Path, photos: Path) -> None:
     table.write_text(
         "image,caption\nphotos/dog/0.jpg,a dog, asleep\n".replace("a dog, asleep", '"a dog, asleep"')
     )
-    list(pack(load(table), tmp_path / "pairs.tar"))
+    pack(load(table), tmp_path / "pairs.tar")
     assert list(load(tmp_path / "pairs.tar").captions) == [("a dog, asleep",)]
 
 

@@ -63,8 +63,7 @@ def pipeline(folder: Path, size: tuple[int, int], turns: Turns, target: int = 22
 def _packed(files: Files, out: Path) -> Examples:
     count = len(files)
     made = Examples("photos", files, list(files.paths), np.zeros(count, np.int64), [()] * count, ("photo",))
-    for _ in pack(made, out):
-        pass
+    pack(made, out)
     return load(out)
 
 

@@ -49,8 +49,7 @@ def main(arguments: list[str]) -> int:
         with counting("looking at the images") as count:
             examples = scan(found, strict, count)
         with counting("packing") as count:
-            for written in pack(examples, out, side=side, lossless=lossless):
-                count(written, len(examples))
+            pack(examples, out, side=side, lossless=lossless, progress=count)
         size = out.stat().st_size / 2**20
         console.print(
             f"{len(examples)} images in {out}, {size:.1f} MiB. Next: tracer train --data {shlex.quote(str(out))}",

@@ -4,43 +4,44 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from tracer.atomic import sync_folder
+from tracer.atomic import write_file
 from tracer.data.encoded import content
 from tracer.data.examples import Examples
+from tracer.data.scan import Progress
 from tracer.errors import UserError
 
 QUALITY = 95
 
 
-def pack(examples: Examples, out: Path, *, side: int = 256, lossless: bool = False) -> Iterator[int]:
-    """Write images whose shorter side is `side`, with labels and captions; yields how many are written.
+def pack(
+    examples: Examples,
+    out: Path,
+    *,
+    side: int = 256,
+    lossless: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write images whose shorter side is `side`, with labels and captions; `progress` hears how many are written.
 
     A smaller image is kept byte for byte. With side = the model's size and `lossless`, evaluation sees the very
     pixels that it would have made of the originals; else they differ by what JPEG and a second resizing cost.
     """
     check_place(out, side)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("wb") as file:
-            with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as shard:
-                for index in range(len(examples)):
-                    _add(shard, examples, index, side, lossless)
-                    yield index + 1
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(out)
-    finally:
-        beside.unlink(missing_ok=True)
-    sync_folder(out.parent)
+
+    def fill(beside: Path) -> None:
+        with tarfile.open(beside, mode="w", format=tarfile.GNU_FORMAT) as shard:
+            for index in range(len(examples)):
+                _add(shard, examples, index, side, lossless)
+                if progress is not None:
+                    progress(index + 1, len(examples))
+
+    write_file(out, fill)
 
 
 def check_place(out: Path, side: int) -> None:
