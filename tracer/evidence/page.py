@@ -30,8 +30,8 @@ emoji that are not tested; λ and all other options are the methods' defaults. �
 weights in a mixture with the pretrained ones.
 
 Every run used one thread; with `OMP_NUM_THREADS=1`, the same commit and the same machine its command gives the same
-bits again. What follows from it for users stands in [EmojiShift](emojishift.md#what-came-out); terms, λ, interval and β were also varied
-[on digits](ablations.md), and the controlled experiment is the [toy study](toy.md).
+bits again. What follows from it for users stands in [EmojiShift](emojishift.md#what-came-out); terms, λ, interval and
+β were also varied [on digits](ablations.md), and the controlled experiment is the [toy study](toy.md).
 
 What it cannot tell: the model is small, its pretraining is narrow and short, images have 32 pixels, and one run has a
 few hundred images. A claim that is not seen here may hold at the size of CLIP, and the other way round.
