@@ -80,7 +80,9 @@ class Site:
     def fresh(self, name: str) -> Path:
         """A place where nothing is."""
         place = self.folder / "trials" / name
-        shutil.rmtree(place, ignore_errors=True)
+        if place.is_dir():
+            shutil.rmtree(place)
+        place.unlink(missing_ok=True)
         place.parent.mkdir(exist_ok=True)
         return place
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -120,3 +121,8 @@ def test_chunks_and_the_whole_batch_have_one_gradient() -> None:
 def test_a_process_measures_its_own_memory_and_not_its_parent_s() -> None:
     ballast = torch.ones(200 * 2**20 // 4)  # 200 MiB, touched
     assert apart(resident) < resident() - ballast.nbytes // 2
+
+
+def test_a_measurement_that_is_killed_is_named() -> None:
+    with pytest.raises(UserError, match=r"abort\(\) was killed: is there enough memory"):
+        apart(os.abort)

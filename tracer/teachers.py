@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tracer.errors import UserError
 from tracer.kernels import Beta, Kernel
@@ -215,17 +215,15 @@ class Shadow:
         return far
 
     def _move(self, model: nn.Module, far: float) -> None:
-        parameters = zip(self.model.parameters(), model.parameters(), strict=True)
-        buffers = zip(self.model.buffers(), model.buffers(), strict=True)
-        pairs = [(pair, True) for pair in parameters]
-        pairs += [(pair, self.buffers == "average") for pair in buffers]
         averages, currents = [], []
-        for (mine, theirs), averaged in pairs:
-            if averaged and (mine.is_floating_point() or mine.is_complex()):
-                averages.append(mine)
-                currents.append(theirs.to(mine.dtype))
-            else:  # there is no average of counters and masks
-                mine.copy_(theirs)
+        averaged = (True, self.buffers == "average")
+        for average, mine, theirs in zip(averaged, held(self.model), held(model), strict=True):
+            for old, new in zip(mine, theirs, strict=True):
+                if average and (old.is_floating_point() or old.is_complex()):
+                    averages.append(old)
+                    currents.append(new.to(old.dtype))
+                else:  # there is no average of counters and masks
+                    old.copy_(new)
         if averages:
             torch._foreach_lerp_(averages, currents, far)  # one fused pass over the weights
 
@@ -249,6 +247,16 @@ class Shadow:
         self.step = counters["step"]
         self.age = mean_age(self.policy, self.step, self.steps)
         self.mass = Mass(counters["held"], counters["pending"])
+
+
+def held(model: nn.Module) -> tuple[dict[Tensor, None], dict[Tensor, None]]:
+    """Parameters and buffers, each once, by one walk: `parameters()` and `buffers()` make every name on theirs."""
+    parameters: dict[Tensor, None] = {}
+    buffers: dict[Tensor, None] = {}
+    for module in model.modules():
+        parameters.update((tensor, None) for tensor in module._parameters.values() if tensor is not None)
+        buffers.update((tensor, None) for tensor in module._buffers.values() if tensor is not None)
+    return parameters, buffers
 
 
 def _name(policy: Teacher) -> str:

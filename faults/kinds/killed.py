@@ -69,15 +69,22 @@ def _lives(site: Site, work: Work, place: Path, seconds: float) -> tuple[list[st
     return kills, work.wrong(site, place)
 
 
+def _in_peace(site: Site, name: str, go: Callable[[Site, Path], End]) -> Path:
+    """What a command makes if nothing happens to it; made once."""
+    place = site.folder / "trials" / f"peaceful-{name}"
+    if not place.exists():
+        end = go(site, place)
+        assert end.code == 0, end.last_words
+    return place
+
+
 def _sweep(site: Site, place: Path, **how: object) -> End:
     worker = ["sweep", f"{site.recipe}:tiny", "--out", str(place), "--worker", "--device", "cpu"]
     return live(worker, **how)  # pyright: ignore[reportArgumentType]
 
 
 def _swept(site: Site, place: Path) -> str:
-    peace = site.folder / "trials" / "peaceful-sweep"
-    if not peace.exists():
-        assert _sweep(site, peace).code == 0
+    peace = _in_peace(site, "sweep", _sweep)
     wrong = [difference(run, peace / run.name) for run in sorted(place.glob("[!.]*"))]
     missing = {run.name for run in peace.glob("[!.]*")} ^ {run.name for run in place.glob("[!.]*")}
     return "; ".join([*filter(None, wrong), *(f"run {name} is missing" for name in missing)])
@@ -89,9 +96,7 @@ def _merge(site: Site, place: Path, **how: object) -> End:
 
 
 def _merged(site: Site, place: Path) -> str:
-    peace = site.folder / "trials" / "peaceful-merge"
-    if not peace.exists():
-        assert _merge(site, site.copy(site.run, peace.name)).code == 0
+    peace = _in_peace(site, "merge", lambda site, place: _merge(site, site.copy(site.run, place.name)))
     files = {
         "weights/mixed.safetensors",
         *(f"weights/{file.name}" for file in (site.run / "weights").iterdir()),
@@ -105,9 +110,7 @@ def _export(site: Site, place: Path, **how: object) -> End:
 
 
 def _exported(site: Site, place: Path) -> str:
-    peace = site.folder / "trials" / "peaceful-export"
-    if not peace.exists():
-        assert _export(site, peace).code == 0
+    peace = _in_peace(site, "export", _export)
     return "" if tree(place) == tree(peace) else "the exported folders differ"
 
 
@@ -116,9 +119,7 @@ def _pack(site: Site, place: Path, **how: object) -> End:
 
 
 def _packed(site: Site, place: Path) -> str:
-    peace = site.folder / "trials" / "peaceful.tar"
-    if not peace.exists():
-        assert _pack(site, peace).code == 0
+    peace = _in_peace(site, "pack.tar", _pack)
     return "" if place.read_bytes() == peace.read_bytes() else "the packed files differ"
 
 

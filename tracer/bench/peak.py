@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from tracer.begin import batches, begin, opened
 from tracer.bench.plain import Plain
 from tracer.bench.steps import batch_of, captions, pixels, state_of
 from tracer.clip import open_clip
+from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.memory import estimate, resident
 from tracer.method import method
@@ -25,7 +27,13 @@ T = TypeVar("T")
 def apart(function: Callable[..., T], *arguments: Any) -> T:
     """`function(…)` in a new process, whose memory is its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return process.submit(function, *arguments).result()
+        try:
+            return process.submit(function, *arguments).result()
+        except BrokenProcessPool:
+            asked = f"{function.__name__}({', '.join(map(str, arguments))})"
+            raise UserError(
+                f"the process that measured {asked} was killed: is there enough memory?"
+            ) from None
 
 
 def plain(model: str, count: int) -> int:

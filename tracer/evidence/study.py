@@ -171,6 +171,7 @@ def studies(scale: str) -> tuple[Study, ...]:
             replace(small, name="strengths", arms=(tracer, *frontier((0.1, 10.0), tracer))),
             replace(small, name="second style", style="openmoji-color", arms=(flyp, carot, tracer)),
             replace(small, name="variants", arms=(flyp, *TEACHERS, *variants())),
+            replace(small, name="three starts", arms=(ZERO_SHOT, flyp, *TEACHERS), starts=3),
         )
     full = replace(main, trials=THREE_SEEDS, starts=3)
     return (
