@@ -16,6 +16,7 @@ from tracer.metrics import METRICS, agreement, ece, kl, temperature
 from tracer.parallel import World
 from tracer.plan import Plan, prompts_for
 from tracer.run import Run
+from tracer.seal import sealed
 
 KNOWN_PROMPT = ("a photo of a {}.",)
 COLLAPSED = 0.5  # agreement, or share of a retained accuracy, below which a run has lost more than it should
@@ -37,7 +38,7 @@ def outcome(plan: Plan, run: Run, world: World) -> dict[str, Any]:
     result: dict[str, Any] = {"before": _scores(plan, before), "after": _scores(plan, after)}
     result["retention"] = {"agreement": agreement(*views), "kl": kl(*views)}
     result["warnings"] = warnings(result)
-    world.lead(lambda: write_json(run.folder / "result.json", result))
+    world.lead(lambda: write_json(run.folder / "result.json", sealed(result)))
     return result
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,7 +83,12 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         """What came out; empty while the run goes on."""
-        return json.loads((self.folder / "result.json").read_text()) if self.finished else {}
+        try:
+            return (
+                unsealed((self.folder / "result.json").read_text(encoding="utf-8")) if self.finished else {}
+            )
+        except (ValueError, OSError) as error:
+            raise UserError(f"{self.folder / 'result.json'} is not readable: {error}") from None
 
     def weights_file(self, name: str) -> Path:
         return self.folder / "weights" / f"{name}.safetensors"

@@ -10,8 +10,8 @@ KEY = "digest"
 
 
 def sealed(value: dict[str, Any]) -> dict[str, Any]:
-    """The object, and a hash of all that is in it."""
-    return {**value, KEY: _digest(value)}
+    """The object, and a hash of all that is in it, as JSON will give it back: there, names are text."""
+    return {**value, KEY: _digest(json.loads(json.dumps(value)))}
 
 
 def unsealed(text: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from random import Random
 from faults.life import live
 from faults.site import STEPS, Site, difference, tree
 from faults.verdict import Verdict, lost, refused, survived
+from tracer.errors import UserError
 from tracer.run import Run
 
 NEWEST = f"resume/step-{STEPS - 2:09d}"
@@ -26,6 +27,8 @@ def trials(site: Site) -> Iterator[Verdict]:
             yield _weights(site, name, harm)
     for harm in site.few(2, [*HARMS, *["a flipped bit"] * 20]):
         yield _description(site, harm)
+    for harm in site.few(1, [*HARMS, *["a flipped bit"] * 20]):
+        yield _result(site, harm)
 
 
 def flipped(content: bytes, rng: Random) -> bytes:
@@ -105,3 +108,17 @@ def _description(site: Site, harm: str) -> Verdict:
         mine, theirs = (Run.open(each).description for each in (run, site.stopped))
         wrong = ", ".join(name for name in theirs if mine.get(name) != theirs[name])
     return lost(what, wrong) if wrong else survived(what)
+
+
+def _result(site: Site, harm: str) -> Verdict:
+    """What came out of a finished run is told as it was written, or not at all."""
+    run, what = site.copy(site.run, "damaged"), f"result.json: {harm}"
+    _harm(run / "result.json", harm, site.rng)
+    if not Run.open(run).finished:
+        return survived(what)  # lost, and seen to be
+    try:
+        found = Run.open(run).result
+    except UserError:
+        return refused(what)
+    told = {name: found.get(name) for name in Run.open(site.run).result}
+    return survived(what) if told == Run.open(site.run).result else lost(what, "nobody was told")

@@ -13,6 +13,7 @@ from typing import Any
 
 from tracer.errors import UserError
 from tracer.method import method, methods, options
+from tracer.seal import unsealed
 
 DESCRIPTION = "experiment.json"
 
@@ -173,16 +174,12 @@ def read_account(folder: Path, name: str | None = None) -> Account:
 def _json(path: Path, notes: list[str]) -> dict[str, Any] | None:
     """An object, or None with a note where a file is there and cannot be used."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return unsealed(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         notes.append(f"{path.name} is not readable: {error}")
         return None
-    if not isinstance(value, dict):
-        notes.append(f"{path.name} does not hold an object")
-        return None
-    return value
 
 
 def _log(path: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:

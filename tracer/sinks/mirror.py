@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from threading import Thread
 from typing import Any
 
 from tracer.record import Recorder, read
+from tracer.seal import unsealed
 from tracer.sinks.sink import Sink
 
 
@@ -47,7 +47,7 @@ class Mirror(Recorder):
         """Tell the result, if there is one, and wait a while for those that are slow."""
         if result.exists():
             last = max((line["step"] for line in read(self.path)), default=0)
-            found = json.loads(result.read_text())
+            found = unsealed(result.read_text(encoding="utf-8"))
             self._tell({"step": last, "kind": "result", "before": found["before"], "after": found["after"]})
         for teller in self.tellers:
             if self.begun:
