@@ -128,7 +128,10 @@ def test_a_pickle_is_not_run_as_data(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("kind", ["tar", "zip"])
+COMPRESSION = {"tar": "", "tar.gz": "gz", "tgz": "gz", "tbz2": "bz2", "txz": "xz"}
+
+
+@pytest.mark.parametrize("kind", [*COMPRESSION, "zip"])
 @pytest.mark.parametrize("name", ["../out.txt", "/tmp/tracer-out.txt", "a/../../out.txt"])
 def test_archives_stay_in_their_folder(tmp_path: Path, kind: str, name: str) -> None:
     archive, inside = tmp_path / f"mnist.{kind}", tmp_path / "deep" / "inside"
@@ -136,7 +139,7 @@ def test_archives_stay_in_their_folder(tmp_path: Path, kind: str, name: str) -> 
         with zipfile.ZipFile(archive, "w") as file:
             file.writestr(name, "out")
     else:
-        with tarfile.open(archive, "w") as file:
+        with tarfile.open(archive, f"w:{COMPRESSION[kind]}") as file:
             member = tarfile.TarInfo(name)
             member.size = 3
             file.addfile(member, io.BytesIO(b"out"))

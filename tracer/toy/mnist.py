@@ -16,7 +16,7 @@ def located(given: Path, unpacked: Path) -> Path:
     """The folder with the idx files: `given`, a folder in it, its content put into `unpacked`, or a download."""
     if given.is_file():
         try:
-            shutil.unpack_archive(given, unpacked, filter="data" if ".tar" in given.name else None)
+            shutil.unpack_archive(given, unpacked, filter=None if given.suffix == ".zip" else "data")
         except (shutil.ReadError, OSError, ValueError, tarfile.TarError) as error:
             raise UserError(f"{given} is no archive that can be unpacked: {error}") from error
         given = unpacked
