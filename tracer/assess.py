@@ -42,24 +42,28 @@ def assess(
             found = scorer.predict_shift(opened)
             if keep is not None:
                 found.write(keep / f"{_file_name(opened.shift.name)}.safetensors")
-            made += rows(opened, found, METRICS)
+            by = "by its trained head" if scorer.by_head(opened.shift.classes) else "by class names"
+            made += rows(opened, found, METRICS, by)
             if temperature is not None and opened.shift.classes == scorer.trained_on:
                 scaled = found._replace(logits=found.logits / temperature)
-                made += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE})
+                made += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE}, by)
         if opened.examples.captioned:
             made += recalls(opened, retrieve(scorer.student, opened.examples, scorer.world))
         yield opened, made
 
 
-def rows(opened: Opened, found: Predictions, metrics: Mapping[str, Metric[...]]) -> list[Row]:
-    """Metrics of these predictions, each with a 95 % bootstrap interval where its order does not matter."""
+def rows(opened: Opened, found: Predictions, metrics: Mapping[str, Metric[...]], by: str = "") -> list[Row]:
+    """Metrics of these predictions, each with a 95 % bootstrap interval where its order does not matter.
+
+    `by` says what scored the classes.
+    """
     made = []
     for name, metric in metrics.items():
         if metric.ordered:
             value = low = high = metric(found.logits, found.label)
         else:
             low, value, high = bootstrap(metric, found.logits, found.label)
-        made.append(_row(opened, name, Interval(low, value, high), len(found.label)))
+        made.append(_row(opened, name, Interval(low, value, high), len(found.label), by))
     return made
 
 
@@ -71,11 +75,10 @@ def recalls(opened: Opened, found: Retrieval) -> list[Row]:
     ]
 
 
-def _row(opened: Opened, metric: str, found: Interval, n: int) -> Row:
+def _row(opened: Opened, metric: str, found: Interval, n: int, by: str = "") -> Row:
     shift, _, partial = opened
-    return Row(
-        shift.name, shift.role, metric, found.value, found.low, found.high, n, partial, rule=shift.rule
-    )
+    rule = f"{shift.rule}, {by}" if by else shift.rule
+    return Row(shift.name, shift.role, metric, found.value, found.low, found.high, n, partial, rule)
 
 
 def _file_name(name: str) -> str:

@@ -12,7 +12,7 @@ from tracer import metrics
 from tracer.data.examples import Examples
 from tracer.errors import UserError
 from tracer.metrics import Interval
-from tracer.suites import Average, Everything, Opened, Opening, Shift, Suite
+from tracer.suites import Average, Everything, Shift, Suite
 from tracer.suites.imagenet import FOUR, SETS
 from tracer.tables import (
     Cell,
@@ -22,7 +22,6 @@ from tracer.tables import (
     from_csv,
     from_json,
     render,
-    rules,
     tabulated,
     to_csv,
     to_json,
@@ -233,9 +232,3 @@ def test_unknown_formats_are_told() -> None:
 def test_a_cell_holds_numbers(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
         cell(wrong)
-
-
-def test_rules_become_notes() -> None:
-    shift = Shift("ImageNet-V2", "ood", unread, (), Everything(1000))
-    opening = Opening((Opened(shift, None),), ("ObjectNet",))  # pyright: ignore[reportArgumentType]
-    assert rules(opening) == ("ImageNet-V2: all 1000 classes", "ObjectNet: not here")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import tyro
 
@@ -15,12 +15,10 @@ from tracer.data.prompts import templates as prompts
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
 from tracer.metrics import Interval, accuracy, ece
-from tracer.model import Student, load
 from tracer.parallel import World, launched
-from tracer.run import DESCRIPTION, Run
+from tracer.subject import Subject, subject
 from tracer.suites import EMBEDDED, SUITES, Opening, Suite, own, suite
-from tracer.tables import FORMATS, Cell, Column, Table, cell, render, rules, tabulated, text
-from tracer.zoo import pretrained_tag
+from tracer.tables import FORMATS, Cell, Column, Table, cell, render, tabulated, text
 
 SHOWN = (accuracy, ece, SCALED_ECE)  # all others are in the rows that are written
 
@@ -53,58 +51,61 @@ def main(arguments: list[str]) -> int:
             pretrained: weights, where MODEL is a name.
             weights: result, student, teacher or pretrained, where MODEL is a run.
             templates: prompts: openai, simple, name, or a file.
-            classes: file with the class names.
+            classes: file with the class names; by default those of the run where they hold all of the data's.
             allow_partial: score incomplete data sets and mark every number that comes from them.
             format: text, markdown, latex, csv or json.
             out: where predictions and rows are written; by default beside the run.
             device: auto, cpu, cuda or mps.
         """
-        chosen = _suite(data, suite, root, templates, classes)
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
-        keep = out or (
-            Path(model) / "predictions" / weights if (Path(model) / DESCRIPTION).is_file() else None
-        )
+        measured = subject(model, pretrained, weights, out)
+        chosen = _suite(data, suite, root, templates, classes, measured.trained_on)
         with launched(device, lost=stop_at_once) as world:
             opening = world.together(lambda: chosen.open(allow_partial))
-            made = _measured(subject(model, pretrained, weights), opening, world, keep)
+            if world.first and data and classes is None:
+                _warn_of_other_classes(measured, opening)
+            made = _measured(measured, opening, world)
             if world.first:
                 console.print(_tables(model, chosen, opening, made, format), highlight=False, markup=False)
-            if world.first and keep is not None:
-                write_json(keep / "rows.json", [row._asdict() for row in made])
-                errors.print(f"predictions and all measures are in {keep}", highlight=False, markup=False)
+            if world.first and measured.keep is not None:
+                write_json(measured.keep / "rows.json", [row._asdict() for row in made])
+                _say(f"predictions and all measures are in {measured.keep}")
         return 0
 
     return tyro.cli(measure, args=arguments, prog="tracer eval", config=(tyro.conf.FlagCreatePairsOff,))
 
 
-class Subject(NamedTuple):
-    """What is to be measured, the classes it was trained on, and the temperature fitted on held-out ones."""
-
-    student: Student
-    trained_on: tuple[str, ...] = ()
-    temperature: float | None = None
-
-
-def subject(model: str, pretrained: str, weights: str) -> Subject:
-    """What the words on the command line mean: a run, or else a model by name, file or folder."""
-    if not (Path(model) / DESCRIPTION).is_file():
-        return Subject(load(model, pretrained_tag(model, pretrained)))
-    run = Run.open(Path(model))
-    measured = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
-    return Subject(run.student(weights), tuple(run.description["classes"]), measured.get("temperature"))
-
-
-def _measured(subject: Subject, opening: Opening, world: World, keep: Path | None) -> list[Row]:
+def _measured(subject: Subject, opening: Opening, world: World) -> list[Row]:
     """All rows; several processes share the images, and the first one writes."""
-    world.place(subject.student)
-    scorer = Scorer(subject.student, world, subject.trained_on)
-    found = assess(scorer, opening.shifts, keep if world.first else None, subject.temperature)
+    student = subject.student()
+    world.place(student)
+    scorer = Scorer(student, world, subject.trained_on)
+    keep = subject.keep if world.first else None
+    found = assess(scorer, opening.shifts, keep, subject.temperature)
     return [row for _, rows in found for row in rows]
 
 
+def _warn_of_other_classes(subject: Subject, opening: Opening) -> None:
+    """A run is scored over its own classes; say where the data have others."""
+    for shift, examples, _ in opening.shifts:
+        other = [name for name in examples.classes if name not in subject.trained_on]
+        if subject.trained_on and shift.role != "retain" and other:
+            told = f"{shift.name} has classes the run was not trained on, such as {other[0]!r}"
+            _say(f"{told}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
+
+
+def _say(line: str) -> None:
+    errors.print(line, highlight=False, markup=False)
+
+
 def _suite(
-    data: tuple[str, ...], name: str | None, root: Path | None, templates: str | None, classes: str | None
+    data: tuple[str, ...],
+    name: str | None,
+    root: Path | None,
+    templates: str | None,
+    classes: str | None,
+    trained_on: tuple[str, ...],
 ) -> Suite:
     if bool(data) == (name is not None):
         raise UserError("give what to measure on: either --data or --suite")
@@ -115,9 +116,10 @@ def _suite(
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
         chosen = SUITES[name]() if name in EMBEDDED else SUITES[name](root)
         return chosen.prompted(prompts(templates)) if templates else chosen
+    options = {"classes": classes, "prompts": templates, "trained_on": trained_on}
     if len(data) == 1 and "=" not in data[0]:
-        return Suite("own", (own(data[0], "id", classes=classes, prompts=templates),))
-    return suite(*data, classes=classes, prompts=templates)
+        return Suite("own", (own(data[0], "id", **options),))
+    return suite(*data, **options)
 
 
 def _tables(model: str, chosen: Suite, opening: Opening, made: list[Row], form: str) -> str:
@@ -128,10 +130,16 @@ def _tables(model: str, chosen: Suite, opening: Opening, made: list[Row], form: 
         cells = {row.shift: _cell(row) for row in made if row.metric == metric.name}
         drawn += [tabulated(metric, labelled, {model: cells})] if cells else []
     drawn += [_retrieval(model, shift.name, made) for shift in chosen if _recalls(shift.name, made)]
-    drawn[-1] = replace(drawn[-1], notes=rules(opening))
+    drawn[-1] = replace(drawn[-1], notes=_notes(made, opening))
     return "\n\n".join(
         text(table, intervals=True) if form == "text" else render(table, form) for table in drawn
     )
+
+
+def _notes(made: list[Row], opening: Opening) -> tuple[str, ...]:
+    """Over which classes and by what each set was scored, and what is missing."""
+    said = {row.shift: row.rule for row in reversed(made)}  # the first row of a set tells most
+    return (*reversed(said.values()), *(f"{name}: not here" for name in opening.absent))
 
 
 def _retrieval(model: str, data: str, made: list[Row]) -> Table:

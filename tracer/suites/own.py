@@ -10,6 +10,7 @@ from tracer.data.classes import Spec
 from tracer.data.options import canonical
 from tracer.data.prompts import templates
 from tracer.data.sources import load
+from tracer.data.split import aligned
 from tracer.errors import UserError, unknown
 from tracer.suites.projection import Everything
 from tracer.suites.shift import ROLES, Role, Shift, Suite
@@ -23,13 +24,15 @@ def own(
     classes: Spec | None = None,
     prompts: str | Sequence[str] | None = None,
     size: int | None = None,
+    trained_on: Sequence[str] = (),
     **options: Any,
 ) -> Shift:
     """The data that `spec` names as one shift.
 
-    Labels count in `classes`, which must be the training data's for scores to be comparable; without it they
-    are those found in the data, whose test split is taken if it has one. `prompts` default to the data's own,
-    else to "openai"; `options` are those of `load`.
+    Labels count in `classes`. Without it they count in `trained_on`, the classes of a model, where these hold all
+    that are found in the data; else in those found, which is an easier task if they are fewer. What is to be
+    retained is another task and keeps its own. Of data with splits the test split is taken; `prompts` default to
+    the data's own, else to "openai"; `options` are those of `load`.
     """
     examples = load(spec, classes=classes, **options)
     if examples.splits and "split" not in options:
@@ -37,6 +40,9 @@ def own(
         examples = load(spec, classes=classes, split=unseen, **options)
     if not examples.labelled and not examples.captioned:
         raise UserError(f"{spec} has neither labels nor captions, so nothing in it can be right or wrong")
+    known = examples.labelled and set(examples.classes) <= set(trained_on)
+    if known and classes is None and role != "retain":
+        examples = aligned(examples, trained_on)
     sentences = (
         examples.templates if prompts is None and examples.templates else templates(prompts or "openai")
     )
@@ -51,8 +57,8 @@ def own(
     )
 
 
-def suite(*specs: str, classes: Spec | None = None, prompts: str | Sequence[str] | None = None) -> Suite:
-    """A suite of own data, each written `role=data`, for example `ood=photos/night`."""
+def suite(*specs: str, **options: Any) -> Suite:
+    """A suite of own data, each written `role=data`, for example `ood=photos/night`; options are those of `own`."""
     if not specs:
         raise UserError("a suite needs at least one test set, written role=data")
     shifts = []
@@ -62,5 +68,5 @@ def suite(*specs: str, classes: Spec | None = None, prompts: str | Sequence[str]
             raise UserError(f"{each!r} must be written role=data, with a role out of {', '.join(ROLES)}")
         if role not in ROLES:
             raise unknown("role", role, ROLES)
-        shifts.append(own(spec, role, name=spec, classes=classes, prompts=prompts))
+        shifts.append(own(spec, role, name=spec, **options))
     return Suite("own", tuple(shifts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracer.tables.render import FORMATS, latex, markdown, render, text
 from tracer.tables.store import from_csv, from_json, to_csv, to_json
-from tracer.tables.table import Cell, Column, Table, averaged, cell, rules, tabulated
+from tracer.tables.table import Cell, Column, Table, averaged, cell, tabulated
 
 __all__ = [
     "FORMATS",
@@ -18,7 +18,6 @@ __all__ = [
     "latex",
     "markdown",
     "render",
-    "rules",
     "tabulated",
     "text",
     "to_csv",

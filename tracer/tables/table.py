@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tracer.metrics import Interval, Metric, mean_std
-from tracer.suites.shift import Average, Opening, Role, Suite
+from tracer.suites.shift import Average, Role, Suite
 
 Mark = Literal["best", "second", ""]
 ORDER = ("id", "ood", "average", "retain")  # as the paper has it; what is retained stands at the end
@@ -103,12 +103,6 @@ def tabulated(
         rows.append((name, {**cells, **{key: mean for key, mean in means.items() if mean is not None}}))
     columns = sorted([*plain, *averages], key=lambda column: ORDER.index(column.role))
     return Table(metric.name, metric.better, metric.percent, tuple(columns), tuple(rows), title, tuple(notes))
-
-
-def rules(opening: Opening) -> tuple[str, ...]:
-    """What was done to the logits of each set, and what is missing: the notes under a table."""
-    said = [opened.shift.rule for opened in opening.shifts]
-    return (*said, *(f"{name}: not here" for name in opening.absent))
 
 
 def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:

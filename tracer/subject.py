@@ -1,0 +1,42 @@
+"""What is measured: the weights of a run, or a model by name, file or folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tracer.model import Student, load
+from tracer.run import DESCRIPTION, Run
+from tracer.zoo import pretrained_tag
+
+
+class Subject(NamedTuple):
+    """A model to be loaded when its turn comes, with what a run knows of it."""
+
+    name: str
+    student: Callable[[], Student]
+    trained_on: tuple[str, ...] = ()
+    temperature: float | None = None  # fitted on held-out images of these classes
+    keep: Path | None = None  # where predictions and rows are written, if anywhere
+
+
+def subject(model: str, pretrained: str, weights: str, out: Path | None = None) -> Subject:
+    """What the words on the command line mean; what is measured of a run is kept beside it unless `out` is given."""
+    run = run_at(model)
+    if run is None:
+        return Subject(model, lambda: load(model, pretrained_tag(model, pretrained)), keep=out)
+    measured = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
+    return Subject(
+        model,
+        partial(run.student, weights),
+        tuple(run.description["classes"]),
+        measured.get("temperature"),
+        out or run.folder / "predictions" / weights,
+    )
+
+
+def run_at(model: str) -> Run | None:
+    """The run in this folder, if the words name one."""
+    return Run.open(Path(model)) if (Path(model) / DESCRIPTION).is_file() else None
