@@ -14,11 +14,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracer.batch import Batch, Scene
 from tracer.chunk import embed_both
+from tracer.errors import UserError
 from tracer.method import Stage, method
 from tracer.model import Student, load
 from tracer.objective import Term
 from tracer.optim import Schedule, adamw
 from tracer.parallel import World
+from tracer.parallel.device import bf16
 from tracer.step import State, step
 from tracer.teachers import Frozen, Shadow
 from tracer.terms import classify, contrastive, feature, relational
@@ -86,6 +88,24 @@ def test_a_cpu_computes_in_fp32_unless_told_otherwise() -> None:
     """Without bf16 instructions bf16 takes 14 to 20 times as long; that it exists says nothing of its speed."""
     assert not World("cpu", "auto").bf16
     assert World("cpu", "bf16").bf16
+
+
+@pytest.mark.parametrize("in_hardware", [True, False])
+def test_a_gpu_that_only_emulates_bf16_computes_in_fp32(
+    in_hardware: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch answers on an A100, and on a V100 or T4."""
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: in_hardware or including_emulation
+    )
+    gpu = torch.device("cuda")
+    assert bf16(gpu, "auto") == in_hardware
+    assert not bf16(gpu, "fp32")
+    if in_hardware:
+        assert bf16(gpu, "bf16")
+    else:
+        with pytest.raises(UserError, match="use --precision fp32"):
+            bf16(gpu, "bf16")
 
 
 def test_distilling_each_k_steps_is_k_times_as_loud_and_spares_the_teacher(student: Student) -> None:

@@ -25,10 +25,10 @@ def device(name: str, index: int | None = None) -> torch.device:
 
 
 def bf16(device: torch.device, precision: str) -> bool:
-    """bf16 only where the hardware has it: on a CPU without bf16 instructions it is many times slower."""
+    """bf16 only where the hardware has it: emulated, by a CPU or by a GPU before Ampere, it is many times slower."""
     if precision not in PRECISIONS:
         raise unknown("precision", precision, PRECISIONS)
-    able = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "bf16" and not able and device.type != "cpu":
         raise UserError(f"{device} has no bf16; use --precision fp32")
     return precision == "bf16" or (precision == "auto" and able)
