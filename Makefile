@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test faults bench bench-large lint format clean evidence evidence-quick
+.PHONY: demo test test-slow faults bench bench-large lint format clean evidence evidence-quick
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
+	@echo "make test-slow  the few tests that build C++ or measure memory; minutes, best on an idle machine"
 	@echo "make faults  kill it, fill its disk, damage its files, feed it hostile data, and count; half an hour"
 	@echo "make bench   time training against released-style code, in turns; 20 minutes on two idle cores"
 	@echo "make evidence-quick  try the paper's claims on emoji, in minutes; make evidence: in hours"
@@ -54,6 +55,9 @@ lint: $(VENV)/ready
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
+
+test-slow: $(VENV)/ready
+	$(BIN)/pytest -m evidence
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
