@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 from jaxtyping import config, install_import_hook
@@ -10,6 +13,13 @@ PURE = ("kernels", "teachers", "objective", "terms", "metrics", "dynamics", "the
 install_import_hook([f"tracer.{name}" for name in PURE], "typechecking.checked")  # before the first import
 
 torch.set_num_threads(1)  # the tests themselves run side by side
+
+
+@pytest.fixture(scope="session")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run alone, which test processes side by side share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # beside that lie older runs
 
 
 @pytest.fixture(scope="session")

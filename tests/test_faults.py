@@ -20,11 +20,10 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="session")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def found(common: Path) -> dict[str, Any]:
     """What the quick suite found, behind one start of Python; test processes side by side share it."""
-    shared = tmp_path_factory.getbasetemp().parent
-    told = shared / "faults.json"
-    with FileLock(shared / "faults.lock"):
+    told = common / "faults.json"
+    with FileLock(common / "faults.lock"):
         if not told.exists():
             command = [sys.executable, "-m", "faults", "--quick", "--jobs", "1", "--out", str(told)]
             environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,12 +15,10 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def found(common: Path) -> dict[str, Any]:
     """What `pair.py` found; test processes side by side share one run of it."""
-    own = tmp_path_factory.getbasetemp()
-    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # beside that lie older runs
-    with FileLock(shared / "pair.lock"):
-        told = shared / "pair" / "found.json"
+    with FileLock(common / "pair.lock"):
+        told = common / "pair" / "found.json"
         if not told.exists():
             told.parent.mkdir(exist_ok=True)
             command = [sys.executable, str(HERE / "pair.py"), str(told.parent)]
