@@ -143,7 +143,7 @@ def test_in_a_crowd_only_those_are_named_that_none_surpasses(tmp_path: Path) -> 
     ]
     runs.append(write_run(tmp_path / "x", method="flyp", accuracy=(0.5, 0.6), kept=(0.9, 0.85)))
     (group,) = compared(*runs)
-    chart = frontier(group, "f")
+    chart = frontier(group, "f", group.kept)
     assert chart is not None
     named = [series.name for series in chart.series if series.named and not series.guide]
     assert named == ["pretrained", "TRACER · strength 1.2", "FLYP"]

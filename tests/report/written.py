@@ -62,6 +62,28 @@ def write_run(
     return folder
 
 
+def write_scores(
+    folder: Path, scores: dict[str, tuple[str, float]], weights: str = "result", n: int = 50
+) -> None:
+    """What `tracer eval` leaves: role and accuracy of each test set, and an ECE of a tenth of it."""
+    rows = [
+        {
+            "shift": name,
+            "role": role,
+            "metric": metric,
+            "value": value,
+            "low": value - 0.01,
+            "high": value + 0.01,
+        }
+        | {"n": n, "partial": False, "rule": f"{name}: all 2 classes"}
+        for name, (role, share) in scores.items()
+        for metric, value in (("accuracy", share), ("ece", share / 10))
+    ]
+    place = folder / "predictions" / weights
+    place.mkdir(parents=True)
+    (place / "rows.json").write_text(json.dumps(rows))
+
+
 def _lines(step: int, seed: int) -> list[dict[str, Any]]:
     falling = math.exp(-step / 5) * (1 + 0.1 * seed)
     train = {

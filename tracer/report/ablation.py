@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tracer.report.account import number
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting, show, varied
 from tracer.report.measures import Key
+from tracer.report.number import number
 from tracer.report.spread import Estimate
 
 FEWEST = 3  # values that make a curve

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,6 +12,8 @@ from typing import Any
 
 from tracer.errors import UserError
 from tracer.method import method, methods, options
+from tracer.report.number import count, number
+from tracer.report.scored import WEIGHTS, Moment, read_rows
 from tracer.seal import unsealed
 
 DESCRIPTION = "experiment.json"
@@ -28,6 +29,7 @@ class Account:
     log: tuple[dict[str, Any], ...]
     result: dict[str, Any] | None
     analysis: dict[str, Any] | None
+    scored: dict[Moment, tuple[dict[str, Any], ...]]  # rows of `tracer eval`, a measure of a test set each
     notes: tuple[str, ...]
 
     @property
@@ -44,7 +46,7 @@ class Account:
 
     @property
     def steps(self) -> int | None:
-        return _count(self.description.get("steps"))
+        return count(self.description.get("steps"))
 
     @property
     def step(self) -> int:
@@ -109,17 +111,6 @@ class Account:
         return [step for step, _ in kept], [value for _, value in kept]
 
 
-def number(value: Any) -> float | None:
-    """A finite number, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def find_runs(paths: Iterable[Path]) -> list[Path]:
     """The runs in these folders: a folder is a run itself, or holds runs (a sweep, a demo)."""
     found: dict[Path, Path] = {}
@@ -162,6 +153,7 @@ def read_account(folder: Path, name: str | None = None) -> Account:
         log=log,
         result=result,
         analysis=_json(folder / "analysis.json", notes),
+        scored={moment: read_rows(folder, moment, notes) for moment in WEIGHTS},
         notes=(),
     )
     if result is not None and isinstance(result.get("warnings"), list):
@@ -199,7 +191,7 @@ def _line(text: str) -> dict[str, Any] | None:
         value = json.loads(text)
     except ValueError:
         return None
-    return value if isinstance(value, dict) and _count(value.get("step")) is not None else None
+    return value if isinstance(value, dict) and count(value.get("step")) is not None else None
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tracer.report.account import Account, number
+from tracer.report.account import Account
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.comparison import Group, Setting
+from tracer.report.number import number
 
 Bins = list[tuple[float, float, int]]  # confidence, accuracy, samples
 SHARE = {"percent": True, "low": -0.01, "high": 1.01}

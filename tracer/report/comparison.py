@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any
 
-from tracer.report.account import Account, number
+from tracer.report.account import Account
 from tracer.report.measures import Key, measured
+from tracer.report.number import number
+from tracer.report.scored import Moment
 from tracer.report.spread import Estimate, over_seeds
-
-Moment = Literal["before", "after"]
 
 # Where data and prompts lie does not make another setting: their fingerprints decide what is comparable.
 PLACES = ("seed", "data", "held_out")
@@ -80,23 +80,27 @@ class Group:
 
     @property
     def task(self) -> Key | None:
-        return next((key for key in self.keys if key.metric == "accuracy" and not key.kept), None)
+        return next(
+            (key for key in self.keys if key.metric == "accuracy" and not key.kept and not key.suite), None
+        )
 
     @cached_property
     def kept(self) -> tuple[Key, ...]:
-        """Retained data that every finished setting was measured on, before and after."""
+        """Retained data that every finished setting was measured on, before and after; else the shifts."""
         done = [setting for setting in self.settings if setting.finished]
-        return tuple(
-            key
-            for key in self.keys
-            if key.kept and all(key in s.measures["after"] and key in s.measures["before"] for s in done)
-        )
+        both = [key for key in self.keys if all(key in s.measures[m] for s in done for m in s.measures)]
+        return tuple(key for key in both if key.kept) or tuple(key for key in both if key.shifted)
+
+    @cached_property
+    def shifts(self) -> tuple[Key, ...]:
+        """Shifted test sets that every setting was measured on of which `tracer eval` measured anything."""
+        scored = [s for s in self.settings if any(key.suite for key in s.measures["after"])]
+        return tuple(k for k in self.keys if k.shifted and all(k in s.measures["after"] for s in scored))
 
     @property
     def kept_name(self) -> str:
         """The retained data as in a sentence: a, a and b, the 5 retained sets."""
-        names = [key.path[1] for key in self.kept]
-        return " and ".join(names) if len(names) < 3 else f"the {len(names)} retained sets"
+        return spoken(self.kept)
 
     @property
     def kept_mean(self) -> str:
@@ -112,6 +116,13 @@ class Group:
             for note in run.notes if len(self.runs) > 1 or run.finished else run.notes[1:]:
                 found.setdefault(note, []).append(run.name)
         return {note: tuple(names) for note, names in found.items()}
+
+
+def spoken(keys: Sequence[Key]) -> str:
+    """Data sets as in a sentence: a, a and b, the 5 shifts."""
+    names = [key.data for key in keys]
+    kind = "shifts" if any(key.suite for key in keys) else "retained sets"
+    return " and ".join(names) if len(names) < 3 else f"the {len(names)} {kind}"
 
 
 def compare(accounts: Sequence[Account]) -> list[Group]:

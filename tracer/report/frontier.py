@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracer.report.account import number
 from tracer.report.chart import BASE, Axis, Chart, Series
-from tracer.report.comparison import Group, Setting
+from tracer.report.comparison import Group, Setting, spoken
 from tracer.report.label import CROWD
-from tracer.report.measures import Key
+from tracer.report.measures import SUITE, Key
+from tracer.report.number import number
 from tracer.report.scale import shown
+from tracer.report.scored import Moment
+from tracer.report.spread import Estimate
+
+Keys = tuple[Key, ...]
 
 
-def frontier(group: Group, name: str) -> Chart | None:
-    """Task accuracy against retained accuracy, one point a setting; None where either was not measured."""
-    task, kept = group.task, group.kept
+def frontier(group: Group, name: str, kept: Keys) -> Chart | None:
+    """Accuracy learned against accuracy kept, one point a setting; None where either was not measured.
+
+    What was kept are retained data, or shifts of the task: then ID accuracy stands against their mean.
+    """
+    learned = _learned(group, kept)
     done = [setting for setting in group.settings if setting.finished]
-    if task is None or not kept or not done:
+    if not learned or not kept or not done:
         return None
-    before = _starts(done, task, kept)
-    points = _unobscured({setting: _point(setting, task, kept) for setting in done})
-    paths = {setting: _path(setting, kept) for setting in done}
+    before = _starts(done, learned, kept)
+    points = _unobscured({setting: _point(setting, learned, kept) for setting in done})
+    paths = {setting: _path(setting, kept) if learned == (group.task,) else None for setting in done}
     rays = [paths[setting] or _ray(before, point) for setting, point in points.items()]
     told = "lead"
     if any(paths.values()):
@@ -28,24 +35,49 @@ def frontier(group: Group, name: str) -> Chart | None:
     if all(paths.values()):
         told = "follow the straight path in weight space (WiSE-FT)"
     crowded = not all(point.named for point in points.values() if point)
+    shifted = kept[0].suite
+    lines = f" Thin lines {told} from the pretrained model." if any(rays) else ""
     return Chart(
         name=name,
-        title="Learned against kept",
-        caption=f"Up: a better task. Right: a better memory of {group.kept_name}. "
-        f"Thin lines {told} from the pretrained model.{_fewer(done)}"
+        title="In distribution against under shift" if shifted else "Learned against kept",
+        caption=f"Up: a better task. Right: {'more robust to' if shifted else 'a better memory of'} {spoken(kept)}."
+        f"{lines}{_fewer(done) if any(paths.values()) else ''}"
         f"{' Named are those that none surpasses in both.' if crowded else ''}",
-        x=Axis(f"kept: {'mean ' if len(kept) > 1 else ''}accuracy on {group.kept_name}", percent=True),
-        y=Axis(f"learned: accuracy on {group.name}", percent=True),
+        x=Axis(f"{'OOD' if shifted else 'kept'}: {_mean_of(kept)}", percent=True),
+        y=Axis(f"{'ID' if learned[0].suite else 'learned'}: {_accuracy(group, learned)}", percent=True),
         series=tuple(part for part in (*rays, *before, *points.values()) if part is not None),
         labelled=True,
     )
 
 
-def _starts(done: list[Setting], task: Key, kept: tuple[Key, ...]) -> list[Series]:
+def _learned(group: Group, kept: Keys) -> Keys:
+    """The task; beside shifts, the suite's own ID sets where every setting that has the shifts has them."""
+    scored = [s for s in group.settings if kept and all(key in s.measures["after"] for key in kept)]
+    own = [key for key in group.keys if key.path[:2] == (SUITE, "id") and key.metric == "accuracy"]
+    own = [key for key in own if all(key in setting.measures["after"] for setting in scored)]
+    if own and kept[0].suite:
+        return tuple(own)
+    return () if group.task is None else (group.task,)
+
+
+def _mean_of(keys: Keys) -> str:
+    return f"{'mean ' if len(keys) > 1 else ''}accuracy on {spoken(keys)}"
+
+
+def _accuracy(group: Group, learned: Keys) -> str:
+    return _mean_of(learned) if learned[0].suite else f"accuracy on {group.name}"
+
+
+def _estimate(setting: Setting, keys: Keys, moment: Moment = "after") -> Estimate | None:
+    """The accuracy on one data set, or the mean over several."""
+    return setting.estimate(keys[0], moment) if len(keys) == 1 else setting.kept(keys, moment)
+
+
+def _starts(done: list[Setting], task: Keys, kept: Keys) -> list[Series]:
     """The pretrained model, or models where the settings start from several."""
     starts: dict[tuple[str, str], str] = {}
     for setting in done:
-        learned, remembered = setting.estimate(task, "before"), setting.kept(kept, "before")
+        learned, remembered = _estimate(setting, task, "before"), _estimate(setting, kept, "before")
         if learned is not None and remembered is not None:
             model = "/".join(str(setting.runs[0].experiment.get("model", "")).split("/")[-2:])
             starts.setdefault((f"{remembered.value:.4f}", f"{learned.value:.4f}"), model)
@@ -56,8 +88,8 @@ def _starts(done: list[Setting], task: Key, kept: tuple[Key, ...]) -> list[Serie
     ]
 
 
-def _point(setting: Setting, task: Key, kept: tuple[Key, ...]) -> Series | None:
-    learned, remembered = setting.estimate(task), setting.kept(kept)
+def _point(setting: Setting, task: Keys, kept: Keys) -> Series | None:
+    learned, remembered = _estimate(setting, task), _estimate(setting, kept)
     if learned is None or remembered is None:
         return None
     note = f"kept {shown(remembered.value, True)}, learned {shown(learned.value, True)}"
@@ -96,7 +128,7 @@ def _ray(before: list[Series], point: Series | None) -> Series | None:
     return Series(f"{point.name}, from", point.slot, start.x + point.x, start.y + point.y, guide=True)
 
 
-def _path(setting: Setting, kept: tuple[Key, ...]) -> Series | None:
+def _path(setting: Setting, kept: Keys) -> Series | None:
     """Accuracies along the line between pretrained and finetuned weights, where an analysis has walked it."""
     for run in setting.finished:
         walked = (run.analysis or {}).get("path")
@@ -120,9 +152,9 @@ def _fewer(done: list[Setting]) -> str:
     return ""
 
 
-def _stop(stop: dict, kept: tuple[Key, ...]) -> tuple[float, float, float] | None:
+def _stop(stop: dict, kept: Keys) -> tuple[float, float, float] | None:
     try:
-        remembered = [float(stop["retain"][key.path[1]]) for key in kept]
+        remembered = [float(stop["retain"][key.data]) for key in kept]
         return float(stop["alpha"]), sum(remembered) / len(remembered), float(stop["accuracy"])
     except (KeyError, TypeError, ValueError):
         return None

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tracer.metrics import METRICS
-from tracer.report.account import Account, number
+from tracer.report.account import Account
+from tracer.report.number import number
+from tracer.report.scored import Moment
 from tracer.report.spread import Estimate, wilson
 
 Better = Literal["higher", "lower"]
@@ -23,6 +25,7 @@ ORDER = (
 )  # what comes first in a table
 NAMES = {"accuracy": "accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier score", "macro_f1": "macro F1"}
 NAMES |= {"adaptive_ece": "adaptive ECE", "ece_batched": "batched ECE", "top5": "top-5 accuracy"}
+SUITE = "suite"  # where a test set's measures lie: suite, role, name, metric
 ROLES = {"retain": "kept: ", "calibration": "kept: "}
 # Measures of the result against the pretrained model, which have no "before": (label, better, percent).
 AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
@@ -50,6 +53,21 @@ class Key:
         return self.path[0] == "retain" and self.metric == "accuracy"
 
     @property
+    def suite(self) -> bool:
+        """Whether `tracer eval` measured it on a test set."""
+        return self.path[0] == SUITE
+
+    @property
+    def shifted(self) -> bool:
+        """Whether it is the accuracy on a shifted test set."""
+        return self.path[:2] == (SUITE, "ood") and self.path[3:] == ("accuracy",)
+
+    @property
+    def data(self) -> str:
+        """The data set that it was measured on, where it is named."""
+        return self.path[2 if self.suite else 1]
+
+    @property
     def better(self) -> Better | None:
         if self.path in AGAINST:
             return AGAINST[self.path][1]
@@ -67,20 +85,22 @@ class Key:
             return "task"
         if self.path in AGAINST:
             return AGAINST[self.path][0]
-        inner = [part for part in self.path if part != "accuracy"]
+        inner = [part for part in self.path[2 if self.suite else 0 :] if part != "accuracy"]
         role = ""
         if inner[0] in ROLES and len(inner) > 1:
             role, inner = ROLES[inner[0]], inner[1:]
         return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in inner)
 
 
-def measured(account: Account, moment: Literal["before", "after"]) -> dict[Key, Estimate]:
+def measured(account: Account, moment: Moment) -> dict[Key, Estimate]:
     """Every number of a result; intervals as written, else Wilson's for the task, whose count is known."""
     result = account.result or {}
     found = result.get(moment)
     values = dict(_leaves(found, ())) if isinstance(found, dict) else {}
     if moment == "after":
         values |= dict(_leaves(result.get("retention"), ("retention",)))
+    for row in account.scored[moment]:
+        values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _estimate(row)
     task, count = Key(("accuracy",)), account.data.get("held_out")
     if task in values and values[task].low is None and isinstance(count, int):
         values[task] = wilson(values[task].value, count)

@@ -27,6 +27,7 @@ from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.representation import representation
 from tracer.report.reproduce import commands
+from tracer.report.suite import suite_tables
 from tracer.report.svg import payload, svg
 from tracer.report.table import Table, comparison, costs
 
@@ -78,13 +79,14 @@ class Section:
     headline: str
     frontier: Figure | None
     comparison: Table | None
+    suite: tuple[Table, ...]
+    shifted: Figure | None
     panels: tuple[Panel, ...]
     costs: Table
 
     @property
     def figures(self) -> Iterator[Figure]:
-        if self.frontier:
-            yield self.frontier
+        yield from (figure for figure in (self.frontier, self.shifted) if figure)
         for panel in self.panels:
             yield from panel.figures
 
@@ -174,7 +176,8 @@ def _template() -> Any:
 
 def _section(number: int, group: Group) -> Section:
     prefix = f"g{number}"
-    picture = frontier(group, f"{prefix}-frontier")
+    picture = frontier(group, f"{prefix}-frontier", group.kept)
+    robust = None if group.shifts == group.kept else frontier(group, f"{prefix}-shifts", group.shifts)
     kinds = [
         ("Learning", learning, SMALL),
         ("Teacher", teaching, SMALL),
@@ -193,6 +196,8 @@ def _section(number: int, group: Group) -> Section:
         headline(group),
         Figure(picture, LARGE) if picture else None,
         comparison(group),
+        tuple(suite_tables(group)),
+        Figure(robust, LARGE) if robust else None,
         tuple(panel for panel in panels if panel.figures),
         costs(group),
     )
@@ -219,6 +224,7 @@ def _thin(sections: Sequence[Section]) -> list[Section]:
         replace(
             section,
             frontier=thin(section.frontier) if section.frontier else None,
+            shifted=thin(section.shifted) if section.shifted else None,
             panels=tuple(replace(panel, figures=tuple(map(thin, panel.figures))) for panel in section.panels),
         )
         for section in sections

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracer.report.account import number
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
+from tracer.report.number import number
 
 SIMILARITIES = {
     "cka": ("Linear CKA", "1: the layer still tells images apart as the pretrained model does."),

@@ -43,6 +43,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     fixed: int = 0
+    title: str = ""
 
 
 EMPTY = Cell("–", None)
@@ -51,14 +52,12 @@ EMPTY = Cell("–", None)
 def comparison(group: Group) -> Table | None:
     """Pretrained models first, then every setting: a column a measure, with changes and intervals."""
     done = [setting for setting in group.settings if setting.finished]
-    keys = list(group.keys[:MOST])
+    keys = [key for key in group.keys if not key.suite][:MOST]
     if not done or not keys:
         return None
     several = any(len(setting.finished) > 1 for setting in done)
-    first = [(Cell(name, ""), *_scores(s, keys, "before"), EMPTY) for name, s in _starts(done).items()]
-    rows = [
-        (_named(s), *_scores(s, keys, "after"), Cell(str(len(s.finished)), len(s.finished))) for s in done
-    ]
+    first = [(Cell(name, ""), *_scores(s, keys, "before"), EMPTY) for name, s in starts(done).items()]
+    rows = [(named(s), *_scores(s, keys, "after"), Cell(str(len(s.finished)), len(s.finished))) for s in done]
     columns = [
         Column("setting", numeric=False),
         *(Column(key.label, better=key.better or "") for key in keys),
@@ -69,7 +68,7 @@ def comparison(group: Group) -> Table | None:
     ]
     shown_rows = first + body if several else [row[:-1] for row in first + body]
     columns += [Column("seeds")] if several else []
-    return Table(_caption(several), tuple(columns), tuple(shown_rows), fixed=len(first))
+    return Table(caption(several), tuple(columns), tuple(shown_rows), fixed=len(first))
 
 
 def costs(group: Group) -> Table:
@@ -90,7 +89,7 @@ def _cost(setting: Setting, run: Account) -> tuple[Cell, ...]:
     size = file.stat().st_size if file.is_file() else None
     return (
         Cell(run.name, run.name.lower()),
-        _named(setting),
+        named(setting),
         _count(run.step, f"of {run.steps}" if run.steps and run.step != run.steps else ""),
         _count(batch),
         _count(images),
@@ -100,7 +99,7 @@ def _cost(setting: Setting, run: Account) -> tuple[Cell, ...]:
     )
 
 
-def _named(setting: Setting) -> Cell:
+def named(setting: Setting) -> Cell:
     return Cell(setting.label, setting.label.lower(), slot=setting.slot)
 
 
@@ -115,34 +114,33 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def _starts(done: Sequence[Setting]) -> dict[str, Setting]:
+def starts(done: Sequence[Setting]) -> dict[str, Setting]:
     """The pretrained model, or each of them where the settings start from several."""
-    starts: dict[str, Setting] = {}
+    found: dict[str, Setting] = {}
     for setting in done:
         experiment = setting.runs[0].experiment
-        starts.setdefault(f"Pretrained {experiment.get('model')} {experiment.get('pretrained')}", setting)
+        found.setdefault(f"Pretrained {experiment.get('model')} {experiment.get('pretrained')}", setting)
+    if not found:
+        return {}
     random = done[0].runs[0].experiment.get("pretrained") == "none"
-    return starts if len(starts) > 1 else {"Random start" if random else "Pretrained": done[0]}
+    return found if len(found) > 1 else {"Random start" if random else "Pretrained": done[0]}
 
 
 def _scores(setting: Setting, keys: Sequence[Key], moment: Moment) -> list[Cell]:
     cells = []
     for key in keys:
         estimate, before = setting.estimate(key, moment), setting.estimate(key, "before")
-        if estimate is None:
-            cells.append(EMPTY)
-            continue
-        details = []
-        if moment == "after" and before is not None and key.percent:
-            details.append(points(estimate.value - before.value))
-        details += _interval(estimate, key.percent)
-        text = (
-            shown(estimate.value, True)
-            if key.percent
-            else f"{estimate.value:#.3g}".rstrip(".").replace("-", "−")
-        )
-        cells.append(Cell(text, estimate.value, " ".join(details)))
+        start = before.value if before is not None and moment == "after" else None
+        cells.append(EMPTY if estimate is None else scored(estimate, key.percent, start))
     return cells
+
+
+def scored(estimate: Estimate, percent: bool, start: float | None = None) -> Cell:
+    """A value, and below it the points gained since the start and the interval."""
+    details = [points(estimate.value - start)] if start is not None and percent else []
+    details += _interval(estimate, percent)
+    text = shown(estimate.value, True) if percent else f"{estimate.value:#.3g}".rstrip(".").replace("-", "−")
+    return Cell(text, estimate.value, " ".join(details))
 
 
 def _interval(estimate: Estimate, percent: bool) -> list[str]:
@@ -166,7 +164,7 @@ def _marked(rows: Sequence[tuple[Cell, ...]], column: int, key: Key) -> list[int
     return [i for i, cell in known.items() if cell.text == text]
 
 
-def _caption(several: bool) -> str:
+def caption(several: bool) -> str:
     over = "over seeds (Student's t) where there are several, else over samples"
     return (
         "Below each value: change against the pretrained model in points, and the 95 % interval in brackets, "

@@ -1,0 +1,118 @@
+"""What `tracer eval` has measured stands in the report, in the paper's layout."""
+
+from __future__ import annotations
+
+from math import hypot
+from pathlib import Path
+
+import pytest
+from written import write_run, write_scores
+
+from tracer.report.account import read_account
+from tracer.report.comparison import Group, compare
+from tracer.report.frontier import frontier
+from tracer.report.headline import headline
+from tracer.report.page import read_page, write_report
+from tracer.report.spread import over_seeds
+from tracer.report.suite import suite_tables
+
+BEFORE = {"colours": ("id", 0.5), "night": ("ood", 0.4), "fog": ("ood", 0.3), "digits": ("retain", 0.9)}
+
+
+def evaluated(folder: Path, shifted: float = 0.0, **run: object) -> Path:
+    """A run measured on two shifts, before and after."""
+    made = write_run(folder, **run)  # pyright: ignore[reportArgumentType]
+    after = {"colours": 0.9, "night": 0.7 + shifted, "fog": 0.5 + shifted, "digits": 0.8}
+    write_scores(made, {name: (role, after[name]) for name, (role, _) in BEFORE.items()})
+    write_scores(made, BEFORE, "pretrained")
+    return made
+
+
+def grouped(*folders: Path) -> Group:
+    (group,) = compare([read_account(folder) for folder in folders])
+    return group
+
+
+def test_columns_stand_as_in_the_paper_with_the_mean_over_shifts(tmp_path: Path) -> None:
+    accuracy, ece = suite_tables(grouped(evaluated(tmp_path / "a")))
+    heads = [column.label for column in accuracy.columns]
+    assert heads == ["setting", "ID: colours", "night", "fog", "OOD avg (2)", "kept: digits"]
+    assert [column.label for column in ece.columns] == heads
+    assert accuracy.fixed == 1
+    before, after = accuracy.rows
+    assert [cell.text for cell in before] == ["Pretrained", "50.0 %", "40.0 %", "30.0 %", "35.0 %", "90.0 %"]
+    assert [cell.text for cell in after[1:]] == ["90.0 %", "70.0 %", "50.0 %", "60.0 %", "80.0 %"]
+    half = 100 * hypot(0.01, 0.01) / 2  # independent sets: half-widths add up in squares
+    assert after[4].detail == f"+25.0 [{60 - half:.1f},\xa0{60 + half:.1f}]"
+    assert ece.rows[1][4].order == pytest.approx(0.06)
+
+
+def test_seeds_are_averaged_shift_by_shift(tmp_path: Path) -> None:
+    runs = [evaluated(tmp_path / str(i), seed=i, shifted=i / 100) for i in range(3)]
+    runs.append(write_run(tmp_path / "unmeasured", seed=3))
+    accuracy, _ = suite_tables(grouped(*runs))
+    _, after = accuracy.rows
+    wanted = over_seeds([0.60, 0.61, 0.62])
+    assert after[4].order == pytest.approx(wanted.value)
+    low, high = (100 * (end or 0) for end in (wanted.low, wanted.high))
+    assert after[4].detail == f"+26.0 [{low:.1f},\xa0{high:.1f}]"
+
+
+def test_the_best_is_marked_and_fewer_images_do_not_compete(tmp_path: Path) -> None:
+    runs = [evaluated(tmp_path / "a"), evaluated(tmp_path / "b", method="flyp", shifted=-0.1)]
+    part = write_run(tmp_path / "c", method="ft")
+    write_scores(part, {name: (role, 0.99) for name, (role, _) in BEFORE.items()}, n=20)
+    accuracy, _ = suite_tables(grouped(*runs, part))
+    marked = [[cell.best for cell in row[1:]] for row in accuracy.rows[1:]]
+    assert marked == [[True] * 5, [True, False, False, False, True], [False] * 5]
+    assert accuracy.rows[3][1].text == "99.0 %†"
+    assert "incomplete copy" in accuracy.caption
+
+
+def test_the_frontier_and_the_headline_use_the_shifts_where_nothing_was_retained(tmp_path: Path) -> None:
+    group = grouped(evaluated(tmp_path / "a", retain="none"))
+    both = frontier(group, "f", group.shifts)
+    assert both is not None
+    start, end = ((s.x[0], s.y[0]) for s in both.series if not s.guide)
+    assert (start, end) == (pytest.approx((0.35, 0.5)), pytest.approx((0.6, 0.9)))
+    assert both.x.label == "OOD: mean accuracy on night and fog"
+    assert both.y.label == "ID: accuracy on colours"
+    alone = evaluated(tmp_path / "b")
+    result = alone / "result.json"
+    result.write_text('{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}')
+    told = headline(grouped(alone))
+    assert told.endswith("; the mean of night and fog goes from 35.0 % to 60.0 % (+25.0).")
+
+
+def test_the_page_shows_both_pictures_and_one_where_they_are_the_same(tmp_path: Path) -> None:
+    folder = evaluated(tmp_path / "a")
+    assert {"g1-frontier", "g1-shifts"} <= {chart.name for chart in read_page([folder]).charts}
+    write_report([folder], tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text()
+    assert "OOD avg (2)" in html
+    assert "night, fog" in html
+    (folder / "result.json").write_text('{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}')
+    assert "g1-shifts" not in {chart.name for chart in read_page([folder]).charts}
+
+
+def test_without_the_pretrained_model_the_page_says_how_to_add_it(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    write_scores(folder, {"night": ("ood", 0.5)})
+    accuracy, _ = suite_tables(grouped(folder))
+    assert accuracy.fixed == 0
+    assert "--weights pretrained" in accuracy.caption
+
+
+def test_rows_that_cannot_be_read_are_told_and_the_rest_stands(tmp_path: Path) -> None:
+    folder = evaluated(tmp_path / "a")
+    rows = folder / "predictions" / "result" / "rows.json"
+    whole = rows.read_text()
+    rows.write_text(whole[:-20])
+    assert any("result/rows.json is not readable" in note for note in read_account(folder).notes)
+    rows.write_text(
+        whole[:-1] + ', {"shift": 7}, {"shift": "x", "role": "ood", "metric": "accuracy", "value": NaN}]'
+    )
+    run = read_account(folder)
+    assert any("more than measures" in note for note in run.notes)
+    assert len(run.scored["after"]) == 8
+    assert suite_tables(grouped(write_run(tmp_path / "b"))) == []
