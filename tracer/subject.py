@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tracer.data.reading import Reading
+from tracer.experiment import Experiment
 from tracer.model import Student, load
 from tracer.run import DESCRIPTION, Run
 from tracer.zoo import pretrained_tag
@@ -20,6 +23,19 @@ class Subject(NamedTuple):
     trained_on: tuple[str, ...] = ()
     temperature: float | None = None  # fitted on held-out images of these classes
     keep: Path | None = None  # where predictions and rows are written, if anywhere
+    experiment: Experiment | None = None
+
+    @property
+    def templates(self) -> str | None:
+        """The prompts that the run was told to learn from."""
+        return None if self.experiment is None else self.experiment.templates
+
+    def reading(self, spec: str, asked: Reading) -> Reading:
+        """How `spec` is read: as asked for, and what is left open as the run has read its own data of the kind."""
+        if self.experiment is None:
+            return asked
+        own = Reading(**{field.name: getattr(self.experiment, field.name) for field in fields(Reading)})
+        return asked.over(own, spec, self.experiment.data)
 
 
 def subject(model: str, pretrained: str, weights: str, out: Path | None = None) -> Subject:
@@ -34,6 +50,7 @@ def subject(model: str, pretrained: str, weights: str, out: Path | None = None) 
         tuple(run.description["classes"]),
         measured.get("temperature"),
         out or run.folder / "predictions" / weights,
+        run.experiment,
     )
 
 

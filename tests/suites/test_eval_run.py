@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from tracer.cli import main
 from tracer.clip import open_clip
 from tracer.data.digits import digits
+from tracer.data.idx import Split
+from tracer.data.sources import load
+from tracer.data.transforms import Transform
 from tracer.evaluate import Predictions
 from tracer.run import Run
 
@@ -21,7 +23,7 @@ CPU = ["--device", "cpu"]
 
 
 def table(
-    folder: Path, split: str, kinds: tuple[int, ...], each: int = 5, columns: str = "filepath,label"
+    folder: Path, split: Split, kinds: tuple[int, ...], each: int = 5, columns: str = "filepath,label"
 ) -> Path:
     """A CSV of some digits, labelled in words."""
     examples = digits(split)
@@ -70,14 +72,12 @@ def test_fewer_classes_in_the_data_do_not_make_the_task_easier(
 
 
 def test_the_trained_head_is_what_scored(ft: Path, tmp_path: Path) -> None:
-    found = measured(tmp_path / "out", str(ft), "--data", str(table(tmp_path, "test", (2, 0))))
+    data = table(tmp_path, "test", (2, 0))
+    found = measured(tmp_path / "out", str(ft), "--data", str(data))
     student = Run.open(ft).student().eval()
-    from tracer.data.transforms import Transform
-
-    with Image.open(tmp_path / found.ids[0]) as image:
-        pixels = Transform(student.preprocess).batch([image.convert("RGB")], range(1))
+    pixels = Transform(student.preprocess).batch(load(data).images, range(2))
     with torch.no_grad():
-        torch.testing.assert_close(found.logits[:1], student.classify(student.encode_image(pixels)))
+        torch.testing.assert_close(found.logits[:2], student.classify(student.encode_image(pixels)))
 
 
 def test_other_classes_are_told_and_scored_by_their_names(
@@ -101,3 +101,40 @@ def test_a_list_of_classes_on_the_command_line_comes_first(ft: Path, tmp_path: P
     data = table(tmp_path, "test", (1, 3))
     asked = [str(ft), "--data", str(data), "--classes", str(tmp_path / "names.txt")]
     assert measured(tmp_path / "out", *asked).logits.shape[1] == 3
+
+
+def test_columns_can_be_told(ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = table(tmp_path, "test", (0, 1), columns="where,what")
+    assert main(["eval", str(ft), "--data", str(data), *CPU]) == 2
+    assert "--image-column" in capsys.readouterr().err
+    told = ["--image-column", "where", "--label-column", "what", "--separator", ","]
+    found = measured(tmp_path / "out", str(ft), "--data", str(data), *told)
+    usual = measured(tmp_path / "usual", str(ft), "--data", str(table(tmp_path, "test", (0, 1))))
+    torch.testing.assert_close(found.logits, usual.logits)
+    assert main(["eval", str(ft), "--suite", "emojishift", "--label-column", "what", *CPU]) == 2
+    assert "--label-column means nothing for a suite" in capsys.readouterr().err
+
+
+def test_columns_are_those_of_the_run_unless_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
+    told = ["--image-column", "where", "--label-column", "what", "--templates", "the digit {}"]
+    data = table(tmp_path, "train", (0, 1), columns="where,what")
+    run = tmp_path / "run"
+    asked = ["--model", "tiny-28", "--pretrained", "none", "--steps", "1", "--batch", "4", "--workers", "0"]
+    assert main(["train", "flyp", "--data", str(data), *told, *asked, *CPU, "--out", str(run)]) == 0
+    test = table(tmp_path, "test", (0, 1), columns="where,what")
+    assert main(["eval", str(run), "--data", str(test), *CPU]) == 0
+    assert (
+        "read as the run read its data: --image-column where --label-column what" in capsys.readouterr().err
+    )
+    found = Predictions.read(run / "predictions" / "result" / f"{test.name}.safetensors")
+    asked = ["eval", str(run), "--data", str(test), *CPU, "--templates", "the digit {}"]
+    assert main([*asked, "--out", str(tmp_path / "same")]) == 0
+    same = Predictions.read(tmp_path / "same" / f"{test.name}.safetensors")
+    torch.testing.assert_close(found.logits, same.logits)
+    assert main(["eval", str(run), "--data", str(table(tmp_path, "test", (0, 1))), *CPU]) == 2
+    assert main(["eval", str(run), "--data", "digits", *CPU]) == 0, (
+        "a run's columns are no reason to refuse digits"
+    )

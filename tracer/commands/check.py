@@ -10,6 +10,7 @@ import tyro
 from tracer.console import console, counting
 from tracer.data.check import describe
 from tracer.data.options import unseen
+from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import hold_out
@@ -19,11 +20,7 @@ from tracer.suites import check as check_imagenet
 def main(arguments: list[str]) -> int:
     def check(
         data: Annotated[str, tyro.conf.Positional],
-        image_column: str | None = None,
-        caption_column: str | None = None,
-        label_column: str | None = None,
-        separator: str | None = None,
-        classes: str | None = None,
+        reading: Reading = AS_FOUND,
         strict: bool = False,
         root: Path | None = None,
     ) -> int:
@@ -31,11 +28,6 @@ def main(arguments: list[str]) -> int:
 
         Args:
             data: a folder of images, a table, shards, or an embedded name.
-            image_column: column that holds the image's path.
-            caption_column: column that holds the caption.
-            label_column: column that holds the class.
-            separator: separator of a table.
-            classes: file with the class names.
             strict: refuse the data if any image is unreadable.
             root: with DATA imagenet, the folder of ImageNet and its shifts: says what is there and what is missing.
         """
@@ -43,24 +35,16 @@ def main(arguments: list[str]) -> int:
             for line in check_imagenet(root):
                 console.print(line, highlight=False, markup=False)
             return 0
-        flags = {"data": data, "image-column": image_column, "caption-column": caption_column}
-        flags |= {"label-column": label_column, "separator": separator, "classes": classes}
-        options = {
-            "image": image_column,
-            "caption": caption_column,
-            "label": label_column,
-            "separator": separator,
-            "classes": classes,
-        }
         with counting("looking at the images") as count:
-            found = scan(load(data, **options), strict, count)
+            found = scan(load(data, **reading.options), strict, count)
             aside = unseen(found.splits)
             if aside is None:
                 train, held_out = hold_out(found)
             else:  # the data bring their own
-                train, held_out = found, scan(load(data, split=aside, **options), strict, count)
-        for line in describe(train, held_out, flags=flags).lines():
+                train, held_out = found, scan(load(data, split=aside, **reading.options), strict, count)
+        for line in describe(train, held_out, flags={"data": data, **reading.flags}).lines():
             console.print(line, highlight=False, markup=False)
         return 0
 
-    return tyro.cli(check, args=arguments, prog="tracer check", config=(tyro.conf.FlagCreatePairsOff,))
+    flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    return tyro.cli(check, args=arguments, prog="tracer check", config=flat)

@@ -12,12 +12,13 @@ from tracer.assess import SCALED_ECE, Row, assess
 from tracer.atomic import write_json
 from tracer.console import console, errors, stop_at_once
 from tracer.data.prompts import templates as prompts
+from tracer.data.reading import AS_FOUND, Reading
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
 from tracer.metrics import Interval, accuracy, ece
 from tracer.parallel import World, launched
 from tracer.subject import Subject, subject
-from tracer.suites import EMBEDDED, SUITES, Opening, Suite, own, suite
+from tracer.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, with_role
 from tracer.tables import FORMATS, Cell, Column, Table, cell, render, tabulated, text
 
 SHOWN = (accuracy, ece, SCALED_ECE)  # all others are in the rows that are written
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
         pretrained: str = "auto",
         weights: str = "result",
         templates: str | None = None,
-        classes: str | None = None,
+        reading: Reading = AS_FOUND,
         allow_partial: bool = False,
         format: str = "text",
         out: Path | None = None,
@@ -51,7 +52,6 @@ def main(arguments: list[str]) -> int:
             pretrained: weights, where MODEL is a name.
             weights: result, student, teacher or pretrained, where MODEL is a run.
             templates: prompts: openai, simple, name, or a file.
-            classes: file with the class names; by default those of the run where they hold all of the data's.
             allow_partial: score incomplete data sets and mark every number that comes from them.
             format: text, markdown, latex, csv or json.
             out: where predictions and rows are written; by default beside the run.
@@ -60,10 +60,12 @@ def main(arguments: list[str]) -> int:
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
         measured = subject(model, pretrained, weights, out)
-        chosen = _suite(data, suite, root, templates, classes, measured.trained_on)
         with launched(device, lost=stop_at_once) as world:
+            if world.first:
+                _announce(measured, data, reading)
+            chosen = world.together(lambda: _suite(data, suite, root, templates, reading, measured))
             opening = world.together(lambda: chosen.open(allow_partial))
-            if world.first and data and classes is None:
+            if world.first and data and reading.classes is None:
                 _warn_of_other_classes(measured, opening)
             made = _measured(measured, opening, world)
             if world.first:
@@ -73,7 +75,8 @@ def main(arguments: list[str]) -> int:
                 _say(f"predictions and all measures are in {measured.keep}")
         return 0
 
-    return tyro.cli(measure, args=arguments, prog="tracer eval", config=(tyro.conf.FlagCreatePairsOff,))
+    flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    return tyro.cli(measure, args=arguments, prog="tracer eval", config=flat)
 
 
 def _measured(subject: Subject, opening: Opening, world: World) -> list[Row]:
@@ -84,6 +87,15 @@ def _measured(subject: Subject, opening: Opening, world: World) -> list[Row]:
     keep = subject.keep if world.first else None
     found = assess(scorer, opening.shifts, keep, subject.temperature)
     return [row for _, rows in found for row in rows]
+
+
+def _announce(subject: Subject, data: tuple[str, ...], asked: Reading) -> None:
+    """Say what is taken over from the run."""
+    for role, spec in _roles(data):
+        read = _reading(subject, role, spec, asked).flags
+        taken = [f"--{name} {value}" for name, value in read.items() if name not in asked.flags]
+        if taken:
+            _say(f"{spec} is read as the run read its data: {' '.join(taken)}")
 
 
 def _warn_of_other_classes(subject: Subject, opening: Opening) -> None:
@@ -104,22 +116,41 @@ def _suite(
     name: str | None,
     root: Path | None,
     templates: str | None,
-    classes: str | None,
-    trained_on: tuple[str, ...],
+    reading: Reading,
+    subject: Subject,
 ) -> Suite:
     if bool(data) == (name is not None):
         raise UserError("give what to measure on: either --data or --suite")
     if name is not None:
+        if reading.flags:
+            raise UserError(f"--{next(iter(reading.flags))} means nothing for a suite: leave it out")
         if name not in SUITES:
             raise unknown("suite", name, SUITES)
         if name not in EMBEDDED and root is None:
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
         chosen = SUITES[name]() if name in EMBEDDED else SUITES[name](root)
         return chosen.prompted(prompts(templates)) if templates else chosen
-    options = {"classes": classes, "prompts": templates, "trained_on": trained_on}
-    if len(data) == 1 and "=" not in data[0]:
-        return Suite("own", (own(data[0], "id", **options),))
-    return suite(*data, **options)
+    shifts = (
+        own(
+            spec,
+            role,
+            name=spec if len(data) > 1 else None,
+            trained_on=subject.trained_on,
+            prompts=templates or (None if role == "retain" else subject.templates),
+            **_reading(subject, role, spec, reading).options,
+        )
+        for role, spec in _roles(data)
+    )
+    return Suite("own", tuple(shifts))
+
+
+def _reading(subject: Subject, role: Role, spec: str, asked: Reading) -> Reading:
+    """What is to be retained is none of the run's own data."""
+    return asked if role == "retain" else subject.reading(spec, asked)
+
+
+def _roles(data: tuple[str, ...]) -> list[tuple[Role, str]]:
+    return [("id", data[0])] if len(data) == 1 and "=" not in data[0] else [*map(with_role, data)]
 
 
 def _tables(model: str, chosen: Suite, opening: Opening, made: list[Row], form: str) -> str:

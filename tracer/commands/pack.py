@@ -10,6 +10,7 @@ import tyro
 
 from tracer.console import console, counting
 from tracer.data.pack import check_place, pack
+from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
 from tracer.data.sources import load
 
@@ -21,11 +22,7 @@ def main(arguments: list[str]) -> int:
         side: int = 256,
         lossless: bool = False,
         split: str | None = None,
-        image_column: str | None = None,
-        caption_column: str | None = None,
-        label_column: str | None = None,
-        separator: str | None = None,
-        classes: str | None = None,
+        reading: Reading = AS_FOUND,
         strict: bool = False,
     ) -> int:
         """Write one tar file of resized images with their labels and captions; train on it with --data FILE.tar.
@@ -36,16 +33,10 @@ def main(arguments: list[str]) -> int:
             side: pixels of the shorter side; a model of 224 with random crops wants 256.
             lossless: PNG instead of JPEG of quality 95: larger, and the same pixels.
             split: train, val or test, where the data have several.
-            image_column: column that holds the image's path.
-            caption_column: column that holds the caption.
-            label_column: column that holds the class.
-            separator: separator of a table.
-            classes: file with the class names.
             strict: refuse the data if any image is unreadable, instead of leaving out up to one in a hundred.
         """
         check_place(out, side)
-        columns = {"image": image_column, "caption": caption_column, "label": label_column}
-        found = load(data, split=split, classes=classes, separator=separator, **columns)
+        found = load(data, split=split, **reading.options)
         with counting("looking at the images") as count:
             examples = scan(found, strict, count)
         with counting("packing") as count:
@@ -58,4 +49,5 @@ def main(arguments: list[str]) -> int:
         )
         return 0
 
-    return tyro.cli(write, args=arguments, prog="tracer pack", config=(tyro.conf.FlagCreatePairsOff,))
+    flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    return tyro.cli(write, args=arguments, prog="tracer pack", config=flat)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tracer.suites.corruptions import Corrupted, corrupted, corrupted_shifts
 from tracer.suites.emojishift import emojishift
 from tracer.suites.imagenet import check, imagenet
-from tracer.suites.own import own, suite
+from tracer.suites.own import own, suite, with_role
 from tracer.suites.projection import Columns, Everything, LargestOf, Projection
 from tracer.suites.shift import AbsentError, Average, Opened, Opening, Role, Shift, Suite
 from tracer.suites.wilds import fmow, iwildcam
@@ -44,4 +44,5 @@ __all__ = [
     "iwildcam",
     "own",
     "suite",
+    "with_role",
 ]

@@ -61,12 +61,14 @@ def suite(*specs: str, **options: Any) -> Suite:
     """A suite of own data, each written `role=data`, for example `ood=photos/night`; options are those of `own`."""
     if not specs:
         raise UserError("a suite needs at least one test set, written role=data")
-    shifts = []
-    for each in specs:
-        role, equals, spec = each.partition("=")
-        if not equals or not spec:
-            raise UserError(f"{each!r} must be written role=data, with a role out of {', '.join(ROLES)}")
-        if role not in ROLES:
-            raise unknown("role", role, ROLES)
-        shifts.append(own(spec, role, name=spec, **options))
-    return Suite("own", tuple(shifts))
+    return Suite("own", tuple(own(spec, role, name=spec, **options) for role, spec in map(with_role, specs)))
+
+
+def with_role(spec: str) -> tuple[Role, str]:
+    """A role and the data that have it, out of `role=data`."""
+    role, equals, data = spec.partition("=")
+    if not equals or not data:
+        raise UserError(f"{spec!r} must be written role=data, with a role out of {', '.join(ROLES)}")
+    if role not in ROLES:
+        raise unknown("role", role, ROLES)
+    return role, data

@@ -1,0 +1,54 @@
+"""How data are to be read: what a user says of columns and class names, the same for every command."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tracer.data.hub import PREFIX
+from tracer.data.sources import TABLES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What is left out is looked for in the data."""
+
+    image_column: str | None = None
+    """Column of a table that holds the image's path."""
+    caption_column: str | None = None
+    """Column that holds the caption, or none."""
+    label_column: str | None = None
+    """Column that holds the class, or none."""
+    separator: str | None = None
+    """Separator of a table, if it is not the one detected."""
+    classes: str | None = None
+    """File with the class names, one a line, where labels are not what a person would say."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The same in the words of `tracer.data.sources.load`."""
+        return {name.removesuffix("_column"): value for name, value in asdict(self).items()}
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """What was said, in the words of the command line."""
+        return {name.replace("_", "-"): value for name, value in asdict(self).items() if value is not None}
+
+    def over(self, other: Reading, spec: str, others: str) -> Reading:
+        """This for `spec`; what is left open as `other` has it for the data `others`, where both are of one kind."""
+        if kind(spec) != kind(others):
+            return self
+        known = asdict(other) | ({} if Path(spec).suffix == Path(others).suffix else {"separator": None})
+        return replace(self, **{name: value or known[name] for name, value in asdict(self).items()})
+
+
+AS_FOUND = Reading()
+
+
+def kind(spec: str) -> str:
+    """What options data can take: a table's, those of the hub, or those of files with the same ending."""
+    if spec.startswith((PREFIX, "digits", "emoji:")):
+        return spec.partition(":")[0]
+    suffix = Path(spec).suffix.lower()
+    return "table" if suffix in TABLES else suffix
