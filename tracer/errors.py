@@ -20,6 +20,13 @@ def denied(error: OSError) -> str:
     return f"{error.filename}: {told}" if error.filename else told
 
 
+def at_least(least: int, **flags: int | None) -> None:
+    """Refuse, by the name of its flag, a number below the least that makes sense; None is a flag not given."""
+    for name, value in flags.items():
+        if value is not None and value < least:
+            raise UserError(f"--{name.replace('_', '-')} {value} is too small: give {least} or more")
+
+
 def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:
     """An error that names the thing, the value given and the nearest valid choices."""
     known = sorted({str(choice) for choice in choices})

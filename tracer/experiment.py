@@ -9,13 +9,18 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
 from tracer.errors import UserError, unknown
+from tracer.method import options
 from tracer.typed import fits
 
 # The least that a number may be, and whether it may be that; none of them may be NaN or infinite.
 LEAST = {
     **dict.fromkeys(("lr", "decay", "warmup", "seed"), (0, True)),
-    **dict.fromkeys(("epochs", "clip", "steps"), (0, False)),
+    **dict.fromkeys(("epochs", "clip", "steps", "batch"), (0, False)),
 }
+
+
+# Settings that are younger than the first committed results: left at their default, they leave ids as they were.
+LATER: dict[str, Any] = {"compile": False, "decode": "draft"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +103,11 @@ class Experiment(Settings):
 
     @property
     def id(self) -> str:
-        """A short hash: the same experiment has the same id, on any machine."""
-        canonical = json.dumps(asdict(self), sort_keys=True, default=str)
+        """A short hash: the same experiment has the same id, on any machine, however much of it was said."""
+        settled = {name: value for name, value in asdict(self).items() if LATER.get(name, ...) != value}
+        usual = {option.name: option.default for option in options(self.method)}
+        chosen = {name: value for name, value in self.options.items() if usual.get(name, ...) != value}
+        canonical = json.dumps({**settled, "options": chosen}, sort_keys=True, default=str)
         return hashlib.blake2b(canonical.encode(), digest_size=5).hexdigest()
 
     def to_json(self) -> dict[str, Any]:

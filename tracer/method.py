@@ -73,7 +73,7 @@ class Stage:
         if "probe" in self.objective.needs and self.probe is None:
             raise ValueError(f"{self.objective!r} looks at further texts and the stage draws none")
         if self.distill_every < 1:
-            raise ValueError(f"a student distils each 1 or more steps, not each {self.distill_every}")
+            raise ValueError(f"distill-every {self.distill_every}: a student distils each 1 or more steps")
         if self.distill_every > 1 and not self._alone.weighted:
             raise ValueError(f"{self.objective!r} leaves nothing to learn between two steps of distillation")
         apart = self.objective.needs - self._alone.needs - {"teacher"}

@@ -9,7 +9,7 @@ import tyro
 
 from tracer.atomic import write_json
 from tracer.console import console, percent, show_table
-from tracer.errors import UserError
+from tracer.errors import UserError, at_least
 from tracer.parallel import World
 from tracer.plan import plan
 from tracer.run import Run
@@ -46,9 +46,9 @@ def main(arguments: list[str]) -> int:
         """
         from tracer.analysis.examine import examine
 
-        for name, value, fewest in (("samples", samples, 4), ("batch", batch, 1), ("stops", stops, 2)):
-            if value < fewest:
-                raise UserError(f"--{name} {value} is too small: give {fewest} or more")
+        at_least(4, samples=samples)
+        at_least(1, batch=batch)
+        at_least(2, stops=stops)
         found = Run.open(run)
         if not found.finished:
             raise UserError(f"{run} is not finished: go on with tracer resume {run}")

@@ -10,7 +10,7 @@ import tyro
 
 from tracer.atomic import write_text
 from tracer.console import console, show_table
-from tracer.errors import UserError, unknown
+from tracer.errors import at_least, unknown
 
 ONCE = {"data": "Data", "sizes": "Parameters"}  # the same whichever the model
 CLOCKS = {
@@ -50,8 +50,8 @@ def main(arguments: list[str]) -> int:
         for name in only:
             if name not in SETS:
                 raise unknown("benchmark", name, SETS)
-        if batch < 2 or rounds < 1:
-            raise UserError(f"a benchmark needs a batch of 2 and a round or more, not {batch} and {rounds}")
+        at_least(2, batch=batch)
+        at_least(1, rounds=rounds)
         if clock == "processor":
             torch.set_num_threads(1)  # threads that wait for each other would be counted
         turns = Turns(rounds, CLOCKS[clock][0])

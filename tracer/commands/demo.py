@@ -9,6 +9,7 @@ import tyro
 
 from tracer.console import Display, console, percent, show_table
 from tracer.demo import demo
+from tracer.errors import at_least
 from tracer.plan import Plan
 from tracer.report import write_report
 from tracer.train import Report
@@ -22,6 +23,7 @@ def main(arguments: list[str]) -> int:
             out: where the runs go; what is finished there is not run again.
             seed: another seed needs another --out.
         """
+        at_least(0, seed=seed)
         rows = demo(out, _watch, seed)
         show_table(
             "A small CLIP that could read digits learns to name their colour",

@@ -9,7 +9,7 @@ import tyro
 
 from tracer.atomic import write_text
 from tracer.console import console
-from tracer.errors import unknown
+from tracer.errors import at_least, unknown
 from tracer.evidence.claims import grouped
 from tracer.evidence.conduct import Place, conduct
 from tracer.evidence.page import overview, page
@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
         """
         if scale not in SCALES:
             raise unknown("scale", scale, SCALES)
+        at_least(1, jobs=jobs)
         file = results or out / f"{scale}.json"
         written = verdicts or file.with_suffix(".md")
         _carry_out(scale, Place(out, jobs), file, written)

@@ -15,7 +15,7 @@ from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
 from tracer.data.split import aligned
-from tracer.errors import UserError
+from tracer.errors import UserError, at_least
 from tracer.merge import ways
 from tracer.merge.family import Family, family, same_held_out
 from tracer.merge.inference import Kind, Pair
@@ -88,6 +88,7 @@ def main(arguments: list[str]) -> int:
         description=f"Merge finished runs with their pretrained model or with each other.{EXAMPLES}",
         config=(tyro.conf.FlagCreatePairsOff,),
     )
+    at_least(1, steps=flags.steps)
     how = _way(flags)
     runs = [Run.open(folder) for folder in flags.runs]
     kin, world = family(runs, flags.weights), World(flags.device, "fp32")

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from recipes import ablation
 from tracer.console import console, errors, show_table
-from tracer.errors import UserError
+from tracer.errors import UserError, at_least
 from tracer.experiment import Experiment
 from tracer.interrupt import Interrupted
 from tracer.sweep import Sweep, recipe
@@ -69,6 +69,7 @@ def main(arguments: list[str]) -> int:
         return_unknown_args=True,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
+    at_least(1, jobs=flags.jobs)
     made = recipe(flags.recipe)
     sweep = _sweep(tyro.cli(made, args=rest, prog=f"tracer sweep {flags.recipe}"))
     folder = flags.out or Path("runs") / flags.recipe.rpartition(":")[2]
@@ -84,8 +85,6 @@ def main(arguments: list[str]) -> int:
         "--device",
         flags.device,
     ]
-    if flags.jobs < 1:
-        raise UserError(f"--jobs {flags.jobs}: at least 1 run at a time")
     if flags.dry_run:
         return _show(sweep, folder)
     if flags.slurm:

@@ -7,6 +7,7 @@ from pathlib import Path
 import tyro
 
 from tracer.console import console, errors
+from tracer.errors import at_least
 from tracer.theory.study import study
 
 
@@ -19,6 +20,8 @@ def main(arguments: list[str]) -> int:
             instances: random instances a theorem.
             seed: of the instances.
         """
+        at_least(1, instances=instances)
+        at_least(0, seed=seed)
         found = study(out, instances, seed)
         for line in found.lines():
             console.print(line, highlight=False, markup=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import tyro
 
 from tracer.console import Display, console, errors
-from tracer.errors import UserError
+from tracer.errors import at_least
 from tracer.interrupt import Interrupted
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class Toy:
 
 def main(arguments: list[str]) -> int:
     asked = tyro.cli(Toy, args=arguments, prog="tracer toy")
-    if asked.seeds < 1:
-        raise UserError(f"{asked.seeds} seeds give no run: choose --seeds 1 or more")
+    at_least(1, seeds=asked.seeds, steps=asked.steps, pretraining=asked.pretraining)
     try:
         return _run(asked)
     except Interrupted as stop:

@@ -13,7 +13,7 @@ import tyro
 from rich.markup import escape
 
 from tracer.console import Display, console, counting, errors, percent, show_table, stop_at_once
-from tracer.errors import Echo, UserError, denied, unknown
+from tracer.errors import Echo, UserError, at_least, denied, unknown
 from tracer.experiment import Experiment, Settings
 from tracer.interrupt import Interrupted
 from tracer.method import methods, options, summary
@@ -52,6 +52,10 @@ class Machine:
     """Under torchrun: cut weights, optimiser and teacher among the processes (FSDP2) instead of copying them."""
     dry_run: bool = False
     """Show the resolved experiment, steps, trainable parameters and memory, and stop."""
+
+    def __post_init__(self) -> None:
+        at_least(0, workers=self.workers)
+        at_least(1, save_every=self.save_every)
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ from tracer.atomic import write_file
 from tracer.data.encoded import content
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress
-from tracer.errors import UserError
+from tracer.errors import UserError, at_least
 
 QUALITY = 95
 
@@ -46,8 +46,7 @@ def pack(
 
 def check_place(out: Path, side: int) -> None:
     """Refuse what cannot be written, before anybody looks at a million images."""
-    if side < 1:
-        raise UserError(f"--side {side}: images have at least one pixel")
+    at_least(1, side=side)
     if out.suffix != ".tar":
         raise UserError(f"--out {out}: a packed data set is a tar file; use --out {out.with_suffix('.tar')}")
     if out.exists():
