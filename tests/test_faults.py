@@ -7,11 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from filelock import FileLock
 
+from faults.kinds import killed
+from faults.life import End
+from faults.site import Site
 from faults.suite import Tally, kinds
 from faults.table import markdown, merged, page, row, written
 from faults.verdict import lost, refused, survived
@@ -51,6 +55,39 @@ def test_a_loss_is_counted_and_stands_in_the_table() -> None:
     assert "old" not in text
     assert text.startswith("before\n")
     assert text.endswith("\nafter")
+
+
+def test_a_command_that_is_not_killed_often_enough_is_a_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unharmed = killed.WORKS[0]._replace(
+        name="stone", go=lambda *_, **__: End(0, "", 0.0), done=lambda _: False, wrong=lambda *_: ""
+    )
+    monkeypatch.setattr(killed, "WORKS", (unharmed,))
+    verdicts = list(killed.trials(Site(tmp_path, Random(0), quick=True)))
+    assert verdicts == [lost("stone", "killed 0 times where 3 were wanted: too little was tried")]
+
+
+@pytest.mark.parametrize(
+    ("told", "wrong"),
+    [({"alpha": 0.5}, ""), ({"alpha": 1.0}, "merges/mixed.json differs"), (None, "differs")],
+)
+def test_what_a_merge_says_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, float] | None, wrong: str
+) -> None:
+    site = Site(tmp_path / "site", Random(0), quick=True)
+    places = {"peace": {"alpha": 0.5}, "mine": told}
+    for name, story in places.items():
+        for folder in ("weights", "merges"):
+            (tmp_path / name / folder).mkdir(parents=True)
+        (tmp_path / name / "weights" / "mixed.safetensors").touch()
+        if story is not None:
+            (tmp_path / name / "merges" / "mixed.json").write_text(json.dumps({**story, "runs": [name]}))
+    monkeypatch.setattr(killed, "_in_peace", lambda *_: tmp_path / "peace")
+    site.__dict__["run"] = tmp_path / "peace"
+    found = killed._merged(site, tmp_path / "mine")
+    assert wrong in found
+    assert bool(wrong) == bool(found)
 
 
 def test_a_lost_input_fails_the_suite(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from faults.life import End, live
 from faults.site import Site, difference, tree
@@ -38,6 +39,8 @@ def trials(site: Site) -> Iterator[Verdict]:
             yield from (lost(kill, wrong) if wrong else survived(kill) for kill in kills)
             if wrong and not kills:
                 yield lost(work.name, wrong)
+        if died < wanted:
+            yield lost(work.name, f"killed {died} times where {wanted} were wanted: too little was tried")
 
 
 def _peace(site: Site, work: Work) -> float:
@@ -102,7 +105,19 @@ def _merged(site: Site, place: Path) -> str:
         *(f"weights/{file.name}" for file in (site.run / "weights").iterdir()),
     }
     mine, theirs = tree(place), tree(peace)
-    return ", ".join(f"{name} differs" for name in sorted(files) if mine.get(name) != theirs[name])
+    wrong = [name for name in sorted(files) if mine.get(name) != theirs[name]]
+    if _story(place) != _story(peace):
+        wrong.append("merges/mixed.json")
+    return ", ".join(f"{name} differs" for name in wrong)
+
+
+def _story(run: Path) -> dict[str, Any] | None:
+    """What a merge says of itself, but for where its run lies; None if that cannot be read."""
+    try:
+        told = json.loads((run / "merges" / "mixed.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return {part: said for part, said in told.items() if part != "runs"}
 
 
 def _export(site: Site, place: Path, **how: object) -> End:
