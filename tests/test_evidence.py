@@ -204,16 +204,17 @@ def test_rates_are_never_chosen_on_emoji_that_are_tested() -> None:
 
 
 def test_borrowed_rates_come_from_arms_of_the_same_study() -> None:
-    for study in studies("full"):
+    for study in (each for scale in SCALES for each in studies(scale)):
         names = [arm.name for arm in study.arms]
         assert len(names) == len(set(names))
         assert all(arm.rate is None or arm.rate in names for arm in study.arms)
 
 
 def test_claims_name_arms_that_exist() -> None:
-    arms = {study.name: {arm.name for arm in study.arms} for study in studies("full")}
-    for claim in CLAIMS:
-        assert set(claim.needs) <= arms[claim.study]
+    for scale in ("part", "full"):
+        arms = {study.name: {arm.name for arm in study.arms} for study in studies(scale)}
+        for claim in CLAIMS:
+            assert set(claim.needs) <= arms[claim.study]
 
 
 def test_the_lower_of_two_equal_rates_is_taken() -> None:

@@ -11,7 +11,7 @@ import pytest
 import recipes.own_data
 import recipes.paper
 from tracer.experiment import Experiment
-from tracer.method import method
+from tracer.method import method, options
 from tracer.plan import plan
 
 TABLES = [getattr(recipes.paper, name) for name in dir(recipes.paper) if name.startswith("table")]
@@ -79,3 +79,15 @@ def test_a_preset_takes_another_method_and_what_to_retain() -> None:
     asked = recipes.own_data.images_200(data="x", method="flyp", retain="y")
     assert (asked.method, asked.retain) == ("flyp", ("y",))
     assert replace(asked, seed=1).id != asked.id
+
+
+def test_an_experiment_is_the_same_however_much_of_it_was_said() -> None:
+    short = Experiment(data="digits", method="tracer")
+    defaults = {option.name: option.default for option in options("tracer")}
+    assert replace(short, options=defaults).id == short.id
+    for name, value in {"beta": 0.7, "every": 2, "strength": 1.0}.items():
+        assert (
+            replace(short, options={**defaults, name: value}).id == replace(short, options={name: value}).id
+        )
+        assert replace(short, options={name: value}).id != short.id
+    assert replace(short, compile=True).id != short.id

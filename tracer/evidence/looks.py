@@ -43,6 +43,17 @@ def better(measure: Measure, first: str, *others: str, other_alpha: float = 1.0)
     return look
 
 
+def no_worse(measure: Measure, first: str, second: str, margin: float = 0.01) -> Look:
+    """`first` is behind `second` by less than `margin`, interval included."""
+
+    def look(arms: Arms) -> list[Part]:
+        low, value, high = difference(arms[first], arms[second], measure)
+        room = Interval(margin + low, margin + value, margin + high)
+        return [Part(f"{measure}: {margin:.0%} + {first} − {second}", room)]
+
+    return look
+
+
 def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> Look:
     """`first` differs from each of the others by less than `margin`, interval included."""
 

@@ -131,6 +131,12 @@ def frontier(strengths: tuple[float, ...], *arms: Arm) -> tuple[Arm, ...]:
     )
 
 
+def strengths(taught: tuple[float, ...], sprung: tuple[float, ...]) -> tuple[Arm, ...]:
+    """The three teachers and L2-SP over λ; their scales have nothing to do with each other."""
+    spring = MAIN[3]
+    return (spring, *TEACHERS, *frontier(sprung, spring), *frontier(taught, *TEACHERS))
+
+
 def variants() -> tuple[Arm, ...]:
     """TRACER with one thing changed: kernel, interval, clock, terms, targets; and EMA with TRACER's mean age."""
     alone = {"feature": 0.0, "relational": 0.0, "interactive": 0.0, "cross": 0.0}
@@ -168,7 +174,7 @@ def studies(scale: str) -> tuple[Study, ...]:
         return (
             small,
             replace(small, name="weak", regime="weak", arms=(ZERO_SHOT, flyp, *TEACHERS)),
-            replace(small, name="strengths", arms=(tracer, *frontier((0.1, 10.0), tracer))),
+            replace(small, name="strengths", arms=strengths((0.1, 10.0), (0.1, 1.0, 10.0))),
             replace(small, name="second style", style="openmoji-color", arms=(flyp, carot, tracer)),
             replace(small, name="variants", arms=(flyp, *TEACHERS, *variants())),
             replace(small, name="three starts", arms=(ZERO_SHOT, flyp, *TEACHERS), starts=3),
@@ -176,7 +182,8 @@ def studies(scale: str) -> tuple[Study, ...]:
     full = replace(main, trials=THREE_SEEDS, starts=3)
     return (
         full,
-        replace(main, name="strengths", arms=(*TEACHERS, *frontier((0.1, 0.3, 3.0, 10.0), *TEACHERS))),
+        replace(full, name="three starts", arms=(*MAIN[:3], *TEACHERS), trials=EVERY_FOLD),
+        replace(main, name="strengths", arms=strengths((0.1, 0.3, 3.0, 10.0), (0.1, 1.0, 10.0))),
         replace(main, name="variants", arms=(*MAIN[2:3], *TEACHERS, *variants())),
         replace(main, name="weak", regime="weak", trials=EVERY_FOLD),
         replace(main, name="second style", style="openmoji-color", trials=EVERY_FOLD),
