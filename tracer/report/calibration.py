@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tracer.report.account import Account
-from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.chart import BASE, Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
 from tracer.report.number import number
+from tracer.report.scored import Moment, predictions
 
 Bins = list[tuple[float, float, int]]  # confidence, accuracy, samples
 SHARE = {"percent": True, "low": -0.01, "high": 1.01}
 
 
 def reliability(group: Group, prefix: str) -> list[Chart]:
-    """One diagram a setting: how often each confidence came true, before and after."""
-    charts = []
-    for setting in group.settings:
-        found = {} if not setting.finished else _curves(setting.finished[0])
-        series = [_series(name, bins, setting) for name, bins in found.items() if bins]
+    """A diagram for each setting and data set: how often each confidence came true, before and after."""
+    return [
+        _chart(f"{prefix}-reliability-{setting.slot}{slugged}", title, series)
+        for setting in group.settings
+        for slugged, title, series in _diagrams(setting)
+    ]
+
+
+def _diagrams(setting: Setting) -> Iterator[tuple[str, str, tuple[Series, ...]]]:
+    """End of the name, title and curves; data sets that were evaluated stand beside what was analysed."""
+    for data, found in _curves(setting.finished[0]).items() if setting.finished else ():
+        series = tuple(_series(name, bins, setting) for name, bins in found.items() if bins)
         if series:
-            caption = "On the diagonal confidence is deserved, below it the model is too sure."
-            name = f"{prefix}-reliability-{setting.slot}"
-            x, y = Axis("confidence", **SHARE), Axis("came true", **SHARE)
-            charts.append(
-                Chart(name, setting.label, caption, x, y, tuple(series), diagonal=True, own_legend=True)
+            yield (
+                (f"-{slug(data)}", f"{setting.label} on {data}", series)
+                if data
+                else ("", setting.label, series)
             )
-    return charts
+
+
+def _chart(name: str, title: str, series: tuple[Series, ...]) -> Chart:
+    caption = "On the diagonal confidence is deserved, below it the model is too sure."
+    x, y = Axis("confidence", **SHARE), Axis("came true", **SHARE)
+    return Chart(name, title, caption, x, y, series, diagonal=True, own_legend=True)
 
 
 def _series(name: str, bins: Bins, setting: Setting) -> Series:
@@ -43,12 +56,20 @@ def _series(name: str, bins: Bins, setting: Setting) -> Series:
     )
 
 
-def _curves(run: Account) -> dict[str, Bins]:
+def _curves(run: Account) -> dict[str, dict[str, Bins]]:
+    """By data set, "" for the held-out data of an analysis, and then by moment.
+
+    Predictions count of the pretrained model and of the result alone: a teacher's say nothing about either.
+    """
+    found: dict[str, dict[str, Bins]] = {}
     written = (run.analysis or {}).get("reliability")
     if isinstance(written, dict):
-        return {str(name): _bins(rows) for name, rows in written.items()}
-    files = sorted((run.folder / "predictions").glob("**/*.safetensors"))
-    return {file.stem: _predicted(file) for file in files}
+        found[""] = {str(name): _bins(rows) for name, rows in written.items()}
+    after = sorted(predictions(run.folder, "after").glob("*.safetensors"))
+    for file in after:
+        kept: dict[Moment, Path] = {"before": predictions(run.folder, "before") / file.name, "after": file}
+        found[file.stem] = {moment: _predicted(each) for moment, each in kept.items()}
+    return found
 
 
 def _bins(rows: Any) -> Bins:

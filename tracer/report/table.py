@@ -100,6 +100,7 @@ def _cost(setting: Setting, run: Account) -> tuple[Cell, ...]:
 
 
 def named(setting: Setting) -> Cell:
+    """A setting's name beside its colour."""
     return Cell(setting.label, setting.label.lower(), slot=setting.slot)
 
 
@@ -165,6 +166,7 @@ def _marked(rows: Sequence[tuple[Cell, ...]], column: int, key: Key) -> list[int
 
 
 def caption(several: bool) -> str:
+    """What stands below each value."""
     over = "over seeds (Student's t) where there are several, else over samples"
     return (
         "Below each value: change against the pretrained model in points, and the 95 % interval in brackets, "

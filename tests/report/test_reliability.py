@@ -1,0 +1,58 @@
+"""Reliability diagrams show the pretrained model and the result, whatever else has been evaluated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from written import write_run
+
+from tracer.evaluate import Predictions
+from tracer.report.account import read_account
+from tracer.report.calibration import reliability
+from tracer.report.chart import Chart
+from tracer.report.comparison import compare
+
+
+def predict(folder: Path, weights: str, right: int, data: str = "night") -> None:
+    """Twenty predictions with one and the same confidence, of which some are right."""
+    logits = torch.tensor([[1.0, 0.0]]).repeat(20, 1)
+    label = (torch.arange(20) >= right).long()
+    Predictions(logits, label, [str(i) for i in range(20)]).write(
+        folder / "predictions" / weights / f"{data}.safetensors"
+    )
+
+
+def diagrams(folder: Path) -> list[Chart]:
+    (group,) = compare([read_account(folder)])
+    return reliability(group, "g1")
+
+
+def test_the_teachers_predictions_are_not_the_results(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    for weights, right in (("pretrained", 8), ("result", 15), ("teacher", 3), ("student", 1)):
+        predict(folder, weights, right)
+    (chart,) = diagrams(folder)
+    assert {series.name: series.y for series in chart.series} == {"before": (0.4,), "after": (0.75,)}
+    assert chart.title == "TRACER on night"
+
+
+def test_each_test_set_has_its_own_diagram_beside_the_analysis(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    predict(folder, "result", 15)
+    predict(folder, "result", 5, "fog")
+    rows = {"after": [{"confidence": 0.5, "accuracy": 0.4, "size": 9}]}
+    (folder / "analysis.json").write_text(json.dumps({"reliability": rows}))
+    found = {chart.title: chart for chart in diagrams(folder)}
+    assert list(found) == ["TRACER", "TRACER on fog", "TRACER on night"]
+    assert len({chart.name for chart in found.values()}) == 3
+    assert [series.y for series in found["TRACER on fog"].series] == [(0.25,)]
+
+
+def test_a_file_of_something_else_makes_no_diagram(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    place = folder / "predictions" / "result"
+    place.mkdir(parents=True)
+    (place / "night.safetensors").write_bytes(b"nonsense")
+    assert diagrams(folder) == []
