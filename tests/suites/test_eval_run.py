@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -101,6 +102,27 @@ def test_a_list_of_classes_on_the_command_line_comes_first(ft: Path, tmp_path: P
     data = table(tmp_path, "test", (1, 3))
     asked = [str(ft), "--data", str(data), "--classes", str(tmp_path / "names.txt")]
     assert measured(tmp_path / "out", *asked).logits.shape[1] == 3
+
+
+def test_what_is_printed_is_one_document(
+    ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["eval", str(ft), "--data", str(table(tmp_path, "test", (0, 1))), "--templates", "name", *CPU]
+    asked += ["--out", str(tmp_path / "out"), "--format"]
+    capsys.readouterr()
+    assert main([*asked, "json"]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    assert [each["metric"] for each in tables] == ["accuracy", "ece", "ece_batched", "scaled_ece"]
+    rows = {row["metric"]: row["value"] for row in json.loads((tmp_path / "out" / "rows.json").read_text())}
+    assert main([*asked, "csv"]) == 0
+    lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    for shown in tables:
+        (name, cells), *_ = shown["rows"]
+        ((place, one),) = cells.items()
+        assert one["values"] == [rows[shown["metric"]]]
+        (line,) = [line for line in lines if (line["model"], line["metric"]) == (name, shown["metric"])]
+        assert (line["column"], float(line["value"])) == (place, rows[shown["metric"]])
+    assert len(lines) == len(tables), "one line a number, and the head once"
 
 
 def test_columns_can_be_told(ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tracer.cli import main
 from tracer.errors import UserError
 from tracer.suites import fmow, iwildcam
 
@@ -55,6 +57,21 @@ def test_iwildcam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert outside.examples.labels.tolist() == [1, 0]
     image = outside.examples.images[1]
     assert (image.mode, image.getpixel((0, 0))) == ("RGB", (50, 50, 50))
+
+
+def test_the_authors_measure_is_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "categories.csv").write_text("y,category_id,name\n0,3,empty\n1,5,panthera_onca\n2,9,cervus\n")
+    stand_in(monkeypatch, tmp_path, classes=3)
+    asked = ["eval", "tiny-28", "--pretrained", "none", "--suite", "iwildcam", "--root", str(tmp_path)]
+    assert main([*asked, "--device", "cpu", "--format", "json", "--out", str(tmp_path / "out")]) == 0
+    tables = {table["metric"]: table for table in json.loads(capsys.readouterr().out)}
+    assert list(tables)[:2] == ["accuracy", "macro_f1"]
+    rows = json.loads((tmp_path / "out" / "rows.json").read_text())
+    f1 = {row["shift"]: [row["value"]] for row in rows if row["metric"] == "macro_f1"}
+    assert {name: cell["values"] for name, cell in tables["macro_f1"]["rows"][0][1].items()} == f1
+    assert f1.keys() == {"iWildCam id_test", "iWildCam test"}
 
 
 def test_fmow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from tracer.assess import SCALED_ECE, Row, assess
+from tracer.assess import Row, assess
 from tracer.atomic import write_json
 from tracer.console import console, errors, stop_at_once
 from tracer.data.prompts import templates as prompts
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
-from tracer.metrics import Interval, accuracy, ece
 from tracer.parallel import World, launched
+from tracer.scores import score_tables
 from tracer.subject import Subject, subject
 from tracer.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, with_role
-from tracer.tables import FORMATS, Cell, Column, Table, cell, render, tabulated, text
-
-SHOWN = (accuracy, ece, SCALED_ECE)  # all others are in the rows that are written
+from tracer.tables import FORMATS, document
 
 
 def main(arguments: list[str]) -> int:
@@ -69,7 +66,7 @@ def main(arguments: list[str]) -> int:
                 _warn_of_other_classes(measured, opening)
             made = _measured(measured, opening, world)
             if world.first:
-                console.print(_tables(model, chosen, opening, made, format), highlight=False, markup=False)
+                console.out(document(score_tables({model: made}, chosen, opening), format), highlight=False)
             if world.first and measured.keep is not None:
                 write_json(measured.keep / "rows.json", [row._asdict() for row in made])
                 _say(f"predictions and all measures are in {measured.keep}")
@@ -151,38 +148,3 @@ def _reading(subject: Subject, role: Role, spec: str, asked: Reading) -> Reading
 
 def _roles(data: tuple[str, ...]) -> list[tuple[Role, str]]:
     return [("id", data[0])] if len(data) == 1 and "=" not in data[0] else [*map(with_role, data)]
-
-
-def _tables(model: str, chosen: Suite, opening: Opening, made: list[Row], form: str) -> str:
-    """One table a measure, in the paper's layout, and one of retrieval."""
-    labelled = replace(chosen, shifts=tuple(shift for shift in chosen if shift.classes))
-    drawn = []
-    for metric in SHOWN:
-        cells = {row.shift: _cell(row) for row in made if row.metric == metric.name}
-        drawn += [tabulated(metric, labelled, {model: cells})] if cells else []
-    drawn += [_retrieval(model, shift.name, made) for shift in chosen if _recalls(shift.name, made)]
-    drawn[-1] = replace(drawn[-1], notes=_notes(made, opening))
-    return "\n\n".join(
-        text(table, intervals=True) if form == "text" else render(table, form) for table in drawn
-    )
-
-
-def _notes(made: list[Row], opening: Opening) -> tuple[str, ...]:
-    """Over which classes and by what each set was scored, and what is missing."""
-    said = {row.shift: row.rule for row in reversed(made)}  # the first row of a set tells most
-    return (*reversed(said.values()), *(f"{name}: not here" for name in opening.absent))
-
-
-def _retrieval(model: str, data: str, made: list[Row]) -> Table:
-    """Both ways at every depth, for one data set with captions."""
-    found = _recalls(data, made)
-    columns = (Column(name, name.replace("_to_", "→").replace("@", " R@"), "id") for name in found)
-    return Table("recall", "higher", True, tuple(columns), ((model, found),), title=f"captions of {data}")
-
-
-def _recalls(data: str, made: list[Row]) -> dict[str, Cell]:
-    return {row.metric: _cell(row) for row in made if row.shift == data and "@" in row.metric}
-
-
-def _cell(row: Row) -> Cell:
-    return cell(Interval(row.low, row.value, row.high), row.partial)

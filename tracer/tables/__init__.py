@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.tables.render import FORMATS, latex, markdown, render, text
+from tracer.tables.render import FORMATS, document, latex, markdown, render, text
 from tracer.tables.store import from_csv, from_json, to_csv, to_json
 from tracer.tables.table import Cell, Column, Table, averaged, cell, tabulated
 
@@ -13,6 +13,7 @@ __all__ = [
     "Table",
     "averaged",
     "cell",
+    "document",
     "from_csv",
     "from_json",
     "latex",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tracer.errors import unknown
 from tracer.tables.store import to_csv, to_json
@@ -59,6 +59,18 @@ def render(table: Table, format: str = "text") -> str:
     if format not in FORMATS:
         raise unknown("table format", format, FORMATS)
     return FORMATS[format](table)
+
+
+def document(tables: Sequence[Table], format: str = "text") -> str:
+    """Several tables as one text: with intervals for a terminal, as one list in JSON, under one head in CSV."""
+    if format == "json":
+        return f"[{', '.join(map(to_json, tables))}]"
+    if format == "csv":
+        head, *_ = to_csv(tables[0]).splitlines(keepends=True)
+        return head + "".join(to_csv(table).removeprefix(head) for table in tables)
+    return "\n\n".join(
+        text(table, intervals=True) if format == "text" else render(table, format) for table in tables
+    )
 
 
 def _grid(table: Table, style: Style, intervals: bool) -> list[list[str]]:
