@@ -30,6 +30,7 @@ from tracer.data.emojishift import (
 from tracer.data.sources import load
 from tracer.errors import UserError
 from tracer.suites import SUITES, emojishift
+from tracer.suites.emojishift import named
 
 DIGEST = "825e564a6a5ef35852609fa19ee71a2562b8a9e532c957988ed05b84a486679d"
 
@@ -216,6 +217,27 @@ def test_another_style_can_be_the_one_that_is_trained_on() -> None:
     assert [shift.name for shift in suite.of("id")] == ["openmoji-color"]
     (unseen,) = [average for average in suite.averages if average.name == "unseen styles"]
     assert unseen.members == ("twemoji", "openmoji-black")
+
+
+def test_a_run_is_tested_on_its_own_style_and_fold() -> None:
+    """And on no emoji that it has trained on, whatever it is asked for."""
+    spec = "emoji:openmoji-color:2"
+    suite = named("emojishift", spec)
+    assert [shift.name for shift in suite.of("id")] == ["openmoji-color"]
+    trained = set(load(spec).ids)
+    for shift in suite.of("id"):
+        assert trained.isdisjoint(shift.load().ids)
+    (other,) = named("emojishift:noto", spec).of("id")
+    assert other.load().fingerprint == emoji_kinds("noto", 2, "test").fingerprint
+    with pytest.raises(UserError, match="only its fold 2 is new to it"):
+        named("emojishift:openmoji-color:0", spec)
+
+
+@pytest.mark.parametrize(("asked", "told"), [("emojishift:noto:9", "folds 0 to 4"), ("emojishift:nato", "noto"),
+                                            ("emojishift:noto:x", "expected emojishift:STYLE:FOLD")])  # fmt: skip
+def test_a_suite_that_does_not_exist_is_refused(asked: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        named(asked)
 
 
 def test_emoji_by_spec_are_those_by_call() -> None:

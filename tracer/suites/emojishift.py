@@ -11,7 +11,8 @@ from functools import partial
 from tracer.data.emoji import archive
 from tracer.data.emoji_captions import PROMPTS
 from tracer.data.emoji_kinds import KINDS
-from tracer.data.emojishift import MONOCHROME, UNSEEN, emoji_kinds, emoji_names, styles
+from tracer.data.emojishift import FOLDS, MONOCHROME, UNSEEN, emoji_kinds, emoji_names, styles
+from tracer.errors import UserError
 from tracer.suites.projection import Everything
 from tracer.suites.shift import Average, Shift, Suite
 
@@ -43,6 +44,21 @@ def emojishift(style: str = "twemoji", fold: int = 0) -> Suite:
         templates=PROMPTS,
     )
     return Suite("emojishift", (*kinds, retained), extra=tuple(averages(style)))
+
+
+def named(asked: str, trained: str | None = None) -> Suite:
+    """`emojishift[:STYLE[:FOLD]]`; a run on `emoji:STYLE:FOLD` gives its own, and is not tested on what it has seen."""
+    style, _, fold = asked.partition(":")[2].partition(":")
+    own = trained.split(":")[1:] if trained and trained.startswith("emoji:") else ["names", ""]
+    if own[0] == "names":  # a pretraining, or no run at all: every fold is new to it
+        own = ["twemoji", "0"]
+    elif fold and fold != own[1]:
+        raise UserError(
+            f"{asked}: the run was trained on {trained}, so that only its fold {own[1]} is new to it"
+        )
+    if not (fold or own[1]).isdecimal():
+        raise UserError(f"{asked}: expected emojishift:STYLE:FOLD with a fold of 0 to {FOLDS - 1}")
+    return emojishift(style or own[0], int(fold or own[1]))
 
 
 def averages(style: str) -> list[Average]:
