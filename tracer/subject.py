@@ -38,14 +38,28 @@ class Subject(NamedTuple):
         return asked.over(own, spec, self.experiment.data)
 
 
-def subject(model: str, pretrained: str, weights: str, out: Path | None = None) -> Subject:
-    """What the words on the command line mean; what is measured of a run is kept beside it unless `out` is given."""
+def subjects(
+    model: str, pretrained: str, weights: str | None, out: Path | None = None
+) -> tuple[Subject, ...]:
+    """What the words on the command line mean: a model, the weights of a run that are asked for, or what came out
+    of it and, beside that, what went in.
+
+    What is measured of a run is kept beside it unless `out` is given.
+    """
     run = run_at(model)
     if run is None:
-        return Subject(model, lambda: load(model, pretrained_tag(model, pretrained)), keep=out)
+        return (Subject(model, lambda: load(model, pretrained_tag(model, pretrained)), keep=out),)
+    first = subject(run, weights or "result", model, out)
+    if weights is not None:
+        return (first,)
+    return (first, subject(run, "pretrained", f"{model} before", out and out / "pretrained"))
+
+
+def subject(run: Run, weights: str, name: str, out: Path | None = None) -> Subject:
+    """Some weights of a run."""
     measured = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
     return Subject(
-        model,
+        name,
         partial(run.student, weights),
         tuple(run.description["classes"]),
         measured.get("temperature"),

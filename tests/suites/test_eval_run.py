@@ -108,7 +108,7 @@ def test_what_is_printed_is_one_document(
     ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["eval", str(ft), "--data", str(table(tmp_path, "test", (0, 1))), "--templates", "name", *CPU]
-    asked += ["--out", str(tmp_path / "out"), "--format"]
+    asked += ["--weights", "result", "--out", str(tmp_path / "out"), "--format"]
     capsys.readouterr()
     assert main([*asked, "json"]) == 0
     tables = json.loads(capsys.readouterr().out)
@@ -123,6 +123,37 @@ def test_what_is_printed_is_one_document(
         (line,) = [line for line in lines if (line["model"], line["metric"]) == (name, shown["metric"])]
         assert (line["column"], float(line["value"])) == (place, rows[shown["metric"]])
     assert len(lines) == len(tables), "one line a number, and the head once"
+
+
+def test_a_run_is_shown_before_and_after(
+    ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["eval", str(ft), "--data", str(table(tmp_path, "test", (0, 1))), "--templates", "name", *CPU]
+    assert main([*asked, "--format", "json", "--out", str(tmp_path / "both")]) == 0
+    told = capsys.readouterr()
+    first, *_, last = json.loads(told.out)
+    assert [name for name, _ in first["rows"]] == [f"{ft} before", str(ft)]
+    assert [note.partition(" test-")[2].partition(": ")[2] for note in last["notes"]] == [
+        "all 4 classes, by class names",
+        "all 4 classes, by its trained head",
+    ]
+    both = [(tmp_path / kept / "rows.json").read_text() for kept in ("both/pretrained", "both")]
+    assert both[0] != both[1]
+    for weights, kept in zip(("pretrained", "result"), both, strict=True):
+        assert main([*asked, "--weights", weights, "--out", str(tmp_path / weights)]) == 0
+        assert (tmp_path / weights / "rows.json").read_text() == kept
+
+
+def test_nothing_is_written_for_a_model_without_a_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = table(tmp_path, "test", (0, 1))
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    asked = ["eval", "tiny-28", "--pretrained", "none", "--data", data.name, "--templates", "name", *CPU]
+    assert main(asked) == 0
+    assert "nothing is written: --out" in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == before
 
 
 def test_columns_can_be_told(ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,9 +16,12 @@ from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
 from tracer.parallel import World, launched
 from tracer.scores import score_tables
-from tracer.subject import Subject, subject
+from tracer.subject import Subject, subjects
 from tracer.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, with_role
+from tracer.suites.emojishift import named
 from tracer.tables import FORMATS, document
+
+NOT_KEPT = "nothing is written: --out FOLDER keeps predictions and all measures"
 
 
 def main(arguments: list[str]) -> int:
@@ -28,7 +31,7 @@ def main(arguments: list[str]) -> int:
         suite: str | None = None,
         root: Path | None = None,
         pretrained: str = "auto",
-        weights: str = "result",
+        weights: str | None = None,
         templates: str | None = None,
         reading: Reading = AS_FOUND,
         allow_partial: bool = False,
@@ -38,38 +41,40 @@ def main(arguments: list[str]) -> int:
     ) -> int:
         """Accuracy and calibration of a run, an exported folder or a model of open_clip; retrieval over captions.
 
-        Predictions are kept, so that other measures can be had later without the model. Under torchrun the processes
-        share the images.
+        A run is shown before and after training. Its predictions are kept, those of another model with --out, so that
+        further measures can be had without the model. Under torchrun the processes share the images.
 
         Args:
             model: a run's directory, a folder with an export, or a model's name.
             data: what to measure on; several are written role=data with a role out of id, ood and retain.
-            suite: imagenet, iwildcam, fmow or emojishift, instead of --data.
+            suite: imagenet, iwildcam, fmow or emojishift, instead of --data; emojishift:STYLE:FOLD for other than the
+                run's own.
             root: the folder that holds the suite's data sets.
             pretrained: weights, where MODEL is a name.
-            weights: result, student, teacher or pretrained, where MODEL is a run.
+            weights: of a run: result, student, teacher, pretrained, or a merge's name; by default the result, and the
+                pretrained model beside it.
             templates: prompts: openai, simple, name, or a file.
             allow_partial: score incomplete data sets and mark every number that comes from them.
             format: text, markdown, latex, csv or json.
-            out: where predictions and rows are written; by default beside the run.
+            out: where predictions and rows are written; by default in the run's folder predictions, and nowhere for
+                a model that is no run.
             device: auto, cpu, cuda or mps.
         """
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
-        measured = subject(model, pretrained, weights, out)
+        first, *others = subjects(model, pretrained, weights, out)
         with launched(device, lost=stop_at_once) as world:
             if world.first:
-                _announce(measured, data, reading)
-            chosen = world.together(lambda: _suite(data, suite, root, templates, reading, measured))
+                _announce(first, data, reading)
+            chosen = world.together(lambda: _suite(data, suite, root, templates, reading, first))
             opening = world.together(lambda: chosen.open(allow_partial))
             if world.first and data and reading.classes is None:
-                _warn_of_other_classes(measured, opening)
-            made = _measured(measured, opening, world)
+                _warn_of_other_classes(first, opening)
+            made = {each.name: _measured(each, opening, world) for each in (first, *others)}
             if world.first:
-                console.out(document(score_tables({model: made}, chosen, opening), format), highlight=False)
-            if world.first and measured.keep is not None:
-                write_json(measured.keep / "rows.json", [row._asdict() for row in made])
-                _say(f"predictions and all measures are in {measured.keep}")
+                shown = {each.name: made[each.name] for each in (*others, first)}
+                console.out(document(score_tables(shown, chosen, opening), format), highlight=False)
+                _say_where(first, *others)
         return 0
 
     flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
@@ -83,7 +88,15 @@ def _measured(subject: Subject, opening: Opening, world: World) -> list[Row]:
     scorer = Scorer(student, world, subject.trained_on)
     keep = subject.keep if world.first else None
     found = assess(scorer, opening.shifts, keep, subject.temperature)
-    return [row for _, rows in found for row in rows]
+    made = [row for _, rows in found for row in rows]
+    if keep is not None:
+        write_json(keep / "rows.json", [row._asdict() for row in made])
+    return made
+
+
+def _say_where(*measured: Subject) -> None:
+    places = [str(each.keep) for each in measured if each.keep is not None]
+    _say(f"predictions and all measures are in {' and '.join(places)}" if places else NOT_KEPT)
 
 
 def _announce(subject: Subject, data: tuple[str, ...], asked: Reading) -> None:
@@ -121,11 +134,15 @@ def _suite(
     if name is not None:
         if reading.flags:
             raise UserError(f"--{next(iter(reading.flags))} means nothing for a suite: leave it out")
-        if name not in SUITES:
-            raise unknown("suite", name, SUITES)
-        if name not in EMBEDDED and root is None:
+        kind, _, which = name.partition(":")
+        if kind not in SUITES:
+            raise unknown("suite", kind, SUITES)
+        if which and kind not in EMBEDDED:
+            raise UserError(f"--suite {name}: {kind} is one suite, leave out {which!r}")
+        if kind not in EMBEDDED and root is None:
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
-        chosen = SUITES[name]() if name in EMBEDDED else SUITES[name](root)
+        trained = subject.experiment.data if subject.experiment else None
+        chosen = named(name, trained) if kind in EMBEDDED else SUITES[kind](root)
         return chosen.prompted(prompts(templates)) if templates else chosen
     shifts = (
         own(
