@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
+import numpy as np
+from jaxtyping import Int
 from torch import Tensor
 
 from tracer.atomic import write_json
@@ -12,6 +13,7 @@ from tracer.clip import open_clip
 from tracer.data.examples import Examples
 from tracer.evaluate import Scorer
 from tracer.held_out import held_out_accuracy
+from tracer.method import options
 from tracer.metrics import METRICS, agreement, ece, kl, temperature
 from tracer.parallel import World
 from tracer.plan import Plan, prompts_for
@@ -20,6 +22,7 @@ from tracer.seal import sealed
 
 KNOWN_PROMPT = ("a photo of a {}.",)
 COLLAPSED = 0.5  # agreement, or share of a retained accuracy, below which a run has lost more than it should
+UNHELD = ("clipood",)  # methods whose strength is not that of what holds them back
 LOOKED_AT = 1000  # held-out images on which two models are compared over the names of ImageNet
 
 
@@ -37,13 +40,13 @@ def outcome(plan: Plan, run: Run, world: World) -> dict[str, Any]:
     views = [view(scorer, plan.held_out) for scorer in (before, after)]
     result: dict[str, Any] = {"before": _scores(plan, before), "after": _scores(plan, after)}
     result["retention"] = {"agreement": agreement(*views), "kl": kl(*views)}
-    result["warnings"] = warnings(result)
+    result["warnings"] = warnings(result, plan.experiment.method)
     world.lead(lambda: write_json(run.folder / "result.json", sealed(result)))
     return result
 
 
-def warnings(result: dict[str, Any]) -> list[str]:
-    """What a person should not overlook."""
+def warnings(result: dict[str, Any], method: str) -> list[str]:
+    """What a person should not overlook, and what would help a run of this method."""
     told = []
     for name, before in result["before"]["retain"].items():
         after = result["after"]["retain"][name]
@@ -53,11 +56,14 @@ def warnings(result: dict[str, Any]) -> list[str]:
         told.append(
             f"it agrees with the pretrained model on only {result['retention']['agreement']:.0%} of images"
         )
-    if told:
-        told.append(
-            "to keep more: a lower --lr, a higher --strength, fewer steps, or tracer merge with --keep"
-        )
-    return told
+    return [*told, advice(method)] if told else []
+
+
+def advice(method: str) -> str:
+    """How a run of this method would keep more; what it cannot be told is not recommended."""
+    held = method not in UNHELD and any(option.name == "strength" for option in options(method))
+    more = "a higher --strength" if held else "a method that holds on to the pretrained model, such as tracer"
+    return f"to keep more: a lower --lr, {more}, fewer steps, or tracer merge RUN --wise 0:1:0.1 --keep 0.98"
 
 
 def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
@@ -77,5 +83,18 @@ def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
 
 def view(scorer: Scorer, held_out: Examples) -> Tensor:
     """Logits over the names of ImageNet, of up to a thousand held-out images."""
-    some = held_out.take(torch.arange(min(LOOKED_AT, len(held_out))).numpy())
+    some = held_out.take(looked_at(len(held_out)))
     return scorer.predict(some, KNOWN_PROMPT, tuple(open_clip.IMAGENET_CLASSNAMES)).logits
+
+
+def compared(images: int) -> str:
+    """Which of the held-out images are compared, in words."""
+    if images <= LOOKED_AT:
+        return f"{images} held-out images"
+    return f"{LOOKED_AT} of {images} held-out images, evenly spaced,"
+
+
+def looked_at(images: int) -> Int[np.ndarray, " n"]:
+    """Which of the held-out images are compared: all, or a thousand evenly spaced, since data lie in order of class."""
+    count = min(LOOKED_AT, images)
+    return np.arange(count) * images // max(1, count)

@@ -154,13 +154,9 @@ def _flags(name: str) -> type[Any]:
 
 
 def _workers(machine: Machine, made: Plan, world: World) -> int:
-    import os
+    from tracer.data.loader import decoders
 
-    from tracer.data.examples import Pixels
-
-    if machine.workers is not None:
-        return machine.workers
-    return 0 if isinstance(made.train.images, Pixels) else min(8, (os.cpu_count() or 1) // world.neighbours)
+    return decoders(made.train.images, world.neighbours) if machine.workers is None else machine.workers
 
 
 def _dry_run(made: Plan) -> int:
@@ -174,6 +170,8 @@ def _dry_run(made: Plan) -> int:
 
 
 def _show(run: Run, made: Plan) -> None:
+    from tracer.outcome import compared
+
     result = run.result
     before, after = result["before"], result["after"]
     rows = [("held-out accuracy", percent(before["accuracy"]), percent(after["accuracy"]))]
@@ -187,7 +185,8 @@ def _show(run: Run, made: Plan) -> None:
     ]
     show_table(made.method.title, ("", "before", "after"), rows)
     kept = result["retention"]
-    told = f"On {percent(kept['agreement'])} of held-out images it still picks the pretrained model's ImageNet name"
+    among = compared(len(made.held_out))
+    told = f"On {percent(kept['agreement'])} of {among} it still picks the pretrained model's ImageNet name"
     console.print(f"{told} (KL {kept['kl']:.3f}).", highlight=False)
     for warning in result["warnings"]:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
