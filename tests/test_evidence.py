@@ -14,9 +14,10 @@ from tracer.evidence import compare
 from tracer.evidence.claims import CLAIMS, Claim, grouped, looked, verdict
 from tracer.evidence.compare import answers, difference, per_style, value
 from tracer.evidence.conduct import best
-from tracer.evidence.looks import Part, alike, all_of, better, cheap, lasting_gap
+from tracer.evidence.frontiers import frontiers
+from tracer.evidence.looks import Part, alike, all_of, better, cheap, lasting_gap, no_worse
 from tracer.evidence.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
-from tracer.evidence.page import page, sentence, verdicts
+from tracer.evidence.page import edges, page, sentence, verdicts
 from tracer.evidence.results import Row, command, ids, read, write
 from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Study, job, searches, studies
 from tracer.metrics import Interval, accuracy, ece
@@ -229,3 +230,32 @@ def test_a_command_names_everything_that_decides() -> None:
     assert line.startswith("tracer train tracer ")
     for words in ("--data emoji:twemoji:1", "--model models/strong-0-1200", "--lr 0.0003", "--seed 1"):
         assert words in line
+
+
+def test_no_worse_allows_the_margin_and_no_more() -> None:
+    arms = {"all": three("all", ALL), "most": three("most", share(0.95)), "half": three("half", share(0.5))}
+    assert verdict(no_worse("id", "all", "half")(arms)) == "holds"
+    assert verdict(no_worse("id", "all", "all")(arms)) == "holds"
+    assert verdict(no_worse("id", "most", "all")(arms)) == "not seen here"
+
+
+def test_a_rate_at_the_edge_of_those_tried_is_told() -> None:
+    tried = [
+        made(arm, ALL, role="search", rate=rate) for arm in ("low", "middle") for rate in (1e-4, 3e-4, 1e-3)
+    ]
+    chosen = [made("low", ALL, rate=1e-4), made("middle", ALL, rate=3e-4)]
+    told = edges([*tried, *chosen], "main")
+    assert "the lowest of the rates tried (0.0001) was chosen by low." in told
+    assert "middle" not in told
+    assert edges(chosen, "main") == ""
+
+
+def test_the_figure_has_every_arm_and_every_strength_where_it_was_measured() -> None:
+    main = {"zero-shot": three("zero-shot", share(0.3)), "TRACER": three("TRACER", share(0.6))}
+    strengths = {"TRACER": main["TRACER"], "TRACER λ=10": three("TRACER λ=10", ALL)}
+    figure = frontiers({"main": main, "strengths": strengths})
+    assert all(axes.get_xlabel() and axes.get_ylabel() and axes.get_title() for axes in figure.axes)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["TRACER", "zero-shot"]
+    lower = figure.axes[2]
+    assert [each.get_text() for each in lower.texts] == ["0.9", "10"]
+    assert lower.lines[0].get_xydata()[-1] == pytest.approx([100, 100])

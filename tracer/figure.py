@@ -5,6 +5,7 @@ matplotlib comes with the extra `report` and is imported on the first call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,13 +28,13 @@ def blank(*, width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write `name` as SVG and PNG, each whole or not at all; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for suffix in FORMATS:
+    for suffix in formats:
         path = folder / f"{name}.{suffix}"
         unfinished = path.with_name(f".{path.name}.part")
         with rc_context({"svg.hashsalt": "tracer"}):

@@ -9,12 +9,14 @@ import tyro
 
 from tracer.atomic import write_text
 from tracer.console import console
-from tracer.errors import at_least, unknown
+from tracer.errors import UserError, at_least, unknown
 from tracer.evidence.claims import grouped
 from tracer.evidence.conduct import Place, conduct
-from tracer.evidence.page import overview, page
+from tracer.evidence.frontiers import frontiers
+from tracer.evidence.page import FIGURE, overview, page
 from tracer.evidence.results import read, write
 from tracer.evidence.study import SCALES, studies
+from tracer.figure import save
 
 
 def main(arguments: list[str]) -> int:
@@ -24,24 +26,29 @@ def main(arguments: list[str]) -> int:
         results: Path | None = None,
         verdicts: Path | None = None,
         jobs: int = 2,
+        redraw: bool = False,
     ) -> int:
         """Pretrain a small CLIP on emoji, finetune it by every method, and say which claims hold.
 
         What is finished is not run again: stop it and start it as you like. The model is made if it is absent.
 
         Args:
-            scale: quick (minutes), part (two hours of one core) or full (several hours of two).
+            scale: quick (a quarter of an hour), part (four hours of one core) or full (about ten hours of two).
             out: where the runs go; commands in the results are relative to it.
             results: where the results go; by default SCALE.json in the folder of the runs.
             verdicts: the page of verdicts; by default SCALE.md beside the results.
             jobs: processes at a time, each on one core.
+            redraw: run nothing: write page and figure from the results that are there.
         """
         if scale not in SCALES:
             raise unknown("scale", scale, SCALES)
         at_least(1, jobs=jobs)
         file = results or out / f"{scale}.json"
         written = verdicts or file.with_suffix(".md")
-        _carry_out(scale, Place(out, jobs), file, written)
+        if redraw:
+            _publish(file, written)
+        else:
+            _carry_out(scale, Place(out, jobs), file, written)
         _say(f"\nresults: {file}\nverdicts: {written}")
         return 0
 
@@ -52,9 +59,19 @@ def _carry_out(scale: str, place: Place, file: Path, written: Path) -> None:
     """Run, keep the rows of each study once it is done, and write the page from what was kept."""
     for rows in conduct(studies(scale), place, _say):
         write(file, rows, f"tracer evidence {scale}")
-        write_text(written, page(*read(file)))
+        _publish(file, written)
         name, arms = list(grouped(rows).items())[-1]
         _say(f"\n{name}\n{overview(arms)}")
+
+
+def _publish(file: Path, written: Path) -> None:
+    """The page of what a result file holds, and its figure beside it."""
+    head, rows = read(file)
+    write_text(written, page(head, rows))
+    try:
+        save(frontiers(grouped(rows)), written.parent / FIGURE.parent, FIGURE.stem, ["svg"])
+    except UserError as error:  # no matplotlib: the tables say the same
+        _say(str(error))
 
 
 def _say(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,11 @@ bits again. What follows from it for users stands in [EmojiShift](emojishift.md#
 What it cannot tell: the model is small, its pretraining is narrow and short, images have 32 pixels, and one run has a
 few hundred images. A claim that is not seen here may hold at the size of CLIP, and the other way round.
 """
+
+FIGURE = Path("figures") / "emojishift.svg"  # beside the page
+PICTURE = f"""![Task against OOD accuracy and retention, along the mixtures of WiSE-FT and along λ]({FIGURE})
+
+*What each arm learns and what it keeps; up and to the right is better.*"""
 
 COLUMNS: dict[str, Measure] = {
     "ID": "id",
@@ -162,7 +168,7 @@ def percent(found: Interval) -> str:
 
 def page(head: dict[str, Any], rows: Sequence[Row], intro: str = INTRODUCTION) -> str:
     """The whole page."""
-    parts = [intro.strip(), "## Verdicts", verdicts(rows)]
+    parts = [intro.strip(), "## Verdicts", verdicts(rows), PICTURE]
     for study, arms in grouped(rows).items():
         parts += [
             f"## Study: {study}",
