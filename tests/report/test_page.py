@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from written import write_run
+from PIL import Image
+from test_sweep import NANO  # a model that trains in a second
+from written import write_run, write_scores
 
 from tracer import cli
+from tracer.clip import open_clip
 from tracer.commands import train as training_command
 from tracer.errors import UserError
 from tracer.experiment import Experiment
@@ -177,8 +181,6 @@ def test_the_command_shown_is_the_experiment(tmp_path: Path, monkeypatch: pytest
         raise UserError("caught")
 
     monkeypatch.setattr(training_command, "plan", caught)
-    import shlex
-
     assert cli.main(shlex.split(training(run))[1:]) == 2
     (found,) = seen
     for name, value in run.experiment.items():
@@ -193,9 +195,61 @@ def test_each_number_has_a_command(tmp_path: Path) -> None:
     lines = {command.gives: command.line for command in commands(run)}
     assert (
         lines["accuracy on digits, before"]
-        == f"tracer eval '{run.folder}' --data digits --weights pretrained"
+        == f"tracer eval '{run.folder}' --data retain=digits --weights pretrained"
     )
-    assert set(lines) >= {"the whole run", "task accuracy, after", "task accuracy, before"}
+    assert set(lines) >= {"task accuracy, after", "task accuracy, before"}
+    assert shlex.split(lines["the whole run, with all its numbers"])[-2:] == ["--out", f"{run.folder}-again"]
+
+
+def test_each_test_set_has_a_command_with_its_role(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a")
+    write_scores(run, {"digits:coloured": ("id", 0.9), str(tmp_path): ("ood", 0.5)})
+    lines = {command.gives: command.line for command in commands(read_account(run))}
+    asked = f"tracer eval {run} --data id=digits:coloured ood={tmp_path}"
+    assert lines["every test set, after"] == asked
+    assert lines["every test set, before"] == f"{asked} --weights pretrained"
+    elsewhere = write_run(tmp_path / "b")
+    write_scores(elsewhere, {"ImageNet-V2": ("ood", 0.9)})
+    lines = {command.gives: command.line for command in commands(read_account(elsewhere))}
+    assert lines["every test set"] == f"tracer eval {elsewhere} --suite SUITE --root FOLDER"
+
+
+def test_a_run_that_held_out_a_part_of_its_data_can_be_measured_on_that_part_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Follow what the page says, and find the headline's two numbers; few names make retention quick."""
+    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
+    for shade in range(0, 250, 50):
+        (tmp_path / "photos" / str(shade)).mkdir(parents=True)
+        for i in range(6):
+            Image.new("RGB", (28, 28), (shade, shade, 40 * i)).save(
+                tmp_path / "photos" / str(shade) / f"{i}.png"
+            )
+    (tmp_path / "nano.json").write_text(json.dumps(NANO))
+    small = [
+        "--model",
+        str(tmp_path / "nano.json"),
+        "--pretrained",
+        "none",
+        "--augment",
+        "none",
+        "--lr",
+        "3e-3",
+    ]
+    asked = ["train", "--data", str(tmp_path / "photos"), *small, "--steps", "8", "--templates", "name"]
+    assert cli.main([*asked, "--out", str(tmp_path / "run")]) == 0
+    run = read_account(tmp_path / "run")
+    assert run.result is not None
+    wanted = run.result["before"]["accuracy"], run.result["after"]["accuracy"]
+    lines = {command.gives: command.line for command in commands(run)}
+    (analysis,) = (line for gives, line in lines.items() if "task accuracy before" in gives)
+    for line in (analysis, lines["the whole run, with all its numbers"]):
+        assert cli.main(shlex.split(line)[1:]) == 0
+    path = json.loads((tmp_path / "run" / "analysis.json").read_text())["path"]
+    assert (path[0]["accuracy"], path[-1]["accuracy"]) == wanted
+    again = read_account(tmp_path / "run-again").result
+    assert again is not None
+    assert (again["before"]["accuracy"], again["after"]["accuracy"]) == wanted
 
 
 def _luminance(colour: str) -> float:
