@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from tracer.cli import main
 from tracer.data.examples import Examples, Pixels
+from tracer.data.sources import load
 from tracer.errors import UserError
-from tracer.suites import Corrupted, Everything, Shift, corrupted, corrupted_shifts
+from tracer.evaluate import Predictions, Scorer
+from tracer.model import load as model
+from tracer.parallel import World
+from tracer.suites import Corrupted, Everything, Role, Shift, Suite, corrupt, corrupted, corrupted_shifts
 from tracer.suites.corruptions import KINDS, disk
 
 SHADES = np.random.default_rng(0).integers(40, 200, (3, 41, 41, 3), dtype=np.uint8)
 PHOTOS = Pixels(np.stack([np.asarray(Image.fromarray(shades).resize((224, 224))) for shades in SHADES]))
+
+
+def unread() -> Examples:
+    raise AssertionError("nothing is read")
 
 
 def values(image: Image.Image) -> np.ndarray:
@@ -138,3 +149,50 @@ def test_a_shift_for_each_kind_and_severity() -> None:
         assert shift.name == f"mine {images.kind} {images.severity}"
     with pytest.raises(UserError, match="unknown corruption"):
         corrupted_shifts(base, kinds=("fog",))
+
+
+def test_a_suite_under_corruptions_keeps_its_mean_over_shifts() -> None:
+    def shift(name: str, role: Role) -> Shift:
+        return Shift(name, role, unread, ("a",), Everything(1))
+
+    suite = Suite("s", (shift("day", "id"), shift("dusk", "ood"), shift("night", "ood")))
+    made = corrupt(suite, "jpeg:2", "contrast", "jpeg:2")
+    assert [shift.name for shift in made.of("ood")][2:] == [
+        *("day jpeg 2", "day contrast 1", "day contrast 3", "day contrast 5"),
+    ]
+    mean, of_corrupted = made.averages
+    assert mean == ("OOD", ("dusk", "night")), "corruptions are no part of the paper's mean"
+    assert of_corrupted.name == "corrupted"
+    assert len(of_corrupted.members) == 4
+    assert len(corrupt(suite, "all:3").shifts) == 3 + len(KINDS)
+    assert len(corrupt(suite, "all").shifts) == 3 + 3 * len(KINDS)
+    assert corrupt(suite) == suite
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [("fog:3", "gaussian_noise"), ("jpeg:6", "1 to 5"), ("jpeg:", "1 to 5"), ("jpeg:x", "KIND")],
+)
+def test_unknown_corruptions_are_told(words: str, says: str) -> None:
+    suite = Suite("s", (Shift("day", "id", unread, ("a",), Everything(1)),))
+    with pytest.raises(UserError, match=says):
+        corrupt(suite, words)
+
+
+def test_corruptions_need_a_set_of_their_own_task() -> None:
+    with pytest.raises(UserError, match="role id"):
+        corrupt(Suite("s", (Shift("night", "ood", unread, ("a",), Everything(1)),)), "jpeg:1")
+
+
+def test_corruptions_from_the_command_line(tmp_path: Path) -> None:
+    asked = ["eval", "tiny-28", "--pretrained", "none", "--data", "digits", "--device", "cpu"]
+    assert main([*asked, "--corrupt", "contrast:5", "--out", str(tmp_path)]) == 0
+    plain, changed = (
+        Predictions.read(tmp_path / f"{name}.safetensors") for name in ("digits", "digits_contrast_5")
+    )
+    assert plain.ids == changed.ids
+    assert not torch.allclose(plain.logits, changed.logits)
+    seen = corrupted(load("digits", split="test"), "contrast", 5)
+    again = Scorer(model("tiny-28"), World("cpu")).predict(seen, seen.templates)
+    torch.testing.assert_close(changed.logits, again.logits)
+    assert main([*asked, "--corrupt", "fog"]) == 2

@@ -18,6 +18,7 @@ from tracer.parallel import World, launched
 from tracer.scores import score_tables
 from tracer.subject import Subject, subjects
 from tracer.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, with_role
+from tracer.suites import corrupt as corrupted
 from tracer.suites.emojishift import named
 from tracer.tables import FORMATS, document
 
@@ -30,6 +31,7 @@ def main(arguments: list[str]) -> int:
         data: tuple[str, ...] = (),
         suite: str | None = None,
         root: Path | None = None,
+        corrupt: tuple[str, ...] = (),
         pretrained: str = "auto",
         weights: str | None = None,
         templates: str | None = None,
@@ -50,6 +52,8 @@ def main(arguments: list[str]) -> int:
             suite: imagenet, iwildcam, fmow or emojishift, instead of --data; emojishift:STYLE:FOLD for other than the
                 run's own.
             root: the folder that holds the suite's data sets.
+            corrupt: also measure the id sets under corruptions, each KIND:SEVERITY, KIND (severities 1, 3, 5) or all:
+                gaussian_noise, shot_noise, gaussian_blur, defocus_blur, jpeg, brightness, contrast, pixelate.
             pretrained: weights, where MODEL is a name.
             weights: of a run: result, student, teacher, pretrained, or a merge's name; by default the result, and the
                 pretrained model beside it.
@@ -66,7 +70,9 @@ def main(arguments: list[str]) -> int:
         with launched(device, lost=stop_at_once) as world:
             if world.first:
                 _announce(first, data, reading)
-            chosen = world.together(lambda: _suite(data, suite, root, templates, reading, first))
+            chosen = world.together(
+                lambda: corrupted(_suite(data, suite, root, templates, reading, first), *corrupt)
+            )
             opening = world.together(lambda: chosen.open(allow_partial))
             if world.first and data and reading.classes is None:
                 _warn_of_other_classes(first, opening)

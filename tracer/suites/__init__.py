@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracer.suites.corruptions import Corrupted, corrupted, corrupted_shifts
+from tracer.suites.corruptions import Corrupted, corrupt, corrupted, corrupted_shifts
 from tracer.suites.emojishift import emojishift
 from tracer.suites.imagenet import check, imagenet
 from tracer.suites.own import own, suite, with_role
@@ -36,6 +36,7 @@ __all__ = [
     "Shift",
     "Suite",
     "check",
+    "corrupt",
     "corrupted",
     "corrupted_shifts",
     "emojishift",

@@ -21,10 +21,11 @@ from torch.nn.functional import conv2d, pad
 
 from tracer.data.examples import Examples, Images
 from tracer.errors import UserError, unknown
-from tracer.suites.shift import Shift
+from tracer.suites.shift import Average, Shift, Suite
 
 SIDE = 224
 SEVERITIES = (1, 2, 3, 4, 5)
+USUAL = (1, 3, 5)
 
 Corruption = Callable[[Image.Image, float, np.random.Generator], Image.Image]
 
@@ -131,21 +132,49 @@ def corrupted(examples: Examples, kind: str, severity: int = 3, seed: int = 0) -
 
 
 def corrupted_shifts(
-    shift: Shift, kinds: Iterable[str] = KINDS, severities: Iterable[int] = (1, 3, 5), seed: int = 0
+    shift: Shift, kinds: Iterable[str] = KINDS, severities: Iterable[int] = USUAL, seed: int = 0
 ) -> tuple[Shift, ...]:
     """A test set under each corruption, as further shifts of role "ood"."""
     pairs = [(kind, severity) for kind in kinds for severity in severities]
     for kind, severity in pairs:
         strength(kind, severity)  # what is unknown is told before anything is read
-    return tuple(
-        replace(
-            shift,
-            name=f"{shift.name} {kind} {severity}",
-            short=f"{kind} {severity}",
-            role="ood",
-            load=lambda kind=kind, severity=severity: corrupted(shift.load(), kind, severity, seed),
+    return tuple(_shift(shift, kind, severity, seed) for kind, severity in pairs)
+
+
+def corrupt(suite: Suite, *asked: str, seed: int = 0) -> Suite:
+    """The suite with its test sets of role "id" under each corruption that `asked` names, and the mean over them.
+
+    A corruption is written KIND:SEVERITY; without a severity it is 1, 3 and 5, and `all` is every kind.
+    """
+    pairs = list(dict.fromkeys(pair for words in asked for pair in _pairs(words)))
+    if pairs and not suite.of("id"):
+        raise UserError(
+            "corruptions are made of a test set with the role id, and there is none: give id=DATA"
         )
-        for kind, severity in pairs
+    made = [_shift(shift, *pair, seed) for shift in suite.of("id") for pair in pairs]
+    mean = (Average("corrupted", tuple(shift.name for shift in made)),) if len(made) > 1 else ()
+    return replace(suite, shifts=(*suite.shifts, *made), extra=(*suite.extra, *mean))
+
+
+def _pairs(words: str) -> list[tuple[str, int]]:
+    """Kinds and severities out of what a person writes."""
+    kind, colon, severity = words.partition(":")
+    if colon and severity not in map(str, SEVERITIES):
+        raise UserError(f"the corruption {words!r} must be written KIND:SEVERITY, with a severity of 1 to 5")
+    if kind not in KINDS and kind != "all":
+        raise UserError(f"unknown corruption {kind!r}: choose from all, {', '.join(KINDS)}")
+    kinds, severities = KINDS if kind == "all" else (kind,), (int(severity),) if colon else USUAL
+    return [(each, degree) for each in kinds for degree in severities]
+
+
+def _shift(shift: Shift, kind: str, severity: int, seed: int) -> Shift:
+    return replace(
+        shift,
+        name=f"{shift.name} {kind} {severity}",
+        short=f"{kind} {severity}",
+        role="ood",
+        load=lambda: corrupted(shift.load(), kind, severity, seed),
+        derived=True,
     )
 
 

@@ -35,6 +35,7 @@ class Shift:
     size: int | None = None  # how many images the complete set has, if that is known
     short: str = ""  # head of its column in a table
     metric: str = "accuracy"  # the measure that the set's authors report
+    derived: bool = False  # made from another test set: it has no part in the mean over shifts
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -105,7 +106,7 @@ class Suite:
     @property
     def averages(self) -> tuple[Average, ...]:
         """The mean over the declared role, and those of the others whose members are all here."""
-        ood = tuple(shift.name for shift in self.of("ood"))
+        ood = tuple(shift.name for shift in self.of("ood") if not shift.derived)
         names = {shift.name for shift in self.shifts}
         extra = tuple(each for each in self.extra if names.issuperset(each.members) and each.members != ood)
         return (Average("OOD", ood), *extra) if len(ood) > 1 else extra
