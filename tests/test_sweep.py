@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from PIL import Image
 
 from tracer import cli
+from tracer.clip import open_clip
 from tracer.commands.sweep import _state as progress
 from tracer.errors import UserError
 from tracer.experiment import Experiment
@@ -245,7 +247,44 @@ def test_progress_counts_the_start_and_tells_the_time_left(mine: str, tmp_path: 
     assert progress(Standing(4, 4, (), 1.0, seconds_left=0.0)) == "4 of 4 runs"
 
 
-def test_slurm_and_dry_run_show_and_do_nothing(
+def test_one_experiment_that_fails_says_so_and_is_tried_again(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the task of an array: SLURM sees the failure, and submitting again mends it; few names make it quick."""
+    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
+    folder = tmp_path / "sweep"
+    asked = ["sweep", mine, "--out", str(folder), "--device", "cpu", "--seeds", "1", "--only", "0"]
+    assert cli.main([*asked, "--rates", "1e30"]) == 1
+    (failed,) = folder.glob("*/failed.txt")
+    assert str(failed.parent) in capsys.readouterr().err.replace("\n", "")
+    assert cli.main(asked) == 0
+    (place,) = (place for place in recipe(mine)(seeds=1).placed(folder) if (place / "result.json").exists())
+    (place / "result.json").rename(tmp_path / "kept.json")
+    (place / "failed.txt").write_text("OSError: the disk was full\n")
+    assert cli.main(asked) == 0
+    assert not (place / "failed.txt").exists()
+    assert (place / "result.json").exists()
+
+
+def test_an_array_writes_logs_where_there_is_a_folder_and_ends_with_the_tables(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "my sweep"
+    assert cli.main(["sweep", mine, "--out", str(folder), "--slurm"]) == 0
+    script = capsys.readouterr().out
+    (output,) = (
+        line.partition("=")[2] for line in script.splitlines() if line.startswith("#SBATCH --output")
+    )
+    assert Path(shlex.split(output)[0]).parent.is_dir()
+    told = [line.removeprefix("#").strip() for line in script.splitlines() if line.startswith("#   ")]
+    assert shlex.split(told[0]) == ["mkdir", "-p", str(folder / ".logs")]
+    again = shlex.split(told[1])
+    assert again[1:4] == ["-m", "tracer", "sweep"]
+    assert "--only" not in again
+    assert str(folder) in again
+
+
+def test_slurm_and_dry_run_show_and_run_nothing(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "sweep"
@@ -255,6 +294,6 @@ def test_slurm_and_dry_run_show_and_do_nothing(
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
     assert cli.main(["sweep", mine, "--out", str(folder), "--dry-run"]) == 0
     assert "4 runs" in capsys.readouterr().out
-    assert not folder.exists()
+    assert not list(folder.glob("*/*"))
     assert cli.main(["sweep", mine, "--out", str(folder), "--only", "9"]) == 2
     assert cli.main(["sweep", mine, "--out", str(folder), "--jobs", "0"]) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,9 +20,9 @@ from tracer.interrupt import Interrupted
 from tracer.sweep import Sweep, recipe
 from tracer.sweep.crew import Standing, oversee, standing
 from tracer.sweep.recipe import recipes
-from tracer.sweep.slurm import array_script
+from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.tables import write_tables
-from tracer.sweep.worker import Orphaned, work
+from tracer.sweep.worker import FAILED, Orphaned, work
 
 EXAMPLES = """
 
@@ -89,7 +89,8 @@ def main(arguments: list[str]) -> int:
         return _show(sweep, folder)
     if flags.slurm:
         name = f"tracer-{flags.recipe.rpartition(':')[2]}"
-        print(array_script(name, len(sweep.experiments), flags.jobs, folder, again), end="")  # noqa: T201
+        logs(folder).mkdir(parents=True, exist_ok=True)
+        print(array_script(name, len(sweep.placed(folder)), flags.jobs, folder, again), end="")  # noqa: T201
         return 0
     if flags.worker or flags.only is not None:
         return _work(sweep, folder, flags)
@@ -131,8 +132,9 @@ def _sweep(value: Any) -> Sweep:
 
 
 def _work(sweep: Sweep, folder: Path, flags: Flags) -> int:
-    if flags.only is not None and not 0 <= flags.only < len(sweep.experiments):
-        raise UserError(f"--only {flags.only}: the sweep has experiments 0 to {len(sweep.experiments) - 1}")
+    places = list(sweep.placed(folder))
+    if flags.only is not None and not 0 <= flags.only < len(places):
+        raise UserError(f"--only {flags.only}: the sweep has experiments 0 to {len(places) - 1}")
     try:
         work(sweep, folder, flags.device, flags.only)
     except Interrupted as stop:
@@ -140,7 +142,17 @@ def _work(sweep: Sweep, folder: Path, flags: Flags) -> int:
     except Orphaned as left:
         errors.print(str(left), markup=False)
         return 1
-    return 0
+    return _failed([places[flags.only]]) if flags.only is not None else 0
+
+
+def _failed(places: Sequence[Path]) -> int:
+    """Say why each of these failed; 1 if any did."""
+    why = [
+        f"{place}: {(place / FAILED).read_text().strip()}" for place in places if (place / FAILED).exists()
+    ]
+    for line in why:
+        errors.print(line, highlight=False, markup=False)
+    return int(bool(why))
 
 
 def _show(sweep: Sweep, folder: Path) -> int:
@@ -196,8 +208,7 @@ def _end(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
     from tracer.report import write_report
 
     now = standing(sweep, folder)
-    for place in now.failed:
-        errors.print(f"{place}: {(place / 'failed.txt').read_text().strip()}", highlight=False, markup=False)
+    _failed(now.failed)
     for log in crashed:
         errors.print(
             f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", highlight=False, markup=False

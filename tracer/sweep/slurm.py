@@ -7,9 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
+def logs(folder: Path) -> Path:
+    """Where the tasks' output goes. Slurm opens the files and makes no folder for them."""
+    return folder / ".logs"
+
+
 def array_script(name: str, count: int, jobs: int, folder: Path, command: Sequence[str]) -> str:
-    """A script for sbatch; a task that is requeued resumes its run."""
-    log = shlex.quote(str(folder / ".logs" / "%A_%a.log"))
+    """A script for sbatch; a task that is requeued resumes its run, one that failed before tries again."""
+    place = logs(folder)
+    log, line = shlex.quote(str(place / "%A_%a.log")), shlex.join(command)
     return f"""\
 #!/bin/bash
 #SBATCH --job-name={shlex.quote(name)}
@@ -18,6 +24,12 @@ def array_script(name: str, count: int, jobs: int, folder: Path, command: Sequen
 #SBATCH --requeue
 #SBATCH --gpus=1
 #SBATCH --cpus-per-task=8
+#
+# Slurm makes no folder for the output. It was made where this script was written; before submitting elsewhere:
+#   mkdir -p {shlex.quote(str(place))}
+# Submitting again runs what failed or was stopped, and nothing that is done.
+# When all tasks have ended, this writes the tables and the report:
+#   {line}
 set -euo pipefail
-srun {shlex.join(command)} --only "$SLURM_ARRAY_TASK_ID"
+srun {line} --only "$SLURM_ARRAY_TASK_ID"
 """

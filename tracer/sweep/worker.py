@@ -27,14 +27,17 @@ class Orphaned(Exception):
 
 
 def work(sweep: Sweep, folder: Path, device: str, only: int | None = None, pause: float = 0.5) -> None:
-    """Run every experiment that is neither done nor failed nor in another process's hands; `only` one, if asked.
+    """Run every experiment that is neither done nor failed nor in another process's hands.
 
-    Several of these may work on one folder, on several machines: a lock a run keeps them apart.
+    Several of these may work on one folder, on several machines: a lock a run keeps them apart. `only` one, if asked:
+    then it is tried even if it has failed before.
     """
     begin(sweep, folder, device)
     waiting = list(sweep.placed(folder).items())
     if only is not None:
         waiting = waiting[only : only + 1]
+        for place, _ in waiting:
+            (place / FAILED).unlink(missing_ok=True)
     while waiting:
         for place, experiment in waiting:
             with held(folder / ".locks" / place.name) as mine:
