@@ -24,7 +24,10 @@ EXAMPLES = """\
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a subcommand. 0: done; 2: something the user can put right; 128 + n: stopped by signal n."""
+    """Run a subcommand. 0: done; 2: something the user can put right; 128 + n: stopped by signal n.
+
+    1 is the answer of a look that finds something missing (`tracer check`).
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         _overview()

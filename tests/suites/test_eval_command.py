@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from replicas import build
+import torch
+from replicas import SIZES, build
 
 from tracer.cli import main
 from tracer.evaluate import Predictions
+from tracer.suites.imagenet import SETS
+from tracer.suites.synsets import synsets
 
 SHIFTS = {"val", "v2", "r", "a", "sketch", "objectnet"}
 
@@ -61,6 +65,67 @@ def test_a_partial_suite_is_refused_unless_told(
 ) -> None:
     assert main(["eval", str(run), "--suite", "imagenet", "--root", str(root), "--device", "cpu"]) == 2
     assert "not complete" in capsys.readouterr().err
+
+
+def test_check_ends_with_one_where_sets_are_missing(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "imagenet", "--root", str(root)]) == 1
+    assert "ImageNet-R: 6 of 30000 images" in capsys.readouterr().out
+    assert main(["check", "imagenet", "--root", str(root / "nowhere")]) == 2
+    assert "nowhere is not a folder" in capsys.readouterr().err.replace("\n", "")
+    assert main(["check", "imagenet"]) == 2
+    assert "imagenet is a suite: give --root" in capsys.readouterr().err
+    assert main(["check", "digits", "--root", str(root)]) == 2
+    for key in SHIFTS:
+        monkeypatch.setitem(SETS, key, replace(SETS[key], size=SIZES[key]))
+    assert main(["check", "imagenet", "--root", str(root)]) == 0
+    assert main(["check", "emojishift"]) == 0
+
+
+def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    datasets.disable_progress_bars()
+    files = sorted((root / "val").glob("*/*.JPEG"))
+    kind = datasets.ClassLabel(names=[*synsets()])
+    features = datasets.Features({"image": datasets.Image(), "label": kind})
+    rows = {
+        "image": [{"bytes": file.read_bytes(), "path": None} for file in files],
+        "label": [synsets().index(file.parent.name) for file in files],
+    }
+    part = datasets.Dataset.from_dict(rows, features=features)
+    datasets.DatasetDict({"train": part.select([0]), "validation": part}).save_to_disk(tmp_path / "hub")
+    place = f"val=hf:{tmp_path}/hub"
+    asked = [
+        "eval",
+        "tiny-28",
+        "--pretrained",
+        "none",
+        "--suite",
+        "imagenet",
+        "--templates",
+        "name",
+        "--allow-partial",
+    ]
+    asked += ["--device", "cpu", "--out"]
+    assert main([*asked, str(tmp_path / "a"), "--at", place]) == 0
+    assert "ImageNet-R: not here" in capsys.readouterr().out
+    assert main([*asked, str(tmp_path / "b"), "--root", str(root)]) == 0
+    there, here = (Predictions.read(tmp_path / each / "ImageNet.safetensors") for each in ("a", "b"))
+    assert torch.equal(there.logits, here.logits)
+    assert torch.equal(there.label, here.label)
+    assert main(["check", "imagenet", "--at", place]) == 1
+    said = capsys.readouterr().out
+    assert "ImageNet: 6 of 50000 images in hf:" in said
+    assert "ImageNet-R is nowhere" in said
+    assert main(["check", "imagenet", "--at", "vall=x"]) == 2
+    assert "did you mean val" in capsys.readouterr().err
+    assert main([*asked, str(tmp_path / "c"), "--at", "val"]) == 2
+    assert "NAME=PLACE" in capsys.readouterr().err
 
 
 def test_two_processes_measure_what_one_does(run: Path, tmp_path: Path) -> None:

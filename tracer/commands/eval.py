@@ -17,7 +17,7 @@ from tracer.evaluate import Scorer
 from tracer.parallel import World, launched
 from tracer.scores import score_tables
 from tracer.subject import Subject, subjects
-from tracer.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, with_role
+from tracer.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, told_places, with_role
 from tracer.suites import corrupt as corrupted
 from tracer.suites.emojishift import named
 from tracer.tables import FORMATS, document
@@ -31,6 +31,7 @@ def main(arguments: list[str]) -> int:
         data: tuple[str, ...] = (),
         suite: str | None = None,
         root: Path | None = None,
+        at: tuple[str, ...] = (),
         corrupt: tuple[str, ...] = (),
         pretrained: str = "auto",
         weights: str | None = None,
@@ -52,6 +53,8 @@ def main(arguments: list[str]) -> int:
             suite: imagenet, iwildcam, fmow or emojishift, instead of --data; emojishift:STYLE:FOLD for other than the
                 run's own.
             root: the folder that holds the suite's data sets.
+            at: sets of imagenet that lie elsewhere, each NAME=PLACE: a folder, a table, shards or hf:NAME, with a name
+                out of val, v2, r, a, sketch and objectnet.
             corrupt: also measure the id sets under corruptions, each KIND:SEVERITY, KIND (severities 1, 3, 5) or all:
                 gaussian_noise, shot_noise, gaussian_blur, defocus_blur, jpeg, brightness, contrast, pixelate.
             pretrained: weights, where MODEL is a name.
@@ -71,7 +74,7 @@ def main(arguments: list[str]) -> int:
             if world.first:
                 _announce(first, data, reading)
             chosen = world.together(
-                lambda: corrupted(_suite(data, suite, root, templates, reading, first), *corrupt)
+                lambda: corrupted(_suite(data, suite, root, at, templates, reading, first), *corrupt)
             )
             opening = world.together(lambda: chosen.open(allow_partial))
             if world.first and data and reading.classes is None:
@@ -118,7 +121,7 @@ def _warn_of_other_classes(subject: Subject, opening: Opening) -> None:
     """A run is scored over its own classes; say where the data have others."""
     for shift, examples, _ in opening.shifts:
         other = [name for name in examples.classes if name not in subject.trained_on]
-        if subject.trained_on and shift.role != "retain" and other:
+        if subject.trained_on and shift.role != "retain" and other and not shift.derived:
             told = f"{shift.name} has classes the run was not trained on, such as {other[0]!r}"
             _say(f"{told}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
 
@@ -131,6 +134,7 @@ def _suite(
     data: tuple[str, ...],
     name: str | None,
     root: Path | None,
+    at: tuple[str, ...],
     templates: str | None,
     reading: Reading,
     subject: Subject,
@@ -145,10 +149,13 @@ def _suite(
             raise unknown("suite", kind, SUITES)
         if which and kind not in EMBEDDED:
             raise UserError(f"--suite {name}: {kind} is one suite, leave out {which!r}")
-        if kind not in EMBEDDED and root is None:
+        if kind not in EMBEDDED and root is None and not at:
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
+        if kind != "imagenet" and at:
+            raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
         trained = subject.experiment.data if subject.experiment else None
-        chosen = named(name, trained) if kind in EMBEDDED else SUITES[kind](root)
+        apart = {"elsewhere": told_places(at)} if at else {}
+        chosen = named(name, trained) if kind in EMBEDDED else SUITES[kind](root, **apart)
         return chosen.prompted(prompts(templates)) if templates else chosen
     shifts = (
         own(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tracer.suites.corruptions import Corrupted, corrupt, corrupted, corrupted_shifts
 from tracer.suites.emojishift import emojishift
-from tracer.suites.imagenet import check, imagenet
+from tracer.suites.imagenet import COMPLETE, check, imagenet, told_places
 from tracer.suites.own import own, suite, with_role
 from tracer.suites.projection import Columns, Everything, LargestOf, Projection
 from tracer.suites.shift import AbsentError, Average, Opened, Opening, Role, Shift, Suite
@@ -21,6 +21,7 @@ SUITES: dict[str, Callable[..., Suite]] = {
 EMBEDDED = ("emojishift",)  # suites whose data ship with the package
 
 __all__ = [
+    "COMPLETE",
     "EMBEDDED",
     "SUITES",
     "AbsentError",
@@ -45,5 +46,6 @@ __all__ = [
     "iwildcam",
     "own",
     "suite",
+    "told_places",
     "with_role",
 ]

@@ -32,8 +32,10 @@ class Set:
     classes: Literal["all", "r", "a"] = "all"
     role: Role = "ood"
 
-    def find(self, root: Path) -> Path:
+    def find(self, root: Path | None) -> Path:
         """The first of the usual places below `root` that is there."""
+        if root is None:
+            raise AbsentError(f"{self.name} is nowhere (no root is given): get it from {self.homepage}")
         found = next((root / each for each in self.folders if (root / each).is_dir()), None)
         if found is None:
             looked = ", ".join(self.folders)
@@ -100,11 +102,12 @@ SETS: dict[str, Set] = {
         "https://objectnet.dev",
     ),
 }
+COMPLETE = "✓"
 FOUR = Average("OOD w/o ObjNet", tuple(SETS[key].name for key in ("v2", "r", "a", "sketch")))
 
 
 def imagenet(
-    root: str | Path,
+    root: str | Path | None,
     *,
     only: Iterable[str] = SETS,
     elsewhere: Mapping[str, str] | None = None,
@@ -116,29 +119,53 @@ def imagenet(
     any data with WordNet ids or indices as labels. `sizes` replaces the expected number of images.
     """
     elsewhere, sizes, wanted = elsewhere or {}, sizes or {}, tuple(only)
-    for key in (*wanted, *elsewhere, *sizes):
+    for key in (*wanted, *sizes):
         if key not in SETS:
             raise unknown("ImageNet test set", key, SETS)
-    if not Path(root).is_dir():
-        raise UserError(f"the root {root} is not a folder")
-    shifts = [_shift(key, Path(root), elsewhere.get(key), sizes.get(key, SETS[key].size)) for key in wanted]
+    folder = _folder(root, elsewhere)
+    shifts = [_shift(key, folder, elsewhere.get(key), sizes.get(key, SETS[key].size)) for key in wanted]
     return Suite("imagenet", tuple(shifts), extra=(FOUR,))
 
 
-def check(root: str | Path) -> list[str]:
-    """What is there of the six sets, what is missing, and where to get it; images are counted, not read."""
-    return [_line(key, Path(root)) for key in SETS]
+def check(root: str | Path | None, elsewhere: Mapping[str, str] | None = None) -> list[str]:
+    """What is there of the six sets, what is missing, and where to get it; images are counted, not read.
+
+    A line about a set that is complete begins with `COMPLETE`.
+    """
+    folder = _folder(root, elsewhere or {})
+    return [_line(key, folder, (elsewhere or {}).get(key)) for key in SETS]
 
 
-def _line(key: str, root: Path) -> str:
+def told_places(told: Iterable[str]) -> dict[str, str]:
+    """Where single sets lie, each written NAME=PLACE, for example `val=hf:imagenet-1k`."""
+    found = {}
+    for each in told:
+        key, equals, place = each.partition("=")
+        if not equals or not place:
+            raise UserError(f"{each!r} must be written NAME=PLACE, with a name out of {', '.join(SETS)}")
+        found[key] = place
+    return found
+
+
+def _folder(root: str | Path | None, elsewhere: Mapping[str, str]) -> Path | None:
+    """The root, if it is there; none is needed where all sets that are wanted lie elsewhere."""
+    for key in elsewhere:
+        if key not in SETS:
+            raise unknown("ImageNet test set", key, SETS)
+    if root is not None and not Path(root).is_dir():
+        raise UserError(f"the root {root} is not a folder")
+    return None if root is None else Path(root)
+
+
+def _line(key: str, root: Path | None, given: str | None) -> str:
     chosen = SETS[key]
     try:
-        place = chosen.find(root)
+        place = given or chosen.find(root)
         count = len(_found(key, place).ids)
     except UserError as error:
         return f"✗ {error}"
     if count == chosen.size:
-        return f"✓ {chosen.name}: {count} images in {place}, complete"
+        return f"{COMPLETE} {chosen.name}: {count} images in {place}, complete"
     return f"✗ {chosen.name}: {count} of {chosen.size} images in {place}: get the rest from {chosen.homepage}"
 
 
@@ -151,7 +178,7 @@ def _found(key: str, place: str | Path) -> Found:
     return found
 
 
-def _shift(key: str, root: Path, given: str | None, size: int) -> Shift:
+def _shift(key: str, root: Path | None, given: str | None, size: int) -> Shift:
     """A set where it lies; one that is not there says so when it is opened."""
     chosen = SETS[key]
     try:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Images
+from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.errors import UserError
 
@@ -75,6 +76,8 @@ def shard_folder(root: Path) -> Path | None:
 def loaded(spec: str) -> Found:
     """Shards, tables or a hub data set, with the class of each image as it is written there."""
     examples = load(spec)
+    if {"val", "test"} & set(map(canonical, examples.splits)):
+        examples = load(spec, split="val")  # else test: the test split of ImageNet itself has no labels
     if not examples.labelled:
         raise UserError(f"{spec} has no labels to score against")
     names = [*examples.classes, ""]  # label −1 is none
