@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 import tarfile
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.collections import LineCollection
 
 from tracer import figure, outcome
 from tracer.data import digits as embedded
@@ -258,6 +260,47 @@ def test_files_hold_the_rows_and_figures_are_drawn(rows, tmp_path):
     assert len(lines) == 1 + len(rows)
     for name in ("toy-colour", "toy-colour-frontier"):
         assert (tmp_path / f"{name}.svg").stat().st_size > 0
+
+
+@pytest.fixture(params=["colour", "group"])
+def published(request):
+    """A study as it stands in the repository."""
+    return read_comparison(Path(__file__).parents[1] / "evidence" / "toy" / f"{request.param}.json")
+
+
+@pytest.mark.parametrize("draw", [figures.outcome, figures.frontier])
+def test_axes_are_named_and_legends_hide_no_mark(published, draw):
+    drawn = draw(published)
+    drawn.draw_without_rendering()
+    for axes in drawn.axes:
+        assert axes.get_ylabel()
+        assert axes.get_xlabel() or all(label.get_text() for label in axes.get_xticklabels())
+        if legend := axes.get_legend():
+            box = legend.get_window_extent()
+            for line in axes.get_lines():
+                places = axes.transData.transform(np.array(line.get_xydata(), float).reshape(-1, 2))
+                assert not any(box.contains(*place) for place in places), line.get_label()
+
+
+def test_marks_of_the_trade_off_lie_apart_and_numbers_beside_their_bars(published):
+    drawn = figures.outcome(published)
+    drawn.draw_without_rendering()
+    _, forgetting_, trade = drawn.axes
+    marks = [
+        trade.transData.transform(line.get_xydata())[0]
+        for line in trade.get_lines()
+        if not str(line.get_label()).startswith("_")
+    ]
+    apart = [np.linalg.norm(a - b) for i, a in enumerate(marks) for b in marks[:i]]
+    assert len(marks) == 1 + len(STRATEGIES)
+    assert min(apart) > 8 or published.task == "group"  # direct and L2 at its weakest λ are one there
+    bars = [bar for bar in forgetting_.collections if isinstance(bar, LineCollection)]
+    ends = [end for bar in bars for end in forgetting_.transData.transform(bar.get_segments()[0])]
+    assert len(bars) == len(STRATEGIES)
+    numbers = [number.get_window_extent() for number in forgetting_.texts]
+    assert len(numbers) == len(STRATEGIES)
+    assert not any(number.contains(*end) for number in numbers for end in ends)
+    assert not any(a.overlaps(b) for i, a in enumerate(numbers) for b in numbers[:i])
 
 
 def test_table_shows_means_stars_and_the_paper(rows):

@@ -44,6 +44,7 @@ def test_every_panel_has_names_and_a_legend_that_hides_no_curve(name: str) -> No
     for axes in figure.axes:
         assert axes.get_title()
         assert axes.get_xlabel()
+        assert axes.get_ylabel()
         legend = axes.get_legend()
         assert legend is not None
         box = legend.get_window_extent()

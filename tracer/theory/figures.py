@@ -53,8 +53,8 @@ def gaps(steps: int = 1000, strength: float = 1.0) -> Figure:
         axes.set(
             title=f"{title} teacher, λ = {strength:g}", xlabel="training progress (% of T)", yscale="log"
         )
+        axes.set_ylabel(r"teacher–student gap  $\|W^t-\psi^t\|\;/\;\|W^0P-W^*\|$")
         axes.legend(loc="lower left")
-    left.set_ylabel(r"teacher–student gap  $\|W^t-\psi^t\|\;/\;\|W^0P-W^*\|$")
     left.set_ylim(1e-4, 1)
     return figure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -31,7 +31,7 @@ COLOURS = {
 }
 MARKS = dict(zip(COLOURS, "*sD^vohP", strict=True))
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 2, 1, 2, 1, 2)), (0, (1, 1)))
-NEW = {"colour": "naming the colour", "group": "naming the group (0–4, 5–9)"}
+NEW = {"colour": "naming the colour", "group": "naming the group"}
 
 
 def outcome(found: Found) -> Figure:
@@ -42,7 +42,7 @@ def outcome(found: Found) -> Figure:
     chosen = [best(averaged, name) for name in COLOURS if curve(averaged, name)]
     _draw_both(both, chosen, NEW[found.task])
     _draw_forgetting(forgetting, chosen)
-    _draw_trade(trade, chosen, found)
+    _draw_trade(trade, chosen, NEW[found.task])
     return figure
 
 
@@ -67,45 +67,57 @@ def _draw_both(axes: Axes, chosen: Sequence[Point], new: str) -> None:
 
 
 def _draw_forgetting(axes: Axes, chosen: Sequence[Point]) -> None:
+    """Mean and spread to the left of each strategy's place, the paper's number to its right."""
     tuned = [point for point in chosen if point.strategy != "pretrained"]
     for x, point in enumerate(tuned):
-        value, told = 100 * point.mean("forgotten"), PUBLISHED.get(point.strategy)
-        axes.bar(
-            x, value, 0.6, yerr=_error(point.spread["forgotten"]), color=COLOURS[point.strategy], capsize=3
-        )
+        value, error = 100 * point.mean("forgotten"), _error(point.spread["forgotten"])
+        axes.errorbar(x - 0.15, value, yerr=error, **_style(point.strategy), markersize=8, capsize=3)
         axes.annotate(
-            f"{value:.1f}", (x, max(value, 0)), xytext=(4, 4), textcoords="offset points", fontsize=9
+            f"{value:.1f}",
+            (x - 0.15, value + error),
+            xytext=(0, 8),
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
         )
-        if told:
-            axes.plot(x, 100 * told.forgotten, "_", color=BLACK, markersize=24, markeredgewidth=2)
+        if told := PUBLISHED.get(point.strategy):
+            axes.plot(x + 0.25, 100 * told.forgotten, "_", color=BLACK, markersize=12, markeredgewidth=2)
     axes.plot([], [], "_", color=BLACK, markersize=12, markeredgewidth=2, label="paper")
-    axes.axhline(0, color=BLACK, linewidth=0.8)
     _name(axes, tuned)
     axes.set(title="(b) Forgetting", ylabel="accuracy lost on grey digits (points)")
-    axes.margins(y=0.12)
+    axes.margins(x=0.08, y=0.12)
+    _stretch(axes, "y")
     axes.legend(loc="upper right", fontsize=8)
 
 
-def _draw_trade(axes: Axes, chosen: Sequence[Point], found: Found) -> None:
+def _draw_trade(axes: Axes, chosen: Sequence[Point], new: str) -> None:
     for point in chosen:
-        colour, mark = COLOURS[point.strategy], MARKS[point.strategy]
-        same = [r for r in found.rows if (r.strategy, r.strength) == (point.strategy, point.strength)]
-        axes.plot(
-            [100 * r.original for r in same], [100 * r.task for r in same], ".", color=colour, alpha=0.6
-        )
-        axes.plot(
-            100 * point.mean("original"),
-            100 * point.mean("task"),
-            mark,
-            color=colour,
-            markersize=9,
-            label=_label(point, " "),
-            linestyle="none",
-        )
-    axes.set(title="(c) Trade-off (dots: seeds)", xlabel="accuracy on grey digits (%)")
-    axes.set_ylabel(f"accuracy, {NEW[found.task]} (%)")
-    axes.legend(loc="lower left", fontsize=8)
-    axes.margins(0.08)
+        _draw_curve(axes, [point], "forgotten", _label(point, " "))
+    axes.set(title="(c) Trade-off: best is upper right", xlabel="accuracy lost on grey digits (points)")
+    axes.set_ylabel(f"missed in {new} (points)")
+    _turn(axes, "x", "y")
+    axes.legend(loc="best", fontsize=8)
+
+
+def _turn(axes: Axes, *losses: Literal["x", "y"]) -> None:
+    """Let losses shrink to the right and upwards, where gains grow."""
+    axes.margins(0.06)
+    for which in losses:
+        _stretch(axes, which)
+        (axes.xaxis if which == "x" else axes.yaxis).set_inverted(True)
+    if "y" in losses:
+        axes.set_ylim(top=-0.2)  # a spread may reach beyond, an accuracy cannot
+
+
+def _stretch(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Logarithmic from one point on: most strategies lose little, and one loses half of all it had."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    (axes.set_xscale if which == "x" else axes.set_yscale)("symlog", linthresh=1, linscale=0.8)
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(FixedLocator([-1, 0, 0.5, 1, 2, 5, 10, 20, 50, 100]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
 
 
 def _name(axes: Axes, chosen: Sequence[Point]) -> None:
@@ -124,42 +136,49 @@ def _error(spread: Spread) -> float:
 
 def frontier(found: Found) -> Figure:
     """New task against old knowledge at every λ: on the original digits, and where colour misleads."""
-    figure = blank(width=13.2, height=5.2)
+    figure = blank(width=13.2, height=6.4)
     averaged = points(found.rows)
-    kept = {"original": "grey digits", "flipped": "colour-flipped digits"}
-    for axes, (measure, title) in zip(figure.subplots(1, 2, sharey=True), kept.items(), strict=True):
+    kept, flipped = figure.subplots(1, 2, sharey=True)
+    for axes, measure, better in ((kept, "forgotten", "original"), (flipped, "flipped", "flipped")):
         for name in COLOURS:
-            _draw_curve(axes, curve(averaged, name), measure)
-        unbeaten = sorted(front(averaged, measure), key=lambda point: point.mean(measure))
-        axes.step(
-            [100 * point.mean(measure) for point in unbeaten],
-            [100 * point.mean("task") for point in unbeaten],
-            where="pre",
-            color=GREY,
-            linewidth=5,
-            alpha=0.25,
-            label="not beaten by any",
-        )
-        axes.set(xlabel=f"digit accuracy on {title} (%)")
-        axes.margins(0.06)
-    left = figure.axes[0]
-    left.set_ylabel(f"accuracy, {NEW[found.task]} (%)")
-    left.legend(loc="lower left", fontsize=9)
+            _draw_curve(axes, curve(averaged, name), measure, TITLES[name])
+        unbeaten = sorted(front(averaged, better), key=lambda point: point.mean(better))
+        x, y = _places(unbeaten, measure)
+        axes.step(x, y, where="pre", color=GREY, linewidth=6, alpha=0.25, zorder=0, label="not beaten by any")
+        axes.set_ylabel(f"missed in {NEW[found.task]} (points)")
+    kept.set(xlabel="accuracy lost on grey digits (points)")
+    flipped.set(xlabel="digit accuracy on colour-flipped digits (%)")
+    _turn(kept, "x", "y")
+    _turn(flipped)
+    kept.legend(loc="best", fontsize=9)
     figure.suptitle(
-        "Large marks: strongest λ of each strategy. Bars: standard deviation over seeds", fontsize=10
+        "Best is upper right. Hollow: strongest λ of each strategy. Faint: standard deviation over seeds",
+        fontsize=10,
     )
     return figure
 
 
-def _draw_curve(axes: Axes, along: Sequence[Point], measure: str) -> None:
+def _draw_curve(axes: Axes, along: Sequence[Point], measure: str, label: str) -> None:
+    """A strategy from its weakest λ to its strongest, whose mark is hollow so that it hides no other."""
     if not along:
         return
-    name = along[0].strategy
-    x, y = ([100 * point.mean(each) for point in along] for each in (measure, "task"))
-    errors = {f"{a}err": [_error(p.spread[m]) for p in along] for a, m in (("x", measure), ("y", "task"))}
-    style: dict[str, Any] = {"color": COLOURS[name], "marker": MARKS[name]}
-    axes.errorbar(x, y, **errors, **style, markersize=5, elinewidth=0.6, linewidth=1.3, label=TITLES[name])
-    axes.plot(x[-1], y[-1], **style, markersize=10)
+    style = _style(along[0].strategy)
+    x, y = _places(along, measure)
+    xerr, yerr = ([_error(point.spread[each]) for point in along] for each in (measure, "task"))
+    line = "-" if len(along) > 1 else "none"
+    axes.plot(x, y, **style, markersize=6, linestyle=line, linewidth=1.3, label=label)
+    if len(along) > 1:
+        axes.plot(x[-1], y[-1], **style, markersize=13, markerfacecolor="none", markeredgewidth=1.6)
+    axes.errorbar(x, y, yerr=yerr, xerr=xerr, color=style["color"], fmt="none", elinewidth=0.7, alpha=0.35)
+
+
+def _places(along: Sequence[Point], measure: str) -> tuple[list[float], list[float]]:
+    """Points in per cent: a measure, and what is missed of the new task."""
+    return [100 * point.mean(measure) for point in along], [100 * (1 - point.mean("task")) for point in along]
+
+
+def _style(strategy: str) -> dict[str, Any]:
+    return {"color": COLOURS[strategy], "marker": MARKS[strategy]}
 
 
 def teaching(taught: Mapping[str, Curves], title: str) -> Figure:
@@ -210,10 +229,10 @@ def shapes(taught: Mapping[str, Curves]) -> Figure:
             color=colour,
             label=name,
         )
-    here.set(title="this study", ylabel="KL of teacher and student / its peak", ylim=(0, 1.05))
+    here.set(title="this study", ylim=(0, 1.05))
     there.set(title="released logs, ImageNet")
     for axes in (here, there):
-        axes.set_xlabel("training progress (% of T)")
+        axes.set(xlabel="training progress (% of T)", ylabel="KL of teacher and student / its peak")
     there.legend(loc="upper right", fontsize=8)
     return figure
 
