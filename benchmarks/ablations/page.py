@@ -38,7 +38,8 @@ class Ablation(NamedTuple):
     name: str
     column: str
     setting: Callable[[Line], str]
-    default: str
+    base: str  # the setting that the others are compared with
+    named: str  # what it is called
     printed: dict[str, Printed]
 
 
@@ -51,16 +52,17 @@ def interval(line: Line) -> str:
 
 
 ABLATIONS = (
-    Ablation("terms", "FD, CrossKD, ICL, CRD", terms, "1111", published.TERMS),
-    Ablation("strength", "λ", lambda line: line["strength"], "1", published.STRENGTH),
+    Ablation("terms", "FD, CrossKD, ICL, CRD", terms, "1111", "all four", published.TERMS),
+    Ablation("strength", "λ", lambda line: line["strength"], "1", "λ = 1", published.STRENGTH),
     Ablation(
         "interval",
         "steps between moves",
         interval,
         "1",
+        "every step",
         {f"{key}, released clock": row for key, row in published.INTERVAL.items()},
     ),
-    Ablation("beta", "β", lambda line: line["beta"], "0.5", published.BETA),
+    Ablation("beta", "β", lambda line: line["beta"], "0.5", "β = 0.5", published.BETA),
 )
 # Columns of a sweep's table, and their heads.
 MEASURES = {
@@ -89,10 +91,10 @@ def means(lines: dict[str, Line]) -> dict[str, Estimate]:
     return {name: over_seeds([float(line[name]) for line in lines.values()]) for name in MEASURES}
 
 
-def gain(lines: dict[str, Line], default: dict[str, Line]) -> Estimate:
-    """How much better the shift is than under the default, seed by seed: what a seed does to both cancels."""
+def gain(lines: dict[str, Line], base: dict[str, Line]) -> Estimate:
+    """How much better the shift is than under the base, seed by seed: what a seed does to both cancels."""
     return over_seeds(
-        [float(line[SHIFT]) - float(default[seed][SHIFT]) for seed, line in lines.items() if seed in default]
+        [float(line[SHIFT]) - float(base[seed][SHIFT]) for seed, line in lines.items() if seed in base]
     )
 
 
@@ -104,7 +106,7 @@ def _order(setting: str) -> tuple[str, float]:
 
 def table(ablation: Ablation) -> str:
     """Ours beside the paper's, as Markdown."""
-    heads = (ablation.column, *MEASURES.values(), "shift − default", *THEIRS)
+    heads = (ablation.column, *MEASURES.values(), f"shift against {ablation.named}", *THEIRS)
     lines = [heads, ("---", *["--:"] * (len(heads) - 1))]
     made = runs(ablation)
     for setting, found in made.items():
@@ -112,7 +114,7 @@ def table(ablation: Ablation) -> str:
         theirs = (
             (f"{printed.task:.2f}", f"{printed.shifts:.2f}", f"{printed.ece:.3f}") if printed else ("",) * 3
         )
-        against = "" if setting == ablation.default else _cell(gain(found, made[ablation.default]), "+")
+        against = "" if setting == ablation.base else _cell(gain(found, made[ablation.base]), "+")
         lines.append((_spoken(ablation, setting), *map(_cell, means(found).values()), against, *theirs))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -141,17 +143,17 @@ def _panel(panel: Any, ablation: Ablation) -> dict[str, Any]:
     """What each setting does to the shift, seed by seed, and to the paper's shifts; returns the lines by label."""
     made, printed = runs(ablation), ablation.printed
     names = [_short(ablation, setting) for setting in made]
-    gains = [gain(lines, made[ablation.default]) for lines in made.values()]
+    gains = [gain(lines, made[ablation.base]) for lines in made.values()]
     heights, halves = [100 * each.value for each in gains], [100 * (each.half or 0) for each in gains]
     bars = panel.errorbar(names, heights, halves, color=BLUE, marker="o", capsize=3)
-    default = next(
-        printed[each] for each in (ablation.default, f"{ablation.default}, released clock") if each in printed
+    base = next(
+        printed[each] for each in (ablation.base, f"{ablation.base}, released clock") if each in printed
     )
     known = [(name, printed[each].shifts) for name, each in zip(names, made, strict=True) if each in printed]
-    theirs = [(name, shifts - default.shifts) for name, shifts in known]
+    theirs = [(name, shifts - base.shifts) for name, shifts in known]
     (line,) = panel.plot(*zip(*theirs, strict=True), color=ORANGE, marker="D", linestyle="--")
     panel.axhline(0, color=GREY, linewidth=0.8)
-    panel.set(xlabel=ablation.column, ylabel="shift − default (points)", title=ablation.name)
+    panel.set(xlabel=ablation.column, ylabel=f"shift against {ablation.named} (points)", title=ablation.name)
     panel.tick_params(axis="x", labelrotation=90 if ablation.name == "terms" else 0)
     return {"here": bars, "in the paper, over five shifts": line}
 
