@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
-	@echo "make test-slow  the few tests that build C++ or measure memory; minutes, best on an idle machine"
+	@echo "make test-slow  tests that build C++, measure memory or play two machines; minutes, best on an idle one"
 	@echo "make faults  kill it, fill its disk, damage its files, feed it hostile data, and count; half an hour"
 	@echo "make bench   time training against released-style code, in turns; 20 minutes on two idle cores"
 	@echo "make evidence-quick  try the paper's claims on emoji, in minutes; make evidence: in hours"

@@ -79,7 +79,9 @@ def experiment(folder: Path, method: str, *, tether: str | None = None, **asked:
 
 def trained(asked: Experiment, folder: Path, world: World, stop: bool = False) -> None:
     """Train or resume into `folder`, perhaps to `stop` after a checkpoint; the first gradient is kept."""
-    torch.set_default_dtype(torch.float32 if folder.name.startswith("single") else torch.float64)
+    precision = folder.name.partition("-")[0]
+    torch.set_default_dtype(torch.float32 if precision in ("single", "half") else torch.float64)
+    world.bf16 = precision == "half"
     made, begin = plan(asked), training.begin
 
     def noting(*arguments: Any) -> list[State]:
@@ -143,6 +145,7 @@ def cases(folder: Path) -> dict[str, Experiment]:
     found |= {f"flyp-{name}": experiment(folder, "flyp", tether=name) for name in TETHERS}
     found |= {f"single-{kind}": found[f"tracer-{kind}"] for kind in ("pair", "class")}  # precision
     usual = found["tracer-class"]
+    found["half-class"] = usual
     found["tracer-chunk"] = replace(usual, chunk=2)
     found["tracer-compiled"] = replace(usual, compile=True)
     found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
@@ -153,7 +156,9 @@ def shown(folder: Path, kind: str) -> dict[str, Experiment]:
     """The cases of one kind of world; shards are slow on a CPU, so by default they are shown on a few."""
     found = cases(folder)
     everything = kind == "ddp" or "all" in sys.argv
-    return found if everything else {name: found[name] for name in (*STOPPED, *THRIFTY, "stock")}
+    return (
+        found if everything else {name: found[name] for name in (*STOPPED, *THRIFTY, "stock", "half-class")}
+    )
 
 
 THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom")
@@ -194,6 +199,7 @@ def afterwards(folder: Path) -> dict[str, Any]:
                 place = folder / f"{name}-{before}-{after}"
                 trained(asked, place, World("cpu", "fp32"))  # nothing is left to do where two have ended it
                 found[f"{name} {before} to {after}"] = compared(one, place)
+    found["half to single"] = compared(folder / "single-class-one", folder / "half-class-one")
     return found
 
 

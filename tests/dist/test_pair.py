@@ -76,6 +76,15 @@ def test_single_precision_is_equal_to_a_millionth(found: Found, case: str) -> No
     assert difference["first loss"] < 1e-6
 
 
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_two_processes_autocast_as_one_does(found: Found, kind: str) -> None:
+    """Encoders in bf16, which rounds at 2⁻⁹; two processes are ten times nearer to one than bf16 is to fp32."""
+    rounded, difference = found["runs"]["half to single"], found["runs"][f"half-class {kind}"]
+    assert rounded["first loss"] > 0  # it was bf16 that ran
+    for name in ("first loss", "loss", "gradient"):
+        assert difference[name] < rounded[name] / 10, (name, difference, rounded)
+
+
 def equal(difference: dict[str, float]) -> None:
     """Everything of two runs: the exact part, and what Adam has made of rounding."""
     told = dict(difference)
