@@ -53,6 +53,16 @@ def test_an_infonce_is_two_products_forward_and_four_back() -> None:
     assert kept >= 8  # two softmaxes in fp32
 
 
+@pytest.mark.parametrize(("name", "copies"), [("flyp", 3), ("tracer", 4)])
+def test_a_checkpoint_holds_weights_moments_and_teacher_however_many_save_it(name: str, copies: int) -> None:
+    objective = method(name).stages[0].objective
+    for processes in (8, 64):
+        cut = cost(MODEL, objective, processes=processes, batch=512, shard=True)
+        assert cut.saved == copies * 4 * MODEL.parameters
+        assert cut.fetched == cut.saved * 7 / 8  # an eighth of it was here already
+    assert cost(MODEL, objective, processes=8, batch=512).fetched == 0  # whole everywhere
+
+
 def test_only_the_similarity_is_not_divided_by_more_processes() -> None:
     objective = method("tracer").stages[0].objective
     few, many = (cost(MODEL, objective, processes=n, batch=512, shard=True) for n in (8, 64))

@@ -42,7 +42,7 @@ def measured(student: Student) -> Model:
 
 @dataclass(frozen=True)
 class Cost:
-    """One step of one process."""
+    """One step of one process, and one checkpoint."""
 
     gathered: float  # bytes of embeddings received
     reduced: float  # bytes of gradients sent: a ring all-reduce, or the reduce-scatter of shards
@@ -50,6 +50,10 @@ class Cost:
     held: float  # bytes of weights, gradients, moments and teacher that stay
     similarity: float  # bytes that the loss keeps for its backward
     share: float  # of all operations: those of the similarities
+    saved: float  # bytes of a checkpoint: what the first process holds in its memory and writes, each time
+    fetched: (
+        float  # bytes of it that a process receives, where weights are sharded: all of it passes everywhere
+    )
 
     @property
     def moved(self) -> float:
@@ -84,6 +88,8 @@ def cost(
         held=weights * (4 + taught) / group,
         similarity=kept * batch**2,
         share=quadratic / (quadratic + encoders),
+        saved=weights * (3 + taught),
+        fetched=weights * (3 + taught) * inside,
     )
 
 
