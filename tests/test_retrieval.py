@@ -11,7 +11,7 @@ import torch
 
 from tracer.cli import main
 from tracer.data.sources import load as load_data
-from tracer.evaluate import Predictions
+from tracer.evaluate import Predictions, Scorer
 from tracer.metrics import bootstrap, ece, match_ranks, mean_interval, recall_at, temperature, top1
 from tracer.model import load
 from tracer.parallel import World
@@ -51,7 +51,8 @@ def test_mean_interval_is_the_bootstrap_of_accuracy() -> None:
 
 def test_images_without_a_caption_are_left_out(captioned: Path) -> None:
     examples = load_data(captioned)
-    found = retrieve(load("tiny-28"), examples, World("cpu"))
+    student, world = load("tiny-28"), World("cpu")
+    found = retrieve(student, Scorer(student, world).embed(examples), world)
     said = [own for own in examples.captions if own]
     assert len(found.image_to_text) == len(said)
     assert len(found.text_to_image) == sum(map(len, said))

@@ -38,8 +38,9 @@ def assess(
     """
     for opened in shifts:
         made: list[Row] = []
+        seen = scorer.embed(opened.examples)
         if opened.examples.labelled:
-            found = scorer.predict_shift(opened)
+            found = scorer.score_shift(seen, opened)
             if keep is not None:
                 found.write(keep / f"{_file_name(opened.shift.name)}.safetensors")
             by = "by its trained head" if scorer.by_head(opened.shift.classes) else "by class names"
@@ -48,7 +49,7 @@ def assess(
                 scaled = found._replace(logits=found.logits / temperature)
                 made += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE}, by)
         if opened.examples.captioned:
-            made += recalls(opened, retrieve(scorer.student, opened.examples, scorer.world))
+            made += recalls(opened, retrieve(scorer.student, seen, scorer.world))
         yield opened, made
 
 

@@ -7,21 +7,26 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from tracer.atomic import write_bytes
 from tracer.classifier import zero_shot
 from tracer.data.examples import Examples
+from tracer.data.loader import InOrder, decoders, loader
 from tracer.data.transforms import Transform
 from tracer.errors import UserError
 from tracer.metrics import accuracy
 from tracer.model import Student
 from tracer.parallel import World
 from tracer.suites import Opened
+
+BATCH = 64  # images at a time in each process
 
 
 class Predictions(NamedTuple):
@@ -47,39 +52,73 @@ class Predictions(NamedTuple):
             return cls(file.get_tensor("logits"), file.get_tensor("label"), ids)
 
 
+class Seen(NamedTuple):
+    """A data set as a student sees it: features as the image tower makes them, in the data's own order."""
+
+    examples: Examples
+    features: Float[Tensor, "n d"]
+
+    @property
+    def unit(self) -> Float[Tensor, "n d"]:
+        """Unit-length image embeddings."""
+        return normalize(self.features, dim=-1)
+
+    def take(self, indices: np.ndarray) -> Seen:
+        """Some of the images, in this order."""
+        rows = torch.from_numpy(indices).to(self.features.device)
+        return Seen(self.examples.take(indices), self.features[rows])
+
+
 class Scorer:
     """A student ready to score class lists: by its trained head where it knows the classes, else by their names.
 
-    Each pair of class names and templates goes through the text tower once, however many data sets share it.
+    Each image goes through its tower once (`embed`), however many class lists score it; each pair of class names and
+    templates goes through the text tower once, however many data sets share it. Images are decoded by `workers`
+    processes, as many as training would take if that is None.
     """
 
-    def __init__(self, student: Student, world: World, trained_on: Sequence[str] = ()) -> None:
+    def __init__(
+        self, student: Student, world: World, trained_on: Sequence[str] = (), workers: int | None = None
+    ) -> None:
         self.student, self.world, self.trained_on = student, world, tuple(trained_on)
+        self.workers = workers
         self._rows: dict[tuple[tuple[str, ...], tuple[str, ...]], Tensor] = {}
 
     def by_head(self, classes: Sequence[str]) -> bool:
         return self.student.head is not None and self.trained_on == tuple(classes)
 
+    def embed(self, examples: Examples) -> Seen:
+        """The one pass over the images."""
+        workers = decoders(examples.images, self.world.neighbours) if self.workers is None else self.workers
+        batches = embed_images(self.student, examples, self.world, unit=False, workers=workers)
+        return Seen(examples, torch.cat([*batches]))
+
     @torch.no_grad()
-    def predict(
-        self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()
-    ) -> Predictions:
+    def score(self, seen: Seen, templates: Sequence[str], classes: Sequence[str] = ()) -> Predictions:
         """Logits of every image over `classes`, by default the data's own."""
-        names = tuple(classes or examples.classes)
-        score = self._score(names, tuple(templates))
-        images = embed_images(self.student, examples, self.world, unit=not self.by_head(names))
-        logits = torch.cat([score(image) for image in images])
+        examples = seen.examples
+        score = self._score(tuple(classes or examples.classes), tuple(templates))
+        logits = torch.cat([score(part) for part in seen.features.split(BATCH * self.world.size)])
         if not torch.isfinite(logits).all():  # the largest of them would be no answer
             raise UserError(
                 f"{self.student.name} gives {examples.name} scores that are not finite: it is broken"
             )
         return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
 
-    def predict_shift(self, opened: Opened) -> Predictions:
+    def score_shift(self, seen: Seen, opened: Opened) -> Predictions:
         """Logits over a test set's own classes, by the rule that the set declares."""
-        shift, examples, _ = opened
-        scored = self.predict(examples, shift.templates, shift.classes)
-        return scored._replace(logits=shift.project(scored.logits))
+        scored = self.score(seen, opened.shift.templates, opened.shift.classes)
+        return scored._replace(logits=opened.shift.project(scored.logits))
+
+    def predict(
+        self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()
+    ) -> Predictions:
+        """Embed and score, for images that are scored once."""
+        return self.score(self.embed(examples), templates, classes)
+
+    def predict_shift(self, opened: Opened) -> Predictions:
+        """Embed and score a test set."""
+        return self.score_shift(self.embed(opened.examples), opened)
 
     def _score(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
         student, world = self.student, self.world
@@ -88,7 +127,7 @@ class Scorer:
         if (classes, templates) not in self._rows:
             self._rows[classes, templates] = world.forward(_scaled_rows, student, classes, templates)
         rows = self._rows[classes, templates]
-        return lambda image: (image.float() @ rows.T).cpu()
+        return lambda image: (normalize(image, dim=-1).float() @ rows.T).cpu()
 
 
 def _scaled_rows(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
@@ -98,20 +137,28 @@ def _scaled_rows(student: Student, classes: Sequence[str], templates: Sequence[s
 
 @torch.no_grad()
 def embed_images(
-    student: Student, examples: Examples, world: World, batch: int = 64, *, unit: bool = True
+    student: Student,
+    examples: Examples,
+    world: World,
+    batch: int = BATCH,
+    *,
+    unit: bool = True,
+    workers: int = 0,
 ) -> Iterator[Float[Tensor, "n d"]]:
     """Image embeddings in order, a batch at a time, in eval mode; as the tower makes them if not `unit`.
 
     In fp32 whatever the training's precision is: a score should not depend on the machine that took it.
     """
-    transform = Transform(student.preprocess)
+    every, count = batch * world.size, len(examples)
+    turns = [range(start, min(start + every, count)) for start in range(0, count, every)]
+    shares = InOrder(examples.images, [world.share(turn) for turn in turns], Transform(student.preprocess))
+    helpers = min(workers, len(turns) - 1)  # a single batch is here before a helper is
     embed = Student.embed_image if unit else Student.encode_image
     training = student.training
     student.eval()
     try:
-        for start in range(0, len(examples), batch * world.size):
-            indices = range(start, min(start + batch * world.size, len(examples)))
-            images = transform.batch(examples.images, world.share(indices)).to(world.device)
-            yield world.collect(world.forward(embed, student, images), len(indices))
+        for turn, images in zip(turns, loader(shares, range(len(turns)), helpers), strict=True):
+            images = images.to(world.device)
+            yield world.collect(world.forward(embed, student, images), len(turn))
     finally:
         student.train(training)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracer.data.examples import Examples
-from tracer.evaluate import Scorer
+from tracer.evaluate import Scorer, Seen
 from tracer.retrieval import caption_accuracy
 
 
-def held_out_accuracy(scorer: Scorer, examples: Examples, templates: Sequence[str]) -> float:
+def held_out_accuracy(scorer: Scorer, seen: Seen, templates: Sequence[str]) -> float:
     """Class accuracy, or caption accuracy where there are no classes."""
-    if examples.labelled:
-        return scorer.predict(examples, templates).accuracy
-    return caption_accuracy(scorer.student, examples, scorer.world)
+    if seen.examples.labelled:
+        return scorer.score(seen, templates).accuracy
+    return caption_accuracy(scorer.student, seen, scorer.world)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from tracer.atomic import write_json
 from tracer.clip import open_clip
-from tracer.data.examples import Examples
-from tracer.evaluate import Scorer
+from tracer.evaluate import Scorer, Seen
 from tracer.held_out import held_out_accuracy
 from tracer.method import options
 from tracer.metrics import METRICS, agreement, ece, kl, temperature
@@ -26,19 +25,20 @@ UNHELD = ("clipood",)  # methods whose strength is not that of what holds them b
 LOOKED_AT = 1000  # held-out images on which two models are compared over the names of ImageNet
 
 
-def outcome(plan: Plan, run: Run, world: World) -> dict[str, Any]:
+def outcome(plan: Plan, run: Run, world: World, workers: int | None = None) -> dict[str, Any]:
     """Measure the pretrained model and the result alike, and write `result.json`, which ends the run.
 
     Retention needs no data of its own: on the held-out images, how far do pretrained model and result agree on
     which of the 1000 names of ImageNet fits best, and how far do their distributions lie apart?
     """
-    before, after = (
-        Scorer(run.student(name), world, plan.train.classes) for name in ("pretrained", "result")
-    )
-    world.place(before.student)
-    world.place(after.student)
-    views = [view(scorer, plan.held_out) for scorer in (before, after)]
-    result: dict[str, Any] = {"before": _scores(plan, before), "after": _scores(plan, after)}
+    result: dict[str, Any] = {}
+    views = []
+    for moment, name in (("before", "pretrained"), ("after", "result")):
+        scorer = Scorer(run.student(name), world, plan.train.classes, workers)
+        world.place(scorer.student)
+        held_out = scorer.embed(plan.held_out)
+        views.append(view(scorer, held_out))
+        result[moment] = _scores(plan, scorer, held_out)
     result["retention"] = {"agreement": agreement(*views), "kl": kl(*views)}
     result["warnings"] = warnings(result, plan.experiment.method)
     world.lead(lambda: write_json(run.folder / "result.json", sealed(result)))
@@ -66,13 +66,13 @@ def advice(method: str) -> str:
     return f"to keep more: a lower --lr, {more}, fewer steps, or tracer merge RUN --wise 0:1:0.1 --keep 0.98"
 
 
-def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
+def _scores(plan: Plan, scorer: Scorer, held_out: Seen) -> dict[str, Any]:
     if plan.held_out.labelled:
-        found = scorer.predict(plan.held_out, plan.templates)
+        found = scorer.score(held_out, plan.templates)
         scores = {name: metric(found.logits, found.label) for name, metric in METRICS.items()}
         scores["temperature"] = temperature(found.logits, found.label)
     else:
-        scores = {"accuracy": held_out_accuracy(scorer, plan.held_out, plan.templates)}
+        scores = {"accuracy": held_out_accuracy(scorer, held_out, plan.templates)}
     retained = {data.name: scorer.predict(data, prompts_for(data)) for data in plan.retain}
     return {
         **scores,
@@ -81,10 +81,10 @@ def _scores(plan: Plan, scorer: Scorer) -> dict[str, Any]:
     }
 
 
-def view(scorer: Scorer, held_out: Examples) -> Tensor:
+def view(scorer: Scorer, held_out: Seen) -> Tensor:
     """Logits over the names of ImageNet, of up to a thousand held-out images."""
-    some = held_out.take(looked_at(len(held_out)))
-    return scorer.predict(some, KNOWN_PROMPT, tuple(open_clip.IMAGENET_CLASSNAMES)).logits
+    some = held_out.take(looked_at(len(held_out.examples)))
+    return scorer.score(some, KNOWN_PROMPT, tuple(open_clip.IMAGENET_CLASSNAMES)).logits
 
 
 def compared(images: int) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 from tracer.classifier import zero_shot
 from tracer.data.examples import Examples
 from tracer.errors import UserError
-from tracer.evaluate import embed_images
+from tracer.evaluate import BATCH, Seen
 from tracer.metrics import Interval, match_ranks, mean_interval
 from tracer.model import Student
 from tracer.parallel import World
@@ -36,28 +36,25 @@ class Retrieval(NamedTuple):
 
 
 @torch.no_grad()
-def retrieve(student: Student, examples: Examples, world: World) -> Retrieval:
+def retrieve(student: Student, seen: Seen, world: World) -> Retrieval:
     """Rank all captions for each image and all images for each caption; images without a caption are left out."""
-    if not examples.captioned:
-        raise UserError(f"{examples.name} has no captions to retrieve")
-    said = examples.take(np.flatnonzero([len(own) > 0 for own in examples.captions]))
-    texts, rows = _distinct(student, said, world)
-    captions = [(rows[text], owner) for owner, own in enumerate(said.captions) for text in own]
+    if not seen.examples.captioned:
+        raise UserError(f"{seen.examples.name} has no captions to retrieve")
+    said = seen.take(np.flatnonzero([len(own) > 0 for own in seen.examples.captions]))
+    texts, rows = _distinct(student, said.examples, world)
+    captions = [(rows[text], owner) for owner, own in enumerate(said.examples.captions) for text in own]
     each, owners = torch.tensor(captions).T
-    image = torch.cat([part.float().cpu() for part in embed_images(student, said, world)])
-    return Retrieval(*match_ranks(image, texts.cpu()[each], owners))
+    return Retrieval(*match_ranks(said.unit.float().cpu(), texts.cpu()[each], owners))
 
 
 @torch.no_grad()
-def caption_accuracy(student: Student, examples: Examples, world: World) -> float:
+def caption_accuracy(student: Student, seen: Seen, world: World) -> float:
     """Share of images whose nearest caption, of all distinct ones, is one of their own."""
-    texts, rows = _distinct(student, examples, world)
-    nearest = torch.cat(
-        [(image.float() @ texts.T).argmax(1) for image in embed_images(student, examples, world)]
-    )
+    texts, rows = _distinct(student, seen.examples, world)
+    nearest = torch.cat([(part.float() @ texts.T).argmax(1) for part in seen.unit.split(BATCH)])
     found = [
         int(near) in {rows[text] for text in own}
-        for near, own in zip(nearest, examples.captions, strict=True)
+        for near, own in zip(nearest, seen.examples.captions, strict=True)
     ]
     return sum(found) / len(found)
 

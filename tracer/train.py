@@ -108,7 +108,7 @@ def train(
                 world.reshard(student)
                 weights = world.whole(student.state_dict())
                 world.lead(partial(run.keep, f"stage-{index}", weights))
-    yield _finish(plan, run, student, shadow, pretrained, world)
+    yield _finish(plan, run, student, shadow, pretrained, world, workers)
 
 
 def _copied(student: Student) -> Weights:
@@ -144,7 +144,7 @@ def _stage(
         if logging or saving:
             yield _logged(plan, run, state, unseen)
         if now % pace.evaluate == 0 or now == end:
-            yield _evaluated(plan, run, state, now)
+            yield _evaluated(plan, run, state, now, workers)
         if saving:
             state.world.lead(partial(_save, run, now, capture(states)))
         if asked is not None and now < plan.steps:
@@ -190,9 +190,9 @@ def _watched(state: State) -> dict[str, Tensor]:
     return {"scale": torch.as_tensor(state.scene.student.scale).detach(), **probes(state.scene)}
 
 
-def _evaluated(plan: Plan, run: Run, state: State, now: int) -> Report:
-    scorer = Scorer(state.student, state.world, plan.train.classes)
-    accuracy = held_out_accuracy(scorer, plan.held_out, plan.templates)
+def _evaluated(plan: Plan, run: Run, state: State, now: int, workers: int) -> Report:
+    scorer = Scorer(state.student, state.world, plan.train.classes, workers)
+    accuracy = held_out_accuracy(scorer, scorer.embed(plan.held_out), plan.templates)
     state.world.reshard(state.student)
     gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
     run.recorder.log(now, "held_out", accuracy=accuracy, **gap)
@@ -200,7 +200,13 @@ def _evaluated(plan: Plan, run: Run, state: State, now: int) -> Report:
 
 
 def _finish(
-    plan: Plan, run: Run, student: Student, shadow: Shadow | None, pretrained: Weights, world: World
+    plan: Plan,
+    run: Run,
+    student: Student,
+    shadow: Shadow | None,
+    pretrained: Weights,
+    world: World,
+    workers: int,
 ) -> Report:
     """Keep student, teacher and result; write down what the held-out data say before and after."""
     from tracer.outcome import outcome
@@ -208,7 +214,7 @@ def _finish(
     world.reshard(student)
     teacher = world.whole(shadow.model.state_dict()) if shadow else None
     world.lead(partial(_keep, plan, run, Trained(pretrained, world.whole(student.state_dict()), teacher)))
-    result = outcome(plan, run, world)
+    result = outcome(plan, run, world, workers)
     return Report(plan.steps, plan.steps, accuracy=result["after"]["accuracy"], message="done")
 
 

@@ -15,7 +15,7 @@ from tracer.analysis.path import walk
 from tracer.classifier import zero_shot
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.evaluate import Scorer, embed_images
+from tracer.evaluate import Scorer, Seen
 from tracer.heads import ZeroShot
 from tracer.metrics import ece, reliability
 from tracer.model import Student, initialise_from
@@ -47,8 +47,10 @@ def examine(
     moved = drift(dict(before.state_dict()), dict(after.state_dict()))
     yield "drift", [_clean(row._asdict()) for row in moved]
     if plan.held_out.labelled:
-        yield "task_share", _task_share(plan, before, after, some, world)
-        yield from _calibration(plan, before, after, some, world)
+        scorers = [Scorer(student, world, plan.train.classes) for student in (before, after)]
+        seen = [scorer.embed(some) for scorer in scorers]
+        yield "task_share", _task_share(plan, before, *seen)
+        yield from _calibration(plan, scorers, seen)
         yield "path", list(_path(plan, before, after, some, world, alphas))
 
 
@@ -59,22 +61,16 @@ def _images(student: Student, examples: Examples, world: World, batch: int) -> I
         yield transform.batch(examples.images, indices).to(world.device)
 
 
-def _task_share(
-    plan: Plan, before: Student, after: Student, some: Examples, world: World
-) -> dict[str, float | None]:
-    embedded = [torch.cat([*embed_images(model, some, world)]).cpu() for model in (before, after)]
-    share, chance = task_share(
-        embedded[0], embedded[1], zero_shot(before, some.classes, plan.templates).cpu()
-    )
+def _task_share(plan: Plan, student: Student, before: Seen, after: Seen) -> dict[str, float | None]:
+    rows = zero_shot(student, before.examples.classes, plan.templates)
+    share, chance = task_share(before.unit.cpu(), after.unit.cpu(), rows.cpu())
     return _clean({"inside": share, "chance": chance})
 
 
-def _calibration(
-    plan: Plan, before: Student, after: Student, some: Examples, world: World
-) -> Iterator[tuple[str, Any]]:
+def _calibration(plan: Plan, scorers: list[Scorer], seen: list[Seen]) -> Iterator[tuple[str, Any]]:
     curves, errors = {}, {}
-    for name, student in (("before", before), ("after", after)):
-        found = Scorer(student, world, plan.train.classes).predict(some, plan.templates)
+    for name, scorer, images in zip(("before", "after"), scorers, seen, strict=True):
+        found = scorer.score(images, plan.templates)
         curves[name] = [bin._asdict() for bin in reliability(found.logits, found.label).bins]
         errors[name] = ece(found.logits, found.label)
     yield "reliability", curves

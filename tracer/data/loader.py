@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from tracer.batch import Batch
-from tracer.data.examples import Examples
+from tracer.data.examples import Examples, Images, Pixels
 from tracer.data.prompts import render
 from tracer.data.transforms import Transform
 from tracer.errors import UserError
@@ -104,6 +105,24 @@ class Batches(Dataset[Batch]):
             return own[rng.integers(len(own))]
         template = self.templates[rng.integers(len(self.templates))]
         return render(template, self.examples.classes[self.examples.labels[index]])
+
+
+class InOrder(Dataset[Tensor]):
+    """Images as they are, `rows[step]` of them at a time: what an evaluation looks at."""
+
+    def __init__(self, images: Images, rows: Sequence[Sequence[int]], transform: Transform) -> None:
+        self.images, self.rows, self.transform = images, rows, transform
+
+    def __getitem__(self, step: int) -> Tensor:
+        return self.transform.batch(self.images, self.rows[step])
+
+
+def decoders(images: Images, neighbours: int = 1) -> int:
+    """Processes that decode images unless told otherwise: none for pixels in memory, else up to 8.
+
+    The cores of a machine are shared by the `neighbours` that train on it.
+    """
+    return 0 if isinstance(images, Pixels) else min(8, (os.cpu_count() or 1) // neighbours)
 
 
 def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = False) -> DataLoader[T]:

@@ -38,9 +38,8 @@ def measure(
     if file.exists():
         return json.loads(file.read_text())
     opening, world = emojishift(style, fold).open(), World("cpu", "fp32")
-    scored = {}
+    scored, student = {}, run.student("pretrained")
     for alpha, weights in line(run, alphas):
-        student = run.student("pretrained")
         initialise_from(student, weights)
         scorer = Scorer(student, world, run.description["classes"])
         scored[f"{alpha:g}"] = {each.shift.name: summary(scorer, each) for each in opening.shifts}

@@ -58,11 +58,12 @@ class Judge:
 
     def __call__(self, weights: Weights) -> Verdict:
         scorer, plan = self.scorer(weights), self.family.plan
-        seen = view(scorer, self.held_out)
+        held_out = scorer.embed(self.held_out)
+        seen = view(scorer, held_out)
         if self._pretrained is None:
             self._pretrained = seen
         return Verdict(
-            held_out_accuracy(scorer, self.held_out, plan.templates),
+            held_out_accuracy(scorer, held_out, plan.templates),
             {data.name: scorer.predict(data, prompts_for(data)).accuracy for data in self.retain},
             agreement(self._pretrained, seen),
         )
