@@ -1,4 +1,4 @@
-"""What there is: `tracer list methods|models|kernels|tethers`."""
+"""What there is: `tracer list methods|models|kernels|tethers|suites`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tracer.clip import open_clip
 from tracer.console import show_table
 from tracer.errors import unknown
 from tracer.kernels import KERNELS
+from tracer.suites import EMBEDDED, SUITES
 from tracer.tether import TETHERS
 from tracer.zoo import known_models
 
@@ -21,7 +22,7 @@ def main(arguments: list[str]) -> int:
         """List what can be named on the command line.
 
         Args:
-            what: methods, models, kernels or tethers.
+            what: methods, models, kernels, tethers or suites.
             like: only names that contain this.
         """
         if what not in LISTS:
@@ -57,9 +58,17 @@ def _kernels() -> Listing:
     ]
 
 
+def _suites() -> Listing:
+    return ("name", "needs", "what is in it"), [
+        (name, "nothing" if name in EMBEDDED else "--root FOLDER", (made.__doc__ or "").splitlines()[0])
+        for name, made in SUITES.items()
+    ]
+
+
 LISTS: dict[str, Callable[[], Listing]] = {
     "methods": _methods,
     "models": _models,
     "kernels": _kernels,
     "tethers": _tethers,
+    "suites": _suites,
 }
