@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shlex
 from pathlib import Path
 
@@ -10,13 +11,15 @@ import pytest
 
 from tracer.cli import main
 from tracer.data.digits import digits
+from tracer.data.idx import Split
 from tracer.data.sources import load
+from tracer.evaluate import Predictions
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 SMALL = "--model tiny-28 --pretrained none --steps 2 --batch 32 --workers 0 --device cpu"
 
 
-def table(path: Path, split: str, rows: int) -> None:
+def table(path: Path, split: Split, rows: int) -> None:
     examples = digits(split)
     images = path.parent / split
     images.mkdir()
@@ -42,7 +45,30 @@ def test_check_train_and_eval_as_the_page_says(tmp_path, monkeypatch, capsys):
         if arguments[0] == "check":
             assert "train with  tracer train --data photos.csv" in said
             assert "10; images in each:" in said
+        if arguments[0] == "eval":
+            check_eval(tmp_path / "runs" / "photos" / "predictions", said)
     assert (tmp_path / "runs" / "photos" / "experiment.json").is_file()
+
+
+def check_eval(folder, said):
+    """What is printed, what is written and what was predicted are one."""
+    before, after = (
+        {row["metric"]: row for row in json.loads((folder / name / "rows.json").read_text())}
+        for name in ("pretrained", "result")
+    )
+    found = Predictions.read(folder / "result" / "test.csv.safetensors")
+    hits = (found.logits.argmax(1) == found.label).sum().item()
+    assert found.logits.shape == (60, 10)
+    assert after["accuracy"]["value"] == pytest.approx(hits / 60)
+    assert {row["n"] for row in (*before.values(), *after.values())} == {60}
+    accuracy = said.split("\n\n")[0].splitlines()
+    assert accuracy[0].split() == ["accuracy", "↑", "test.csv"]
+    for line, name, rows in zip(
+        accuracy[2:], ("runs/photos before", "runs/photos"), (before, after), strict=True
+    ):
+        assert line.startswith(f"{name} ")
+        assert f"{100 * rows['accuracy']['value']:.2f}" in line
+    assert "test.csv: all 10 classes, by class names" in said
 
 
 @pytest.mark.parametrize("variant", ["", ":coloured", ":colour", ":group", ":flipped"])

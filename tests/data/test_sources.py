@@ -11,10 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
 
+from tracer.cli import main
 from tracer.data.sources import load
 from tracer.errors import UserError
+from tracer.evaluate import Predictions
 
 CLASSES = ("blue jay", "cardinal", "heron")
 KEYS = tuple(name.replace(" ", "_") for name in CLASSES)
@@ -116,6 +119,19 @@ def test_every_format_gives_the_same_pixels_labels_classes_and_captions(root, th
     if kind != "folder":
         assert list(found.captions) == [(caption,) for _, _, caption, _ in thirty]
         assert found.detected
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "shards"])
+def test_every_format_gives_the_same_predictions(root, thirty, kind, tmp_path):
+    asked = ["eval", "tiny-28", "--pretrained", "none", "--templates", "name", "--device", "cpu", "--data"]
+    found = []
+    for each in ("folder", kind):
+        assert main([*asked, str(SOURCES[each](root, thirty)), "--out", str(tmp_path / each)]) == 0
+        (file,) = (tmp_path / each).glob("*.safetensors")
+        found.append(Predictions.read(file))
+    assert torch.equal(found[0].logits, found[1].logits)
+    assert found[0].label.tolist() == found[1].label.tolist() == [label for _, label, _, _ in thirty]
+    assert found[0].logits.std(0).min() > 0, "the images differ, and so do their scores"
 
 
 def test_arrays_give_the_same(root, thirty, tmp_path):

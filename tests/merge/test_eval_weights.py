@@ -1,0 +1,63 @@
+"""Every set of weights of a run, merged ones among them, is measured by the path that measures the result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from merge.conftest import Finished
+
+from tracer.cli import main
+from tracer.data.sources import load
+from tracer.evaluate import Predictions, Scorer
+from tracer.merge.family import family
+from tracer.merge.wise import interpolate
+from tracer.model import initialise_from, read_weights
+from tracer.parallel import World
+from tracer.run import Run
+
+PROMPT = "the digit {}"  # of the runs, so that eval takes it without being told
+
+
+def evaluated(run: Path, few: Path, weights: str) -> Predictions:
+    assert main(["eval", str(run), "--weights", weights, "--data", str(few), "--device", "cpu"]) == 0
+    folder = run / "predictions" / weights
+    rows = {row["metric"]: row for row in json.loads((folder / "rows.json").read_text())}
+    found = Predictions.read(folder / f"{few.name}.safetensors")
+    assert rows["accuracy"]["value"] == found.accuracy
+    assert rows["accuracy"]["n"] == len(load(few))
+    return found
+
+
+@pytest.mark.parametrize("method", ["ft", "flyp"])
+def test_merged_weights(method: str, finished: Finished, few: Path) -> None:
+    run = finished(method)
+    assert main(["merge", str(run), "--wise", "0.5", "--name", "halfway", "--device", "cpu"]) == 0
+    found = evaluated(run, few, "halfway")
+    kin = family([Run.open(run)])
+    student = Run.open(run).student("halfway")
+    initialise_from(student, interpolate(kin.start, read_weights(Run.open(run).weights_file("result")), 0.5))
+    data = load(few)
+    scorer = Scorer(student, World("cpu", "fp32"), data.classes)
+    torch.testing.assert_close(found.logits, scorer.predict(data, (PROMPT,)).logits)
+    assert scorer.by_head(data.classes) == (method == "ft")
+    assert not torch.allclose(found.logits, evaluated(run, few, "result").logits)
+
+
+def test_a_teacher(finished: Finished, few: Path) -> None:
+    run = finished("tracer")
+    found, student = (evaluated(run, few, name) for name in ("teacher", "student"))
+    data = load(few)
+    scorer = Scorer(Run.open(run).student("teacher"), World("cpu", "fp32"), data.classes)
+    torch.testing.assert_close(found.logits, scorer.predict(data, (PROMPT,)).logits)
+    assert not torch.allclose(found.logits, student.logits)
+
+
+def test_weights_that_are_not_there_are_named(
+    finished: Finished, few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["eval", str(finished("ft")), "--weights", "teachers", "--data", str(few), "--device", "cpu"]
+    assert main(asked) == 2
+    assert "has no teachers weights; it has: " in capsys.readouterr().err
