@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import threading
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -164,10 +166,36 @@ def test_the_command_writes_page_and_figures(tmp_path: Path) -> None:
     assert cli.main(["report", str(tmp_path / "nowhere")]) == 2
 
 
-def test_watching_ends_with_the_last_run(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "a")
-    assert cli.main(["report", str(folder), "--watch", "--every", "0.01"]) == 0
-    assert "data-seconds" not in (folder / "report.html").read_text().replace("dataset.seconds", "")
+def test_watching_follows_a_run_and_ends_with_it(tmp_path: Path) -> None:
+    """The log grows while the command runs: the page changes, and stands still when the result is there."""
+    folder = write_run(tmp_path / "a", steps=10, finished=False)
+    page, log, ended = folder / "report.html", folder / "log.jsonl", []
+    asked = ["report", str(folder), "--watch", "--every", "0.05"]
+    watching = threading.Thread(target=lambda: ended.append(cli.main(asked)))
+    watching.start()
+
+    def shows(told: str) -> bool:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and watching.is_alive():
+            if page.exists() and told in page.read_text():
+                return True
+            time.sleep(0.02)
+        return False
+
+    try:
+        assert shows("is at step 10 of 10")
+        with log.open("a") as file:
+            file.write(json.dumps({"step": 12, "kind": "train", "loss": 0.125}) + "\n")
+        assert shows("is at step 12 of 10")
+        assert shows('data-seconds="0.05"')
+        assert ended == []
+    finally:
+        (folder / "result.json").write_text('{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}')
+        watching.join(60)
+    assert ended == [0]
+    still = page.read_text().replace("dataset.seconds", "")
+    assert "from 50.0 % to 90.0 %" in still
+    assert "data-seconds" not in still
 
 
 def test_the_command_shown_is_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

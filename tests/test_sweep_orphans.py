@@ -1,0 +1,79 @@
+"""`tracer sweep --jobs 2` is killed for good: its workers stop by themselves, and the same tables come out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_sweep import mine as mine  # four runs of a model that trains in a second
+
+from tracer.sweep import recipe
+from tracer.sweep.crew import standing
+from tracer.sweep.tables import write_tables
+from tracer.sweep.worker import work
+
+STEPS = 60
+CHILDREN = Path("/proc/self/task")
+
+pytestmark = pytest.mark.skipif(not CHILDREN.exists(), reason="a process's children are read from /proc")
+
+
+def awaited(holds: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> bool:
+    """Whether it comes to hold, in two minutes at most and while the process lives."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and (process is None or process.poll() is None):
+        if holds():
+            return True
+        time.sleep(0.01)
+    return holds()
+
+
+def children(process: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def running(process: int) -> bool:
+    """Whether it goes on; one that has ended and that nobody has asked about is no more than a name."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def killed(mine: str, folder: Path) -> list[int]:
+    """Kill the sweep itself when both its workers are in the middle of a run; returns the workers."""
+    command = [sys.executable, "-m", "tracer", "sweep", mine, "--steps", str(STEPS), "--seeds", "1"]
+    command += ["--jobs", "2", "--out", str(folder), "--device", "cpu"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    begun = awaited(
+        lambda: len({step.parents[1] for step in folder.glob("[!s]*/resume/step-*")}) == 2, process
+    )
+    workers = children(process.pid) if begun else []
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return workers
+
+
+def test_workers_stop_when_the_sweep_is_killed_and_another_goes_on(mine: str, tmp_path: Path) -> None:
+    sweep, folder = recipe(mine)(steps=STEPS, seeds=1), tmp_path / "sweep"
+    workers = killed(mine, folder)
+    assert len(workers) == 2
+    assert awaited(lambda: not any(map(running, workers))), "nobody is left behind"
+    left = standing(sweep, folder)
+    assert (left.done, left.failed) == (0, ()), "they were stopped, and that is no failure"
+    assert all("left alone" in log.read_text() for log in (folder / ".logs").glob("worker-*.log"))
+    work(sweep, folder, "cpu")
+    tables = [file.read_bytes() for file in write_tables(sweep, folder)]
+    aside = folder.rename(tmp_path / "disturbed")  # the same place again, so that names are the same
+    shutil.copytree(aside / "start", folder / "start")
+    work(sweep, folder, "cpu")
+    assert [file.read_bytes() for file in write_tables(sweep, folder)] == tables
