@@ -57,7 +57,7 @@ class Student(nn.Module):
     def forward(self, batch: Batch, needs: frozenset[str] = frozenset({"text"})) -> Embedding:
         blocks = None
         if "features" in needs:
-            features, blocks = block_features(self.clip, self._pixels(batch.image))
+            features, blocks = block_features(self.clip, self.pixels(batch.image))
         else:
             features = self.encode_image(batch.image)
         return Embedding(
@@ -74,7 +74,7 @@ class Student(nn.Module):
 
     def encode_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Image features as the tower makes them, of uint8 pixels or of floats already normalised."""
-        return self.clip.encode_image(self._pixels(image))
+        return self.clip.encode_image(self.pixels(image))
 
     def embed_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit-length image embeddings."""
@@ -125,7 +125,8 @@ class Student(nn.Module):
                     module.eval()
         return self
 
-    def _pixels(self, image: Tensor) -> Tensor:
+    def pixels(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
+        """What the tower is given: uint8 pixels normalised, floats as they are."""
         if image.is_floating_point():
             return image
         return (image.to(self.mean.dtype) / 255 - self.mean) / self.std

@@ -16,6 +16,7 @@ from tracer import cli
 from tracer.analysis import between, drift, likeness, task_share, walk
 from tracer.analysis.drift import place
 from tracer.analysis.layers import pooled, vision_layers, watched
+from tracer.analysis.meter import account, metered, overall
 from tracer.clip import open_clip
 from tracer.experiment import Experiment
 from tracer.model import Student, load
@@ -181,7 +182,9 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("method", ["ft", "tracer"])
-def test_the_ends_of_an_analysed_path_are_the_runs_result(method: str, photos: Path, tmp_path: Path) -> None:
+def test_the_ends_of_an_analysed_path_are_the_runs_result(
+    method: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = {"data": str(photos), "held_out": str(photos), "retain": (str(photos),), "templates": "name"}
     size = {"model": "tiny-28", "pretrained": "none", "steps": 3, "batch": 8, "lr": 1e-3, "augment": "none"}
     made = plan(Experiment(method=method, **data, **size))
@@ -198,6 +201,40 @@ def test_the_ends_of_an_analysed_path_are_the_runs_result(method: str, photos: P
         assert analysis["ece"][moment] == pytest.approx(result[moment]["ece"])
     assert {row["tower"] for row in analysis["drift"]} >= {"image", "text", "temperature"}
     assert analysis["samples"] == 40
+    meter = analysis["meter"]
+    weights = meter["weights"]
+    size = sum(row["inside"] ** 2 + row["outside"] ** 2 for row in weights)
+    assert meter["share"] * size == pytest.approx(sum(row["inside"] ** 2 for row in weights))
+    towers = [run.student(name).clip.visual for name in ("pretrained", "result")]
+    (old, new) = (dict(tower.named_parameters()) for tower in towers)
+    for row in weights:
+        if row["layer"].endswith("out_proj"):
+            name = f"{row['layer'].removeprefix('visual.')}.weight"
+            moved = float((new[name] - old[name]).detach().double().norm())
+            assert math.hypot(row["inside"], row["outside"]) == pytest.approx(moved, rel=1e-6)
+    assert [row["layer"] for row in meter["features"]] == [row["layer"] for row in weights]
+    assert meter["retained"] == [str(photos)]
+    assert "Forgetting meter" in capsys.readouterr().out
+
+
+def test_the_meter_finds_an_update_where_it_was_put(student: Student, changed: Student) -> None:
+    weights, features = metered(student, changed, batches(), batches(1))
+    moved = [row for row in weights if row.inside or row.outside]
+    assert moved
+    assert all("resblocks.2." in row.layer for row in moved)
+    size = sum(row.inside**2 + row.outside**2 for row in weights)
+    share, chance = overall(weights)
+    assert share * size == pytest.approx(sum(row.inside**2 for row in weights))
+    assert share == pytest.approx(chance, abs=0.05)  # noise knows no task
+    before = [row for row in features if any(f"resblocks.{i}." in row.layer for i in (0, 1))]
+    assert before
+    assert all(row.inside == row.outside == row.inherited == 0 for row in before)
+    assert features[-1].inherited > 0  # the projection is the same, what comes to it is not
+    assert all(math.isnan(value) for value in overall(metered(student, student, batches(1))[0]))
+
+
+def test_a_tower_without_linear_layers_has_no_meter(student: Student) -> None:
+    assert "no linear layer" in account(student, student, [], [])["skipped"]
 
 
 def test_an_unfinished_run_is_not_analysed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

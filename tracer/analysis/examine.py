@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tracer.analysis.drift import drift, task_share
 from tracer.analysis.likeness import likeness
+from tracer.analysis.meter import account
 from tracer.analysis.path import walk
 from tracer.classifier import zero_shot
 from tracer.data.examples import Examples
@@ -24,6 +26,7 @@ from tracer.plan import Plan, prompts_for
 from tracer.run import Run
 from tracer.weights import Weights
 
+METERED = 1024  # images whose span is taken for the task's; more add few directions
 ALPHAS = tuple(i / 10 for i in range(11))
 
 
@@ -36,7 +39,7 @@ def examine(
     batch: int = 256,
     alphas: Sequence[float] = ALPHAS,
 ) -> Iterator[tuple[str, Any]]:
-    """Parts of the analysis as they are ready: layers, drift, task share, reliability and path."""
+    """Parts of the analysis as they are ready: layers, drift, forgetting meter, task share, reliability and path."""
     before, after = run.student("pretrained"), run.student("result")
     for student in (before, after):
         world.place(student)
@@ -46,6 +49,7 @@ def examine(
     yield "layers", [_clean(row._asdict()) for row in seen]
     moved = drift(dict(before.state_dict()), dict(after.state_dict()))
     yield "drift", [_clean(row._asdict()) for row in moved]
+    yield "meter", _meter(plan, before, after, world, min(samples, METERED), batch)
     if plan.held_out.labelled:
         scorers = [Scorer(student, world, plan.train.classes) for student in (before, after)]
         seen = [scorer.embed(some) for scorer in scorers]
@@ -59,6 +63,24 @@ def _images(student: Student, examples: Examples, world: World, batch: int) -> I
     for start in range(0, len(examples), batch):
         indices = range(start, min(start + batch, len(examples)))
         yield transform.batch(examples.images, indices).to(world.device)
+
+
+def _meter(
+    plan: Plan, before: Student, after: Student, world: World, most: int, batch: int
+) -> dict[str, Any]:
+    """The task's subspace is spanned by training images; what is retained are the run's --retain data."""
+
+    def some(examples: Examples) -> list[Tensor]:
+        spread = np.linspace(0, len(examples) - 1, min(most, len(examples))).astype(int)
+        return list(_images(before, examples.take(spread), world, batch))
+
+    found = account(
+        before, after, some(plan.train), [images for data in plan.retain for images in some(data)]
+    )
+    told = {"task": plan.train.name, "retained": [data.name for data in plan.retain], **_clean(found)}
+    for part in ("weights", "features"):
+        told[part] = [_clean(row) for row in told.get(part, ())]
+    return told
 
 
 def _task_share(plan: Plan, student: Student, before: Seen, after: Seen) -> dict[str, float | None]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from tracer.analysis.drift import place
 from tracer.atomic import write_json
 from tracer.console import console, percent, show_table
 from tracer.errors import UserError, at_least
@@ -18,7 +21,9 @@ ABOUT = """\
 Compare the result of a finished run with its pretrained model, on the run's held-out images.
 
 Writes analysis.json into the run, which `tracer report` shows: CKA, SVCCA and drift by layer, the share of movement
-inside the task's subspace, reliability, and accuracy along the straight path between the two (WiSE-FT).
+inside the task's subspace, reliability, and accuracy along the straight path between the two (WiSE-FT). The forgetting
+meter tells for each linear layer of the image tower how much of its update lies in the span of what training images
+send through it, and what the update does to images of the run's --retain data (docs/theory.md).
 
 Examples:
   tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
@@ -74,12 +79,44 @@ def _show(analysis: dict[str, Any], run: Path) -> None:
         for row in analysis["layers"]
     ]
     show_table(f"{run} against its pretrained model", ("layer", "CKA", "SVCCA", "relative drift"), rows)
+    _show_meter(analysis["meter"])
     if share := analysis.get("task_share"):
         told = f"{percent(share['inside'])} of the embeddings' movement lies in the span of the class names"
         console.print(f"{told} ({percent(share['chance'])} by chance)", highlight=False, markup=False)
     console.print(
         f"written to {run / 'analysis.json'}. Next: tracer report {run}", highlight=False, markup=False
     )
+
+
+def _show_meter(meter: dict[str, Any]) -> None:
+    """For each layer the update and its share inside the task, and the change of retained features by its origin."""
+    if "skipped" in meter:
+        console.print(f"no forgetting meter: {meter['skipped']}", highlight=False, markup=False)
+        return
+    kept = {row["layer"]: row for row in meter["features"]}
+    rows = [
+        (
+            _short(row["layer"]),
+            _number(math.hypot(row["inside"], row["outside"])),
+            _number(row["share"]),
+            _number(row["chance"]),
+            *(_number(kept.get(row["layer"], {}).get(part)) for part in ("inside", "outside", "inherited")),
+        )
+        for row in meter["weights"]
+    ]
+    heads = ("layer", "‖ΔW‖", "in task", "chance", "inside", "outside", "inherited")
+    show_table(
+        "Forgetting meter: the update's share in the task, and the change of retained features", heads, rows
+    )
+    told = f"{_number(meter['share'])} of the whole update lies inside the task ({_number(meter['chance'])} by chance)"
+    console.print(told, highlight=False, markup=False)
+
+
+def _short(layer: str) -> str:
+    """`visual.transformer.resblocks.0.attn.out_proj` is `block 1 attn.out_proj`."""
+    _, block = place(f"clip.{layer}")
+    *before, own = re.split(r"\.\d+\.", layer)
+    return f"{block} {own}" if before else block
 
 
 def _number(value: float | None) -> str:
