@@ -41,7 +41,7 @@ bench: $(VENV)/ready
 	$(BIN)/tracer bench --models ViT-B-16 RN50 --only steps teacher --rounds 3 $(KEPT)
 	$(BIN)/tracer bench --models ViT-L-14 --batch 4 --only overhead --rounds 2 $(KEPT)
 	$(BIN)/tracer bench --models ViT-B-16 --only head chunks data sizes --rounds 3 $(KEPT)
-	$(BIN)/tracer bench --models ViT-B-32 --only growth --rounds 3 $(KEPT)
+	$(BIN)/tracer bench --models ViT-B-32 --only growth eval --rounds 3 $(KEPT)
 	$(BIN)/tracer bench --models ViT-B-16 RN50 --only memory $(KEPT)
 
 # Batch 256 of ViT-B-16 in 6 GiB: ten minutes or more for one number.

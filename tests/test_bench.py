@@ -14,6 +14,7 @@ from tracer.bench.heads import theirs
 from tracer.bench.page import page
 from tracer.bench.peak import apart
 from tracer.bench.plain import Plain, distillation
+from tracer.bench.prediction import prediction, sweep
 from tracer.bench.results import Row, machine, read, section, write
 from tracer.bench.steps import CLASSES, batch_of, captions, chunk_gap, state_of
 from tracer.bench.turns import Times, Turns
@@ -86,6 +87,16 @@ def test_heads_agree_to_a_millionth(student: Student) -> None:
     prompts = templates("openai")[:7]
     gap = zero_shot(student, CLASSES, prompts) - theirs(student.eval(), CLASSES, prompts)
     assert float(gap.abs().max()) < 1e-6
+
+
+def test_every_way_to_score_is_timed_and_scores_as_a_plain_loop_does(tmp_path: Path) -> None:
+    times, gap = prediction("tiny-28", tmp_path / "scored", Turns(1), count=3)
+    assert times.seconds.keys() == {"a plain loop", "ours", "two passes", "one pass"}
+    assert gap < 1e-4
+    assert sweep("tiny-28", tmp_path / "swept", Turns(1), count=2).seconds.keys() == {
+        "a model for each α",
+        "one model",
+    }
 
 
 def test_the_page_names_the_machine_s_kind_and_not_the_machine() -> None:

@@ -13,10 +13,11 @@ turns, in both orders, in one run; below 1 ours is faster. The reference is writ
 released recipes do it: 77 tokens, open_clip's loss, unfused AdamW, a loop for the teacher, `.item()` at every step.
 Weights are random: speed does not depend on them. That a fast path computes what the plain one does is not measured
 but tested, by `make test`: gradients in chunks (`tests/test_chunk.py`), text at its own length (`tests/test_text.py`),
-heads (`tests/test_classifier.py`), the teacher's update (`tests/test_shadow.py`), compiled towers, fused attention, a
-last block that ends early and steps that never wait (`tests/test_thrift.py`), drafts and packed images
-(`tests/test_transforms.py`, `tests/data/test_pack.py`), several processes (`tests/dist`). What else a run may save, and
-what the savings that are not exact cost, is in [thrift.md](thrift.md)."""
+heads (`tests/test_classifier.py`), one pass for all of them (`tests/test_evaluate.py`), the teacher's update
+(`tests/test_shadow.py`), compiled towers, fused attention, a last block that ends early and steps that never wait
+(`tests/test_thrift.py`), drafts and packed images (`tests/test_transforms.py`, `tests/data/test_pack.py`), several
+processes (`tests/dist`). What else a run may save, and what the savings that are not exact cost, is in
+[thrift.md](thrift.md)."""
 
 HEADER = ("what", "ratio", "rounds from … to (of them)", "target", "ours", "reference")
 

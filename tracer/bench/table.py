@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from tracer.bench import growth, peak, steps
 from tracer.bench.heads import heads
 from tracer.bench.pipeline import pipeline
+from tracer.bench.prediction import prediction, sweep
 from tracer.bench.results import Row
 from tracer.bench.turns import Times, Turns
 
@@ -68,6 +69,21 @@ def head_rows(model: str, batch: int, turns: Turns) -> list[Row]:
     times, gap = heads(model, steps.CLASSES, turns.scaled(0.5))
     what = "zero-shot head, 10 classes × 80 prompts"
     return [_row(times, what, "our head", "open_clip's head", 1 / 6), _difference(what, gap, 1e-6)]
+
+
+def eval_rows(model: str, batch: int, turns: Turns) -> list[Row]:
+    """Images to logits, two heads, and a sweep between two models; none of them knows of a step's batch."""
+    del batch
+    with TemporaryDirectory() as folder:
+        times, gap = prediction(model, Path(folder) / "scored", turns)
+        swept = sweep(model, Path(folder) / "swept", turns.scaled(0.5))
+    what = "24 JPEGs to logits"
+    return [
+        _row(times, what, "ours", "a plain loop"),
+        _difference(what, gap, 1e-4),
+        _row(times, "two heads over the same images", "one pass", "two passes"),
+        _row(swept, "three α between two models", "one model", "a model for each α"),
+    ]
 
 
 def chunk_rows(model: str, batch: int, turns: Turns) -> list[Row]:
@@ -154,6 +170,7 @@ SETS: dict[str, Callable[[str, int, Turns], list[Row]]] = {
     "overhead": overhead_rows,
     "teacher": teacher_rows,
     "head": head_rows,
+    "eval": eval_rows,
     "chunks": chunk_rows,
     "memory": memory_rows,
     "large": large_rows,

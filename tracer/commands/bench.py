@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
             models: models of open_clip, with random weights.
             batch: images a step.
             rounds: how often each pair is timed.
-            only: of steps, overhead, teacher, head, chunks, data, growth, sizes, memory and, for minutes, large.
+            only: of steps, overhead, teacher, head, eval, chunks, data, growth, sizes, memory and, for minutes, large.
             clock: wall, or the processor's time for one thread, on a machine that others use, too.
             results: a JSON file that keeps what was measured; the page shows what earlier runs have left in it, too.
             out: a Markdown page to write.
