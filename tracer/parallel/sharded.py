@@ -35,6 +35,9 @@ class Sharded(Group):
         # A squeezed temperature is a view, and nothing writes into what a forward returns.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
 
+    def place(self, model: nn.Module) -> nn.Module:
+        return model.to(self.device)  # FSDP cuts contiguous weights only
+
     def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
         self._scalars |= {name for name, p in student.named_parameters() if p.ndim == 0}
         self._engines[student] = _cut(student, Running(student), self.mesh)

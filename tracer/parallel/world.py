@@ -42,8 +42,9 @@ class World:
     # The step
 
     def place(self, model: nn.Module) -> nn.Module:
-        """Put a model where it will compute."""
-        return model.to(self.device)
+        """Put a model where it will compute, in the layout that is fast there."""
+        placed = model.to(self.device)
+        return devices.channels_last(placed) if self.device.type == "cuda" else placed
 
     def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
         """Make a student ready to learn, once it is settled what may move; a teacher may be cut alike."""
@@ -84,9 +85,8 @@ class World:
         return dict(weights)
 
     def part(self, weights: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> Weights:
-        """Whole tensors cut as those of the same name in `like` are."""
-        del like
-        return dict(weights)
+        """Whole tensors cut, and laid out, as those of the same name in `like` are."""
+        return {name: devices.laid_out(tensor, like.get(name)) for name, tensor in weights.items()}
 
     # Work divided
 
