@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import tarfile
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from tracer.data.sources import load
 from tracer.errors import UserError
 from tracer.method import method
 from tracer.model import read_weights
+from tracer.origin import commit
 from tracer.run import Run
 from tracer.toy import figures, table
 from tracer.toy.files import read_comparison, read_teachers, write_comparison, write_teachers
@@ -250,10 +252,19 @@ def one_format(monkeypatch):
     monkeypatch.setattr(figure, "FORMATS", ("svg",))
 
 
+def says_where_it_is_from(file: Path, command: str) -> None:
+    told = json.loads(file.read_text())
+    assert told["command"] == command
+    assert datetime.fromisoformat(told["date"]).date() <= datetime.now(UTC).date()
+    assert told["versions"]["torch"] == torch.__version__
+    assert told.get("commit") == commit()
+
+
 def test_files_hold_the_rows_and_figures_are_drawn(rows, tmp_path):
     found = Found("colour", "embedded digits", Scale(), rows)
-    told = write_comparison(found, tmp_path)
+    told = write_comparison(found, tmp_path, "tracer toy --seeds 2")
     assert read_comparison(tmp_path / "toy-colour.json") == found
+    says_where_it_is_from(tmp_path / "toy-colour.json", "tracer toy --seeds 2")
     assert (tmp_path / "toy-colour.txt").read_text() == told
     lines = (tmp_path / "toy-colour.csv").read_text().splitlines()
     assert lines[0].split(",") == list(asdict(rows[0]))
@@ -314,10 +325,11 @@ def test_table_shows_means_stars_and_the_paper(rows):
 
 def test_teachers_are_written_and_read(tmp_path):
     runs = {title: made([0.1, 0.3, 0.2, *([0.1] * 47)]) for title, *_ in teachers(500)}
-    told = write_teachers(runs, tmp_path)
+    told = write_teachers(runs, tmp_path, "tracer toy --teachers")
+    says_where_it_is_from(tmp_path / "toy-teachers.json", "tracer toy --teachers")
     assert read_teachers(tmp_path / "toy-teachers.json") == runs
     assert told.count("\n") == 1 + len(runs)
     assert {file.stem for file in tmp_path.glob("*.svg")} == {
         f"toy-{name}" for name in figures.teachers(runs)
     }
-    assert json.loads((tmp_path / "toy-teachers.json").read_text()).keys() == runs.keys()
+    assert json.loads((tmp_path / "toy-teachers.json").read_text())["teachers"].keys() == runs.keys()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from tracer.atomic import write_file, write_json
 from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.model import Student, Weights, initialise_from, load, read_weights
+from tracer.origin import commit, versions
 from tracer.plan import Plan
 from tracer.record import Recorder
 from tracer.seal import sealed, unsealed
@@ -148,17 +147,7 @@ def describe(plan: Plan) -> dict[str, Any]:
             "held_out_fingerprint": plan.held_out.fingerprint,
         },
         "classes": list(plan.train.classes),
-        "versions": {name: version(name) for name in ("tracer-clip", "torch", "open_clip_torch", "numpy")},
-        "git": _git_hash(),
+        "versions": versions(),
+        "git": commit(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _git_hash() -> str | None:
-    """The commit of the working copy this package lies in, if it lies in one."""
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +46,13 @@ def main(arguments: list[str]) -> int:
     asked = tyro.cli(Toy, args=arguments, prog="tracer toy")
     at_least(1, seeds=asked.seeds, steps=asked.steps, pretraining=asked.pretraining)
     try:
-        return _run(asked)
+        return _run(asked, shlex.join(["tracer", "toy", *arguments]))
     except Interrupted as stop:
         errors.print("stopped and saved; the same command goes on")
         return 128 + stop.signal_number
 
 
-def _run(asked: Toy) -> int:
+def _run(asked: Toy, command: str) -> int:
     from tracer.toy.files import write_comparison, write_teachers
     from tracer.toy.strategies import variants
     from tracer.toy.study import Found, study, taught
@@ -59,9 +60,9 @@ def _run(asked: Toy) -> int:
     setting = _setting(asked)
     rows = list(study(setting, variants(asked.frontier), range(asked.seeds)))
     data = "MNIST" if setting.mnist else "embedded digits"
-    _show(write_comparison(Found(setting.task, data, setting.scale, rows), setting.out))
+    _show(write_comparison(Found(setting.task, data, setting.scale, rows), setting.out, command))
     if asked.teachers:
-        _show(write_teachers(dict(taught(setting, seed=0)), setting.out))
+        _show(write_teachers(dict(taught(setting, seed=0)), setting.out, command))
     _show(f"* keeps most among the λ that learn the task. Runs, tables and figures are in {setting.out}.")
     return 0
 

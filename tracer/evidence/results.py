@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +16,7 @@ from tracer.data.emojishift import emoji_kinds, emoji_names
 from tracer.errors import UserError
 from tracer.evidence.measure import chosen, unpacked_bits, unpacked_shares
 from tracer.evidence.study import Job
+from tracer.origin import origin
 from tracer.run import Run
 from tracer.suites.emojishift import NAMES
 
@@ -117,13 +116,8 @@ def command(experiment: dict[str, Any]) -> str:
 
 def write(file: Path, rows: Iterable[Row], asked: str) -> None:
     """One line a row, so that two versions of a file can be compared."""
-    head = {
-        "command": asked,
-        "date": datetime.now(UTC).date().isoformat(),
-        "versions": {name: version(name) for name in ("tracer-clip", "torch", "open_clip_torch", "numpy")},
-    }
     lines = ",\n".join(json.dumps(each._asdict(), ensure_ascii=False) for each in rows)
-    write_text(file, f'{json.dumps(head, ensure_ascii=False)[:-1]}, "rows": [\n{lines}\n]}}\n')
+    write_text(file, f'{json.dumps(origin(asked), ensure_ascii=False)[:-1]}, "rows": [\n{lines}\n]}}\n')
 
 
 def read(file: Path) -> tuple[dict[str, Any], list[Row]]:
