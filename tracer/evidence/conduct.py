@@ -43,6 +43,8 @@ def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> Iterator[list
     starts = {name: each for study in studies for name, each in study.pretrainings().items()}
     with ProcessPoolExecutor(place.jobs, get_context("spawn"), initializer=_one_thread) as pool:
         absent = [(name, each) for name, each in starts.items() if not (place.pretrained / name).exists()]
+        for name, each in absent:
+            tell(f"pretraining {name}: {each.steps} steps")
         for name in (
             pool.map(_pretrain, *zip(*((place, *each) for each in absent), strict=True)) if absent else ()
         ):
