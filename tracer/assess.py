@@ -42,7 +42,7 @@ def assess(
         if opened.examples.labelled:
             found = scorer.score_shift(seen, opened)
             if keep is not None:
-                found.write(keep / f"{_file_name(opened.shift.name)}.safetensors")
+                found.write(keep / f"{file_name(opened.shift.name)}.safetensors")
             by = "by its trained head" if scorer.by_head(opened.shift.classes) else "by class names"
             made += rows(opened, found, METRICS, by)
             if temperature is not None and opened.shift.classes == scorer.trained_on:
@@ -82,5 +82,6 @@ def _row(opened: Opened, metric: str, found: Interval, n: int, by: str = "") -> 
     return Row(shift.name, shift.role, metric, found.value, found.low, found.high, n, partial, rule)
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
+    """A test set's name as the name of its file of predictions."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser, chromium
-from written import write_run
+from written import write_run, write_scores
 
 from tracer.report import write_report
 
@@ -46,6 +46,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "reliability": {"after": [{"confidence": 0.5, "accuracy": 0.4, "size": 9}]},
     }
     (folder / "tracer-0" / "analysis.json").write_text(json.dumps(analysis))
+    sets = {HOSTILE: ("id", 0.8), **{f"shift {i}": ("ood", 0.5 + i / 20) for i in range(6)}}
+    for run in runs[:4]:
+        write_scores(run, sets)
+        write_scores(run, sets, "pretrained")
     out = folder / "report.html"
     write_report(runs, out)
     return out

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import torch
-from written import write_run
+from written import write_run, write_scores
 
+from tracer.assess import file_name
 from tracer.evaluate import Predictions
 from tracer.report.account import read_account
 from tracer.report.calibration import reliability
@@ -48,6 +49,20 @@ def test_each_test_set_has_its_own_diagram_beside_the_analysis(tmp_path: Path) -
     assert list(found) == ["TRACER", "TRACER on fog", "TRACER on night"]
     assert len({chart.name for chart in found.values()}) == 3
     assert [series.y for series in found["TRACER on fog"].series] == [(0.25,)]
+
+
+def test_sets_have_their_own_names_and_what_was_analysed_is_not_shown_twice(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", held_out="digits:coloured")
+    predict(folder, "result", 15, file_name("digits:coloured"))
+    predict(folder, "result", 5, file_name("digits:flipped"))
+    write_scores(folder, {"digits:coloured": ("id", 0.75), "digits:flipped": ("ood", 0.25)})
+    assert [chart.title for chart in diagrams(folder)] == [
+        "TRACER on digits:coloured",
+        "TRACER on digits:flipped",
+    ]
+    rows = {"after": [{"confidence": 0.5, "accuracy": 0.4, "size": 9}]}
+    (folder / "analysis.json").write_text(json.dumps({"reliability": rows}))
+    assert [chart.title for chart in diagrams(folder)] == ["TRACER", "TRACER on digits:flipped"]
 
 
 def test_a_file_of_something_else_makes_no_diagram(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def write_scores(
         for metric, value in (("accuracy", share), ("ece", share / 10))
     ]
     place = folder / "predictions" / weights
-    place.mkdir(parents=True)
+    place.mkdir(parents=True, exist_ok=True)
     (place / "rows.json").write_text(json.dumps(rows))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tracer.assess import file_name
 from tracer.report.account import Account
 from tracer.report.chart import BASE, Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
@@ -65,10 +66,13 @@ def _curves(run: Account) -> dict[str, dict[str, Bins]]:
     written = (run.analysis or {}).get("reliability")
     if isinstance(written, dict):
         found[""] = {str(name): _bins(rows) for name, rows in written.items()}
-    after = sorted(predictions(run.folder, "after").glob("*.safetensors"))
-    for file in after:
+    names = {file_name(row["shift"]): row["shift"] for row in run.scored["after"]}
+    for file in sorted(predictions(run.folder, "after").glob("*.safetensors")):
+        name = names.get(file.stem, file.stem)
+        if "" in found and name == run.experiment.get("held_out"):
+            continue  # the analysis has shown it
         kept: dict[Moment, Path] = {"before": predictions(run.folder, "before") / file.name, "after": file}
-        found[file.stem] = {moment: _predicted(each) for moment, each in kept.items()}
+        found[name] = {moment: _predicted(each) for moment, each in kept.items()}
     return found
 
 

@@ -47,7 +47,9 @@ def _table(metric: Metric[...], suite: Suite, done: Sequence[Setting]) -> Table 
         best = [wide.mark(i, column.name) == "best" for column in wide.columns]
         rows.append((named(setting), *(replace(c, best=b) for c, b in zip(line, best, strict=True))))
     columns = [Column("setting", numeric=False), *(_column(c, metric) for c in wide.columns)]
+    # What holds for all tables is said under the first of them.
     told = [caption(any(len(setting.finished) > 1 for setting in done)), *_notes(done, bool(first))]
+    told = told if metric is accuracy else []
     told += [f"{WARNING}."] if wide.partial or above.partial else []
     return Table(" ".join(told), tuple(columns), tuple(rows), len(above.rows), _title(metric))
 
@@ -137,5 +139,5 @@ def _notes(done: Sequence[Setting], begun: bool) -> list[str]:
     for name, rule in dict.fromkeys((row["shift"], row.get("rule")) for row in _every(done)):
         if isinstance(rule, str):
             rules.setdefault(rule.removeprefix(f"{name}: "), []).append(name)
-    told = [f"{', '.join(names)}: {rule}." for rule, names in rules.items()]
+    told = [f"Rule for {', '.join(names)}: {rule}." for rule, names in rules.items()]
     return told if begun else [*told, "The same command with --weights pretrained adds the pretrained model."]
