@@ -241,3 +241,18 @@ def test_an_unfinished_run_is_not_analysed(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "experiment.json").write_text('{"id": "a", "experiment": {}, "classes": []}')
     assert cli.main(["analyse", str(tmp_path)]) == 2
     assert "not finished" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_folder_of_runs_is_analysed_run_by_run_and_what_is_under_way_is_left_out(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
+    data = {"data": str(photos), "held_out": str(photos), "templates": "name", "augment": "none"}
+    size = {"model": "tiny-28", "pretrained": "none", "steps": 1, "batch": 8, "lr": 1e-3}
+    for seed in (0, 1):
+        made = plan(Experiment(method="flyp", seed=seed, **data, **size))
+        list(train(made, Run.create(made, tmp_path / str(seed)), World("cpu", "fp32")))
+    (tmp_path / "1" / "result.json").unlink()
+    assert cli.main(["analyse", str(tmp_path), "--stops", "2", "--device", "cpu"]) == 0
+    assert "left out" in capsys.readouterr().err.replace("\n", " ")
+    assert [file.parent.name for file in tmp_path.glob("*/analysis.json")] == ["0"]

@@ -14,6 +14,7 @@ from tracer.report.comparison import Group, compare
 from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.measures import Key, measured
+from tracer.report.representation import representation
 from tracer.report.spread import over_seeds, wilson
 
 TASK, DIGITS = Key(("accuracy",)), Key(("retain", "digits"))
@@ -214,3 +215,17 @@ def test_retention_and_warnings_of_a_result_are_shown(tmp_path: Path) -> None:
         "task", "kept: digits", "ECE", "kept: digits · ECE", "agrees with pretrained", "KL from pretrained"
     ]  # fmt: skip
     assert measured(run, "before").keys() == {TASK, DIGITS}
+
+
+def test_what_moved_for_the_task_is_shown_where_it_was_analysed(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    meter = {"weights": [{"layer": "block 1", "share": 0.75}, {"layer": "block 2", "share": 0.5}, 7]}
+    analysis = {"task_share": {"inside": 0.6, "chance": 0.1}, "meter": meter}
+    (folder / "analysis.json").write_text(json.dumps(analysis))
+    (group,) = compared(folder, write_run(tmp_path / "b", method="flyp"))
+    share, layers = representation(group, "g1")
+    assert share.x.names == ("in the task's span", "by chance")
+    assert [series.y for series in share.series] == [(0.6, 0.1)]
+    assert [series.y for series in layers.series] == [(0.75, 0.5)]
+    (folder / "analysis.json").write_text('{"meter": {"skipped": "no image"}, "task_share": null}')
+    assert representation(compared(folder)[0], "g1") == []

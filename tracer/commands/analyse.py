@@ -11,10 +11,11 @@ import tyro
 
 from tracer.analysis.drift import place
 from tracer.atomic import write_json
-from tracer.console import console, percent, show_table
+from tracer.console import console, errors, percent, show_table
 from tracer.errors import UserError, at_least
 from tracer.parallel import World
 from tracer.plan import plan
+from tracer.report.account import find_runs
 from tracer.run import Run
 
 ABOUT = """\
@@ -27,6 +28,7 @@ send through it, and what the update does to images of the run's --retain data (
 
 Examples:
   tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
+  tracer analyse runs/beta                       every finished run of a sweep
   tracer analyse runs/1a2b3c --samples 500       a quick look, on fewer images
   tracer analyse runs/1a2b3c --stops 21          a finer path
 """
@@ -34,7 +36,7 @@ Examples:
 
 def main(arguments: list[str]) -> int:
     def analyse(
-        run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+        runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
         samples: int = 50_000,
         batch: int = 256,
         stops: int = 11,
@@ -43,33 +45,45 @@ def main(arguments: list[str]) -> int:
         """Compare the result with the pretrained model on the run's held-out images.
 
         Args:
-            run: the directory of a finished run.
+            runs: directories of finished runs, or folders that hold some (a sweep, the demo).
             samples: held-out images to look at, at most.
             batch: images at a time.
             stops: points on the path from the pretrained weights (0) to the result (1).
             device: auto, cpu, cuda or mps.
         """
-        from tracer.analysis.examine import examine
-
+        if not runs:
+            raise UserError("name at least one run: tracer analyse runs/1a2b3c")
         at_least(4, samples=samples)
         at_least(1, batch=batch)
         at_least(2, stops=stops)
-        found = Run.open(run)
-        if not found.finished:
-            raise UserError(f"{run} is not finished: go on with tracer resume {run}")
-        made = plan(found.experiment)
-        world = World(device, made.experiment.precision)
+        found = [Run.open(folder) for folder in find_runs(runs)]
+        unfinished = [run.folder for run in found if not run.finished]
+        if len(unfinished) == len(found):
+            raise UserError(f"{unfinished[0]} is not finished: go on with tracer resume {unfinished[0]}")
+        for folder in unfinished:
+            errors.print(f"{folder} is not finished and left out", highlight=False, markup=False)
         alphas = tuple(i / (stops - 1) for i in range(stops))
-        analysis: dict[str, Any] = {"data": made.held_out.name}
-        with console.status("loading") as status:
-            for part, value in examine(made, found, world, samples=samples, batch=batch, alphas=alphas):
-                analysis[part] = value
-                status.update(f"{part.replace('_', ' ')} done")
-        write_json(run / "analysis.json", analysis)
-        _show(analysis, run)
+        for run in found:
+            if run.finished:
+                _analyse(run, device, samples=samples, batch=batch, alphas=alphas)
         return 0
 
     return tyro.cli(analyse, args=arguments, prog="tracer analyse", description=ABOUT)
+
+
+def _analyse(run: Run, device: str, **asked: Any) -> None:
+    """Examine one run, write what was found into it, and show it."""
+    from tracer.analysis.examine import examine
+
+    made = plan(run.experiment)
+    world = World(device, made.experiment.precision)
+    analysis: dict[str, Any] = {"data": made.held_out.name}
+    with console.status("loading") as status:
+        for part, value in examine(made, run, world, **asked):
+            analysis[part] = value
+            status.update(f"{run.folder}: {part.replace('_', ' ')} done")
+    write_json(run.folder / "analysis.json", analysis)
+    _show(analysis, run.folder)
 
 
 def _show(analysis: dict[str, Any], run: Path) -> None:

@@ -19,7 +19,7 @@ def representation(group: Group, prefix: str) -> list[Chart]:
     charts = [_layers(group, prefix, name, *told) for name, told in SIMILARITIES.items()]
     for tower in _towers(group):
         charts.append(_drift(group, prefix, tower))
-    charts.append(_path(group, prefix))
+    charts += [_task_share(group, prefix), _meter(group, prefix), _path(group, prefix)]
     return [chart for chart in charts if chart is not None]
 
 
@@ -76,6 +76,32 @@ def _drift(group: Group, prefix: str, tower: str) -> Chart | None:
     name = f"{prefix}-drift-{slug(tower)}"
     caption = "‖θ − θ₀‖ / ‖θ₀‖ of each layer's weights."
     return _chart(group, name, f"Drift, {tower} tower", caption, Axis("relative drift"), tables, "relative")
+
+
+def _part(setting: Setting, part: str) -> dict[str, Any]:
+    found = ((run.analysis or {}).get(part) for run in setting.finished)
+    return next((value for value in found if isinstance(value, dict)), {})
+
+
+def _task_share(group: Group, prefix: str) -> Chart | None:
+    """How much of what moved is the task's, beside chance."""
+    told = {"inside": "in the task's span", "chance": "by chance"}
+    shares = [_part(setting, "task_share") for setting in group.settings]
+    tables = [[{"layer": told[name], "share": found.get(name)} for name in told] for found in shares]
+    caption = "Share of the movement of image embeddings that lies in the span of the class names."
+    axis = Axis("share of the movement", percent=True)
+    return _chart(group, f"{prefix}-task-share", "Movement within the task", caption, axis, tables, "share")
+
+
+def _meter(group: Group, prefix: str) -> Chart | None:
+    """The forgetting meter's shares, layer by layer."""
+    found = [_part(setting, "meter").get("weights") for setting in group.settings]
+    tables = [
+        [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else [] for rows in found
+    ]
+    caption = "Share of each layer's update in the span of what training images send through it."
+    axis = Axis("share inside the task", percent=True)
+    return _chart(group, f"{prefix}-meter", "Forgetting meter", caption, axis, tables, "share")
 
 
 def _path(group: Group, prefix: str) -> Chart | None:
