@@ -8,6 +8,7 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
+from tracer.data.reading import Reading
 from tracer.errors import UserError, unknown
 from tracer.method import options
 from tracer.typed import fits
@@ -24,25 +25,21 @@ LATER: dict[str, Any] = {"compile": False, "decode": "draft"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What is the same for every method. What is None is settled by the data (`tracer.plan`)."""
+class Source:
+    """Apart, so that it comes before how it is read."""
 
     data: str
     """Training data: a folder of images, a table (CSV, TSV, JSONL, Parquet), shards, or an embedded name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Reading, Source):
+    """What is the same for every method. What is None is settled by the data (`tracer.plan`)."""
+
     held_out: str | None = None
     """Held-out data; by default 2 % of the training data, at least one image a class."""
     retain: tuple[str, ...] = ()
     """Data sets whose zero-shot accuracy should survive; measured before and after."""
-    image_column: str | None = None
-    """Column of a table that holds the image's path."""
-    caption_column: str | None = None
-    """Column that holds the caption."""
-    label_column: str | None = None
-    """Column that holds the class."""
-    separator: str | None = None
-    """Separator of a table, if it is not the one detected."""
-    classes: str | None = None
-    """File with the class names, one a line, where folder names are not what a person would say."""
     templates: str | None = None
     """Prompts that make captions of class names: openai (80, the default), simple (7), name, or a file."""
 

@@ -72,15 +72,7 @@ def prompts_for(examples: Examples, asked: str | None = None) -> tuple[str, ...]
 
 def _data(experiment: Experiment, check_images: bool, progress: Progress | None) -> tuple[Examples, Examples]:
     def found(spec: str, split: str) -> Examples:
-        examples = load(
-            spec,
-            image=experiment.image_column,
-            caption=experiment.caption_column,
-            label=experiment.label_column,
-            separator=experiment.separator,
-            classes=experiment.classes,
-            split=split,
-        )
+        examples = load(spec, split=split, **experiment.keywords)
         return scan(examples, experiment.strict, progress) if check_images else examples
 
     train = found(experiment.data, "train")

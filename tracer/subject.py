@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -34,8 +33,7 @@ class Subject(NamedTuple):
         """How `spec` is read: as asked for, and what is left open as the run has read its own data of the kind."""
         if self.experiment is None:
             return asked
-        own = Reading(**{field.name: getattr(self.experiment, field.name) for field in fields(Reading)})
-        return asked.over(own, spec, self.experiment.data)
+        return asked.over(self.experiment, spec, self.experiment.data)
 
 
 def subjects(

@@ -41,12 +41,12 @@ def main(arguments: list[str]) -> int:
         if root is not None or at:
             raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is none")
         with counting("looking at the images") as count:
-            found = scan(load(data, **reading.options), strict, count)
+            found = scan(load(data, **reading.keywords), strict, count)
             aside = unseen(found.splits)
             if aside is None:
                 train, held_out = hold_out(found)
             else:  # the data bring their own
-                train, held_out = found, scan(load(data, split=aside, **reading.options), strict, count)
+                train, held_out = found, scan(load(data, split=aside, **reading.keywords), strict, count)
         for line in describe(train, held_out, flags={"data": data, **reading.flags}).lines():
             console.print(line, highlight=False, markup=False)
         return 0

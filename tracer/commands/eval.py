@@ -161,10 +161,10 @@ def _suite(
         own(
             spec,
             role,
-            name=spec if len(data) > 1 else None,
+            name=None if data == (spec,) else spec,
             trained_on=subject.trained_on,
             prompts=templates or (None if role == "retain" else subject.templates),
-            **_reading(subject, role, spec, reading).options,
+            **_reading(subject, role, spec, reading).keywords,
         )
         for role, spec in _roles(data)
     )

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
             strict: refuse the data if any image is unreadable, instead of leaving out up to one in a hundred.
         """
         check_place(out, side)
-        found = load(data, split=split, **reading.options)
+        found = load(data, split=split, **reading.keywords)
         with counting("looking at the images") as count:
             examples = scan(found, strict, count)
         with counting("packing") as count:

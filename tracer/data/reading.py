@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +26,26 @@ class Reading:
     """File with the class names, one a line, where labels are not what a person would say."""
 
     @property
-    def options(self) -> dict[str, Any]:
+    def said(self) -> dict[str, str | None]:
+        """All of it by name, and nothing that a class made from this one has besides."""
+        return {field.name: getattr(self, field.name) for field in fields(Reading)}
+
+    @property
+    def keywords(self) -> dict[str, Any]:
         """The same in the words of `tracer.data.sources.load`."""
-        return {name.removesuffix("_column"): value for name, value in asdict(self).items()}
+        return {name.removesuffix("_column"): value for name, value in self.said.items()}
 
     @property
     def flags(self) -> dict[str, str]:
         """What was said, in the words of the command line."""
-        return {name.replace("_", "-"): value for name, value in asdict(self).items() if value is not None}
+        return {name.replace("_", "-"): value for name, value in self.said.items() if value is not None}
 
     def over(self, other: Reading, spec: str, others: str) -> Reading:
         """This for `spec`; what is left open as `other` has it for the data `others`, where both are of one kind."""
         if kind(spec) != kind(others):
             return self
-        known = asdict(other) | ({} if Path(spec).suffix == Path(others).suffix else {"separator": None})
-        return replace(self, **{name: value or known[name] for name, value in asdict(self).items()})
+        known = other.said | ({} if Path(spec).suffix == Path(others).suffix else {"separator": None})
+        return Reading(**{name: value or known[name] for name, value in self.said.items()})
 
 
 AS_FOUND = Reading()
