@@ -100,7 +100,7 @@ def test_the_table_sorts_by_keyboard_both_ways(browser: Browser) -> None:
 
 def test_tab_reaches_every_control(browser: Browser) -> None:
     seen = set()
-    for _ in range(30):
+    for _ in range(60):
         browser.press("Tab")
         seen.add(browser.value("document.activeElement.id || document.activeElement.tagName"))
     assert {"theme", "BUTTON", "g1-frontier", "tab-1-1"} <= seen
