@@ -242,6 +242,24 @@ def test_each_test_set_has_a_command_with_its_role(tmp_path: Path) -> None:
     assert lines["every test set"] == f"tracer eval {elsewhere} --suite SUITE --root FOLDER"
 
 
+def test_test_sets_are_measured_again_by_the_commands_that_gave_them(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a")
+    write_scores(run, dict.fromkeys(("V2", "R", "A", "Sketch"), ("ood", 0.9)))
+    file = run / "predictions" / "result" / "rows.json"
+    suite = [
+        row | {"asked": ["--suite", "imagenet", "--root", "my sets"]} for row in json.loads(file.read_text())
+    ]
+    file.write_text(json.dumps(suite))
+    lines = {command.gives: command.line for command in commands(read_account(run))}
+    again = f"tracer eval {run} --suite imagenet --root 'my sets'"
+    assert lines["every test set, after"] == again
+    assert lines["every test set, before"] == f"{again} --weights pretrained"
+    file.write_text(json.dumps([*suite, suite[0] | {"shift": "own", "asked": ["--data", "own.csv"]}]))
+    lines = {command.gives: command.line for command in commands(read_account(run))}
+    assert lines["V2, R, A and 1 more, after"] == again
+    assert lines["own, after"] == f"tracer eval {run} --data own.csv"
+
+
 def test_a_run_that_held_out_a_part_of_its_data_can_be_measured_on_that_part_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

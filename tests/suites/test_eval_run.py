@@ -191,3 +191,27 @@ def test_columns_are_those_of_the_run_unless_told(
     assert main(["eval", str(run), "--data", "digits", *CPU]) == 0, (
         "a run's columns are no reason to refuse digits"
     )
+
+
+def test_another_set_joins_the_table_and_the_same_set_is_replaced(
+    ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, pair = tmp_path / "out", [str(table(tmp_path, "test", kinds)) for kinds in ((0, 1), (2, 3))]
+    asked = ["--templates", "name", "--weights", "result", *CPU, "--out", str(out)]
+
+    def rows(*data: str) -> list[dict]:
+        assert main(["eval", str(ft), "--data", *data, *asked]) == 0
+        return json.loads((out / "rows.json").read_text())
+
+    first, both = rows(pair[0]), rows(pair[1])
+    assert both[: len(first)] == first
+    assert [row["metric"] for row in both[len(first) :]] == [row["metric"] for row in first]
+    assert len({row["shift"] for row in both}) == 2
+    assert {tuple(row["asked"]) for row in both} == {("--data", one, "--templates", "name") for one in pair}
+    wrong = [row | {"value": 7.0} if row in first else row for row in both]
+    (out / "rows.json").write_text(json.dumps(wrong))
+    assert rows(pair[0]) == both
+    (out / "rows.json").write_text(json.dumps(both)[:-20])
+    capsys.readouterr()
+    assert rows(pair[0]) == first
+    assert "out/rows.json is not readable" in capsys.readouterr().err

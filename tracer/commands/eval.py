@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -15,6 +15,8 @@ from tracer.data.reading import AS_FOUND, Reading
 from tracer.errors import UserError, unknown
 from tracer.evaluate import Scorer
 from tracer.parallel import World, launched
+from tracer.report.reproduce import flag
+from tracer.report.scored import ROWS, read_rows
 from tracer.scores import score_tables
 from tracer.subject import Subject, subjects
 from tracer.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, told_places, with_role
@@ -69,6 +71,16 @@ def main(arguments: list[str]) -> int:
         """
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
+        told = {
+            "data": data,
+            "suite": suite,
+            "root": root,
+            "at": at,
+            "corrupt": corrupt,
+            "templates": templates,
+        }
+        told |= {**reading.flags, "allow_partial": allow_partial}
+        asked = [word for name, value in told.items() if value for word in flag(name, value)]
         first, *others = subjects(model, pretrained, weights, out)
         with launched(device, lost=stop_at_once) as world:
             if world.first:
@@ -79,7 +91,7 @@ def main(arguments: list[str]) -> int:
             opening = world.together(lambda: chosen.open(allow_partial))
             if world.first and data and reading.classes is None:
                 _warn_of_other_classes(first, opening)
-            made = {each.name: _measured(each, opening, world) for each in (first, *others)}
+            made = {each.name: _measured(each, opening, world, asked) for each in (first, *others)}
             if world.first:
                 shown = {each.name: made[each.name] for each in (*others, first)}
                 console.out(document(score_tables(shown, chosen, opening), format), highlight=False)
@@ -90,7 +102,7 @@ def main(arguments: list[str]) -> int:
     return tyro.cli(measure, args=arguments, prog="tracer eval", config=flat)
 
 
-def _measured(subject: Subject, opening: Opening, world: World) -> list[Row]:
+def _measured(subject: Subject, opening: Opening, world: World, asked: list[str]) -> list[Row]:
     """All rows; several processes share the images, and the first one writes."""
     student = subject.student()
     world.place(student)
@@ -99,8 +111,17 @@ def _measured(subject: Subject, opening: Opening, world: World) -> list[Row]:
     found = assess(scorer, opening.shifts, keep, subject.temperature)
     made = [row for _, rows in found for row in rows]
     if keep is not None:
-        write_json(keep / "rows.json", [row._asdict() for row in made])
+        _add(keep, [row._asdict() | {"asked": asked} for row in made])
     return made
+
+
+def _add(keep: Path, made: list[dict[str, Any]]) -> None:
+    """Keep rows beside those of other test sets; the same measure of the same set is replaced."""
+    notes: list[str] = []
+    rows = {(row["shift"], row["metric"]): row for row in (*read_rows(keep, notes), *made)}
+    for note in notes:
+        _say(f"{note}; what cannot be read there is replaced")
+    write_json(keep / ROWS, [*rows.values()])
 
 
 def _say_where(*measured: Subject) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from tracer.errors import UserError
 from tracer.method import method, methods, options
 from tracer.report.number import count, number
-from tracer.report.scored import WEIGHTS, Moment, read_rows
+from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
 from tracer.seal import unsealed
 
 DESCRIPTION = "experiment.json"
@@ -153,7 +153,7 @@ def read_account(folder: Path, name: str | None = None) -> Account:
         log=log,
         result=result,
         analysis=_json(folder / "analysis.json", notes),
-        scored={moment: read_rows(folder, moment, notes) for moment in WEIGHTS},
+        scored={moment: read_rows(predictions(folder, moment), notes) for moment in WEIGHTS},
         notes=(),
     )
     if result is not None and isinstance(result.get("warnings"), list):

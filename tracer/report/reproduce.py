@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,10 +47,13 @@ def commands(run: Account) -> list[Command]:
 
 
 def _measures(run: Account, what: str, data: Sequence[str]) -> list[Command]:
-    line = ["tracer", "eval", str(run.folder), "--data", *data]
     templates = run.experiment.get("templates")
-    if templates is not None and what == "task accuracy":
-        line += ["--templates", str(templates)]
+    told = templates is not None and what == "task accuracy"
+    return _evaluation(run, what, ["--data", *data, *(["--templates", str(templates)] if told else [])])
+
+
+def _evaluation(run: Account, what: str, asked: Sequence[str]) -> list[Command]:
+    line = ["tracer", "eval", str(run.folder), *asked]
     pretrained = [*line, "--weights", "pretrained"]
     return [
         Command(f"{what}, after", shlex.join(line)),
@@ -59,16 +62,36 @@ def _measures(run: Account, what: str, data: Sequence[str]) -> list[Command]:
 
 
 def _suite(run: Account) -> list[Command]:
-    """The table over all test sets: own data by their names; what a suite has in its folder by that suite."""
-    sets = dict.fromkeys((row["role"], row["shift"]) for row in run.scored["after"])
-    if not sets:
-        return []
+    """The table over all test sets, which came from one command or several."""
+    found: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
+    for row in run.scored["after"]:
+        found.setdefault(_asked(row), {})[row["role"], row["shift"]] = None
+    made: list[Command] = []
+    for asked, sets in found.items():
+        what = "every test set" if len(found) == 1 else _listed(sets)
+        made += _evaluation(run, what, asked) if asked else _unasked(run, what, sets)
+    return made
+
+
+def _asked(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The words after `tracer eval RUN` that gave this row; none in rows of older versions."""
+    words = row.get("asked")
+    return tuple(str(word) for word in words) if isinstance(words, list) else ()
+
+
+def _listed(sets: Iterable[tuple[str, str]], most: int = 3) -> str:
+    names = [name for _, name in sets]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _unasked(run: Account, what: str, sets: Iterable[tuple[str, str]]) -> list[Command]:
+    """Own data by their names; what a suite has in its folder by that suite."""
     if all(_own(name) for _, name in sets):
-        return _measures(run, "every test set", [f"{role}={name}" for role, name in sets])
+        return _measures(run, what, [f"{role}={name}" for role, name in sets])
     line = f"tracer eval {shlex.quote(str(run.folder))} --suite SUITE --root FOLDER"
     return [
-        Command("every test set", line),
-        Command("every test set, before", f"{line} --weights pretrained"),
+        Command(what, line),
+        Command(f"{what}, before", f"{line} --weights pretrained"),
     ]
 
 
@@ -81,7 +104,7 @@ def training(run: Account) -> str:
     words = ["tracer", "train", str(run.experiment.get("method", "tracer"))]
     for name, value, default in _settings(run):
         if value != default and value is not None:
-            words += _flag(name, value)
+            words += flag(name, value)
     return shlex.join(words)
 
 
@@ -96,10 +119,11 @@ def _settings(run: Account) -> Iterator[tuple[str, Any, Any]]:
         yield option, value, defaults.get(option)
 
 
-def _flag(name: str, value: Any) -> list[str]:
-    flag = f"--{name.replace('_', '-')}"
+def flag(name: str, value: Any) -> list[str]:
+    """A setting in the words of the command line."""
+    word = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
-        return [flag if value else f"--no-{flag[2:]}"]
+        return [word if value else f"--no-{word[2:]}"]
     if isinstance(value, tuple):
-        return [flag, *(str(part) for part in value)]
-    return [flag, str(value)]
+        return [word, *(str(part) for part in value)]
+    return [word, str(value)]

@@ -11,6 +11,7 @@ from tracer.suites.shift import ROLES
 
 Moment = Literal["before", "after"]
 WEIGHTS: dict[Moment, str] = {"before": "pretrained", "after": "result"}  # whose predictions are told
+ROWS = "rows.json"
 
 
 def predictions(folder: Path, moment: Moment) -> Path:
@@ -18,9 +19,9 @@ def predictions(folder: Path, moment: Moment) -> Path:
     return folder / "predictions" / WEIGHTS[moment]
 
 
-def read_rows(folder: Path, moment: Moment, notes: list[str]) -> tuple[dict[str, Any], ...]:
-    """The measures that `tracer eval` has written; what is no measure is left out, and told."""
-    path = predictions(folder, moment) / "rows.json"
+def read_rows(kept: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
+    """The measures that `tracer eval` has left beside predictions; what is no measure is left out, and told."""
+    path = kept / ROWS
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
