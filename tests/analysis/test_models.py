@@ -243,6 +243,18 @@ def test_an_unfinished_run_is_not_analysed(tmp_path: Path, capsys: pytest.Captur
     assert "not finished" in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.parametrize("images", [0, 3])
+def test_too_few_held_out_images_are_refused_at_once(
+    images: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described = {"id": "a", "experiment": {}, "classes": [], "data": {"held_out": images}}
+    (tmp_path / "experiment.json").write_text(json.dumps(described))
+    (tmp_path / "result.json").write_text("{}")
+    assert cli.main(["analyse", str(tmp_path)]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"has {images} held-out images: an analysis needs 4 or more" in told
+
+
 def test_a_folder_of_runs_is_analysed_run_by_run_and_what_is_under_way_is_left_out(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from tracer.analysis.cka import FEWEST
 from tracer.analysis.drift import place
 from tracer.atomic import write_json
 from tracer.console import console, errors, percent, show_table
@@ -53,7 +55,7 @@ def main(arguments: list[str]) -> int:
         """
         if not runs:
             raise UserError("name at least one run: tracer analyse runs/1a2b3c")
-        at_least(4, samples=samples)
+        at_least(FEWEST, samples=samples)
         at_least(1, batch=batch)
         at_least(2, stops=stops)
         found = [Run.open(folder) for folder in find_runs(runs)]
@@ -62,6 +64,7 @@ def main(arguments: list[str]) -> int:
             raise UserError(f"{unfinished[0]} is not finished: go on with tracer resume {unfinished[0]}")
         for folder in unfinished:
             errors.print(f"{folder} is not finished and left out", highlight=False, markup=False)
+        _refuse_few(run for run in found if run.finished)
         alphas = tuple(i / (stops - 1) for i in range(stops))
         for run in found:
             if run.finished:
@@ -69,6 +72,14 @@ def main(arguments: list[str]) -> int:
         return 0
 
     return tyro.cli(analyse, args=arguments, prog="tracer analyse", description=ABOUT)
+
+
+def _refuse_few(runs: Iterable[Run]) -> None:
+    """The likeness of layers is not defined on fewer images."""
+    for run in runs:
+        images = run.description.get("data", {}).get("held_out", FEWEST)
+        if images < FEWEST:
+            raise UserError(f"{run.folder} has {images} held-out images: an analysis needs {FEWEST} or more")
 
 
 def _analyse(run: Run, device: str, **asked: Any) -> None:
