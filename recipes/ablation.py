@@ -7,6 +7,12 @@
 Without --data a small CLIP (tiny-28) first learns grey digits; each run then learns digits painted so that
 colour betrays the group of the digit 19 times in 20. What it should keep is measured on digits with the two
 colours exchanged (the distribution shift) and on the grey ones. The paper's values are in docs/ablations.md.
+
+Args:
+    data: what to finetune on; without it the small version on embedded digits.
+    model: of open_clip, where data are given.
+    seeds: runs of each setting.
+    steps: length of a run; 0 is the paper's with data, 60 without.
 """
 
 from __future__ import annotations
@@ -38,7 +44,11 @@ def strength(
     steps: int = 0,
     values: tuple[float, ...] = STRENGTHS,
 ) -> Sweep:
-    """Ablation 2: the weight λ of all distillation together, 0.1 to 10."""
+    """Ablation 2: the weight λ of all distillation together, 0.1 to 10.
+
+    Args:
+        values: of λ.
+    """
     return _swept(data, model, seeds, steps, strength=values)
 
 
@@ -49,6 +59,9 @@ def interval(
 
     "progress" keeps the kernel's shape at any interval; "updates" is the released code, where a rarer update
     also changes the kernel.
+
+    Args:
+        values: steps between two updates; none are the paper's shares of training.
     """
     length = steps or (FULL_STEPS if data else SMALL_STEPS)
     shares = [every / FULL_STEPS for every in INTERVALS] + ([] if data else [0.2, 0.5])
@@ -64,7 +77,11 @@ def beta(
     steps: int = 0,
     values: tuple[float, ...] = BETAS,
 ) -> Sweep:
-    """Ablation 4: the shape of the Beta kernel, from both ends of the path (0.2) to its middle (1.5)."""
+    """Ablation 4: the shape of the Beta kernel, from both ends of the path (0.2) to its middle (1.5).
+
+    Args:
+        values: of both parameters of the kernel.
+    """
     return _swept(data, model, seeds, steps, beta=values)
 
 
@@ -79,6 +96,9 @@ def kernels(
     """Which moments of the path should count: both ends (beta), all alike, the start, the end, the middle.
 
     A family may be given a shape: --values early:1 early:3 late:1 late:3. exponential is an EMA as a kernel.
+
+    Args:
+        values: kernels, each NAME or NAME:SHAPE.
     """
     return _swept(data, model, seeds, steps, kernel=values)
 
@@ -108,7 +128,11 @@ def seldom(
     steps: int = 0,
     values: tuple[int, ...] = (1, 2, 4),
 ) -> Sweep:
-    """What a cheaper step costs: listening to the teacher at each step, or each k-th, k times as loudly."""
+    """What a cheaper step costs: listening to the teacher at each step, or each k-th, k times as loudly.
+
+    Args:
+        values: of k.
+    """
     return _swept(data, model, seeds, steps, distill_every=values)
 
 

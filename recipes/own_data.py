@@ -5,6 +5,12 @@
 
 Fewer images mean smaller steps, a smaller batch and more passes; at every size a run has some hundred steps or
 more, so that the teacher has a path to average. CLIP ViT-B/16 on one GPU; `--model` takes any other.
+
+Args:
+    data: your images: a folder, a table, shards or hf:NAME.
+    method: any that `tracer list methods` names.
+    model: to start from, of open_clip.
+    retain: data on which to measure what is forgotten.
 """
 
 from __future__ import annotations

@@ -8,6 +8,13 @@ The protocol is the one the released recipes share: 10 epochs of ImageNet at bat
 25 030, decay 0.1 on all parameters, one of 80 prompts drawn for each image and step, each pair its own positive.
 Pass --held-out imagenet/val to train on all images, as the paper does; else 2 % are held out. What the paper and the
 released scripts leave open is marked as unverified below. Expected values: the paper's tables.
+
+Args:
+    data: ImageNet's training images.
+    held_out: what to validate on; none is 2 % of the training images.
+    classes: class names: imagenet, or a file with one a line.
+    anchors: image-caption pairs for ARF, which is left out without them.
+    seeds: runs of each row.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import os
 import shlex
@@ -17,6 +18,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import recipes.ablation
+import recipes.own_data
+import recipes.paper
 from tracer import cli
 from tracer.clip import open_clip
 from tracer.commands.sweep import _state as progress
@@ -25,6 +29,8 @@ from tracer.experiment import Experiment
 from tracer.plan import plan
 from tracer.sweep import START, Sweep, product, recipe
 from tracer.sweep.crew import Standing, standing
+from tracer.sweep.recipe import described
+from tracer.sweep.recipe import recipes as recipes_of
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import held, work
 
@@ -226,7 +232,31 @@ def test_help_names_the_recipes_and_a_recipe_its_flags(capsys: pytest.CaptureFix
     )
     with pytest.raises(SystemExit, match="0"):
         cli.main(["sweep", "recipes.ablation:beta", "--help"])
-    assert "--values (default: 0.2, 0.5, 0.7, 0.9, 1, 1.5)" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "--values (default: 0.2, 0.5, 0.7, 0.9, 1, 1.5)  of both parameters of the kernel." in told
+    assert "--seeds (default: 3)  runs of each setting." in told
+    assert "Args:" not in told
+
+
+def test_every_flag_of_every_recipe_is_described() -> None:
+    for module in (recipes.ablation, recipes.own_data, recipes.paper):
+        for name, found in recipes_of(module).items():
+            assert set(inspect.signature(found).parameters) <= set(described(found)), name
+
+
+def test_what_a_recipe_says_of_a_flag_goes_before_what_its_module_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        '''"""Args:\n    a: of the module.\n    b: of the module.\n"""\n\n'''
+        '''def study(a: int, b: int = 0):\n    """Two flags.\n\n    Args:\n        a: of its own.\n    """\n'''
+    )
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["sweep", f"{file}:study", "--help"])
+    told = capsys.readouterr().out
+    assert "--a (required)  of its own." in told
+    assert "--b (default: 0)  of the module." in told
 
 
 def test_progress_counts_the_start_and_tells_the_time_left(mine: str, tmp_path: Path) -> None:

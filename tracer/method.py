@@ -172,11 +172,16 @@ def options(name: str) -> list[Option]:
     if name not in methods():
         raise unknown("method", name, methods())
     recipe = methods()[name]
-    hints, told = get_type_hints(recipe), dict(_ARGUMENT.findall(inspect.getdoc(recipe) or ""))
+    hints, told = get_type_hints(recipe), arguments(recipe.__doc__)
     return [
         Option(parameter.name, hints[parameter.name], parameter.default, told.get(parameter.name, ""))
         for parameter in inspect.signature(recipe).parameters.values()
     ]
+
+
+def arguments(docstring: str | None) -> dict[str, str]:
+    """What the "Args:" section of a docstring says of each argument."""
+    return dict(_ARGUMENT.findall((docstring or "").partition("Args:\n")[2]))
 
 
 def summary(name: str) -> str:
@@ -195,6 +200,7 @@ __all__ = [
     "Replicas",
     "Stage",
     "Term",
+    "arguments",
     "method",
     "methods",
     "options",

@@ -19,7 +19,7 @@ from tracer.experiment import Experiment
 from tracer.interrupt import Interrupted
 from tracer.sweep import Sweep, recipe
 from tracer.sweep.crew import Standing, oversee, standing
-from tracer.sweep.recipe import recipes
+from tracer.sweep.recipe import described, recipes
 from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
@@ -107,19 +107,22 @@ def _about(arguments: list[str]) -> str:
         told = "\n".join(["Recipes in recipes.ablation (RECIPE --help tells more):", *lines])
         return f"\n\n{told}"
     found = recipe(named)
-    own = [_flag(parameter) for parameter in inspect.signature(found).parameters.values()]
-    return "\n".join(["", "", inspect.getdoc(found) or named, "", f"Flags of {named}:", *(own or ["  none"])])
+    told = described(found)
+    own = [_flag(each, told.get(each.name, "")) for each in inspect.signature(found).parameters.values()]
+    text = (inspect.getdoc(found) or named).partition("\nArgs:")[0].strip()
+    return "\n".join(["", "", text, "", f"Flags of {named}:", *(own or ["  none"])])
 
 
 def _sentence(found: Callable[..., Any]) -> str:
     return (inspect.getdoc(found) or "").split("\n")[0]
 
 
-def _flag(parameter: inspect.Parameter) -> str:
+def _flag(parameter: inspect.Parameter, told: str) -> str:
     from tracer.report.comparison import show
 
-    default = "" if parameter.default is inspect.Parameter.empty else show(parameter.default)
-    return f"  --{parameter.name.replace('_', '-')} (default: {default or 'none'})"
+    needed = parameter.default is inspect.Parameter.empty
+    default = "required" if needed else f"default: {show(parameter.default) or 'none'}"
+    return f"  --{parameter.name.replace('_', '-')} ({default})  {told}".rstrip()
 
 
 def _sweep(value: Any) -> Sweep:

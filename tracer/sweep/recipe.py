@@ -5,15 +5,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import FunctionType, ModuleType
 
 from tracer.errors import UserError, unknown
+from tracer.method import arguments
 
 
-def recipe(name: str) -> Callable[..., Any]:
+def recipe(name: str) -> FunctionType:
     """`MODULE:FUNCTION` or `FILE.py:FUNCTION`, e.g. recipes.ablation:beta."""
     place, colon, function = name.rpartition(":")
     if not colon:
@@ -25,13 +24,18 @@ def recipe(name: str) -> Callable[..., Any]:
     return there[function]
 
 
-def recipes(module: ModuleType) -> dict[str, Callable[..., Any]]:
+def recipes(module: ModuleType) -> dict[str, FunctionType]:
     """The public functions of a module's own, by name."""
     return {
         key: value
         for key, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not key.startswith("_")
     }
+
+
+def described(recipe: FunctionType) -> dict[str, str]:
+    """What each flag means, by the recipe's docstring or else by that of its module, for flags that many share."""
+    return arguments(recipe.__globals__.get("__doc__")) | arguments(recipe.__doc__)
 
 
 def _imported(place: str) -> ModuleType:
