@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -116,12 +117,19 @@ def _measured(subject: Subject, opening: Opening, world: World, asked: list[str]
 
 
 def _add(keep: Path, made: list[dict[str, Any]]) -> None:
-    """Keep rows beside those of other test sets; the same measure of the same set is replaced."""
+    """Keep rows beside those of other test sets; a set that is measured again gets new ones."""
     notes: list[str] = []
-    rows = {(row["shift"], row["metric"]): row for row in (*read_rows(keep, notes), *made)}
+    sets = _by_set(read_rows(keep, notes)) | _by_set(made)
     for note in notes:
         _say(f"{note}; what cannot be read there is replaced")
-    write_json(keep / ROWS, [*rows.values()])
+    write_json(keep / ROWS, [row for rows in sets.values() for row in rows])
+
+
+def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    sets: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        sets.setdefault(row["shift"], []).append(row)
+    return sets
 
 
 def _say_where(*measured: Subject) -> None:
