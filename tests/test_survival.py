@@ -15,6 +15,10 @@ import pytest
 from safetensors.torch import load_file
 
 from tracer.cli import main
+from tracer.errors import UserError
+from tracer.experiment import Experiment
+from tracer.plan import plan
+from tracer.run import Run
 
 HERE = Path(__file__).parent
 QUICK = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--batch", "8", "--steps", "14"]
@@ -85,3 +89,14 @@ def test_a_full_disk_is_a_sentence_that_says_how_to_go_on(
     monkeypatch.undo()
     assert not list(out.rglob("*.tmp"))
     assert main(["resume", str(out), "--device", "cpu"]) == 0
+
+
+def test_what_a_process_leaves_that_is_killed_while_it_begins_is_in_nobodys_way(tmp_path: Path) -> None:
+    made = plan(Experiment(data="digits", method="ft", model="tiny-28", pretrained="none", steps=2))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".experiment.json.7.tmp").write_text('{"id":')
+    assert Run.create(made, tmp_path / "run").description["id"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="is not empty and holds no run"):
+        Run.create(made, tmp_path / "other")

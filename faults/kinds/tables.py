@@ -13,6 +13,7 @@ from PIL import Image
 from faults.kinds.damaged import flipped
 from faults.site import Site
 from faults.verdict import Verdict, lost, refused, survived
+from tracer.data.check import validate
 from tracer.data.examples import Examples
 from tracer.data.sources import load
 from tracer.errors import UserError
@@ -109,6 +110,7 @@ def _never_worse(path: Path, what: str, content: bytes) -> Verdict:
     path.write_bytes(content)
     try:
         found = load(path)
+        validate(found)  # as every command does before it works
     except UserError:
         return refused(what)
     except Exception as error:  # noqa: BLE001  (the very thing that is looked for)

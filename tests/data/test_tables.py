@@ -176,6 +176,13 @@ def test_options_that_do_not_fit_are_named(written, options, message):
         load(written("image,label\na.png,x\nb.png,y\n"), **options)
 
 
+def test_parquet_with_text_that_is_no_utf8_is_refused(tmp_path):
+    broken = pa.array([b"a.png", b"\xe7"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"image": broken, "label": broken}), tmp_path / "t.parquet")
+    with pytest.raises(UserError, match=r"t\.parquet cannot be read as Parquet"):
+        load(tmp_path / "t.parquet")
+
+
 def test_a_separator_means_nothing_to_json(written):
     with pytest.raises(UserError, match="--separator means nothing"):
         load(written('{"image": "a.png", "label": "x"}', "t.jsonl"), separator=",")

@@ -157,7 +157,7 @@ def _parquet(path: Path) -> Table:
         # Images stored inside the table can be larger than memory, and are read through `hf:` instead.
         plain = [field.name for field in schema if not _is_binary(field.type)]
         columns = pq.read_table(path, columns=plain).to_pydict()
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:  # text that is no UTF-8 is a ValueError
         raise UserError(f"{path} cannot be read as Parquet: {error}") from error
     if not columns:
         raise UserError(f"{path} has no columns of text; if it holds the images themselves, say hf:{path}")
