@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
+from posting import posted
 
 from tracer.classifier import zero_shot
 from tracer.errors import UserError
@@ -34,7 +33,7 @@ def test_random_texts_are_wrapped_pieces_of_text(shared_student) -> None:
 def test_draws_depend_on_the_generator_alone_and_travel_to_workers(shared_student) -> None:
     for probe in (RandomTexts(5, 3), Wrapped(SETTINGS)):
         draw = probe.prepare(shared_student, CLASSES)
-        sent = pickle.loads(pickle.dumps(draw))
+        sent = posted(draw)
         texts = lambda: ["a photo of a dog.", "a tram"]  # noqa: E731
         one, two, other = (d(np.random.default_rng(s), texts) for d, s in ((draw, 1), (sent, 1), (draw, 2)))
         assert torch.equal(one, two)

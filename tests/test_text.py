@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import pytest
 import torch
+from posting import posted
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -167,5 +167,5 @@ def test_the_text_tower_is_found_in_both_layouts() -> None:
 
 def test_a_student_s_tokeniser_goes_to_workers() -> None:
     tokeniser = load("tiny-28").tokeniser
-    again = pickle.loads(pickle.dumps(tokeniser))
+    again = posted(tokeniser)
     assert torch.equal(again(SHORT), tokeniser(SHORT))

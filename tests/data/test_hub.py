@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import io
-import pickle
 
 import numpy as np
 import pytest
 from PIL import Image
+from posting import posted
 
 from tracer.data.sources import load
 from tracer.errors import UserError
@@ -76,7 +76,7 @@ def test_parquet_with_the_images_inside(tmp_path):
     part([0, 1]).to_parquet(tmp_path / "x.parquet")
     found = load(f"hf:{tmp_path}/x.parquet")
     assert found.labels.tolist() == [0, 1]
-    assert np.asarray(pickle.loads(pickle.dumps(found.images))[1])[0, 0, 0] == 1
+    assert np.asarray(posted(found.images)[1])[0, 0, 0] == 1
     with pytest.raises(UserError, match="'label', 'caption'"):
         load(tmp_path / "x.parquet")
 

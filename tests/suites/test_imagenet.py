@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from posting import posted
 from replicas import (
     OF_A,
     OF_R,
@@ -258,5 +258,5 @@ def test_unknown_sets_are_told(copies: Path) -> None:
 
 def test_examples_can_be_sent_to_workers(copies: Path) -> None:
     for _, examples, _ in imagenet(copies, sizes=SIZES).open().shifts:
-        there = pickle.loads(pickle.dumps(examples))
+        there = posted(examples)
         assert torch.equal(known_logits(there), known_logits(examples))
