@@ -14,6 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from tracer.cli import main
 from tracer.clip import open_clip
+from tracer.errors import UserError
+from tracer.report.account import read_account
 from tracer.run import Run
 
 TINY = ["--model", "tiny-32", "--pretrained", "none", "--device", "cpu"]
@@ -194,6 +196,17 @@ def test_a_run_directory_says_what_it_is(trained: Path) -> None:
     result = json.loads((trained / "result.json").read_text())
     assert 0 <= result["retention"]["agreement"] <= 1
     assert {"accuracy", "ece", "nll"} <= result["after"].keys()
+
+
+def test_a_digit_changed_in_a_result_is_noticed(trained: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    told = json.loads((run / "result.json").read_text())
+    assert Run.open(run).result == {name: value for name, value in told.items() if name != "digest"}
+    told["after"]["accuracy"] = 1 - told["after"]["accuracy"] / 2
+    (run / "result.json").write_text(json.dumps(told))
+    with pytest.raises(UserError, match="does not match its digest"):
+        Run.open(run).result  # noqa: B018
+    assert any("does not match its digest" in note for note in read_account(run).notes)
 
 
 def test_the_same_experiment_again_says_so(

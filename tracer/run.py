@@ -44,9 +44,8 @@ class Run:
                 )
             hint = "it is finished" if run.finished else f"go on with: tracer resume {folder}"
             raise UserError(f"this experiment is already in {folder}: {hint}")
-        if any(
-            not file.name.startswith(".") for file in folder.glob("*")
-        ):  # hidden: of one killed while it began
+        # What is hidden was left by a process that was killed while it began.
+        if any(not file.name.startswith(".") for file in folder.glob("*")):
             raise UserError(f"{folder} is not empty and holds no run: choose another --out")
         try:
             write_json(folder / DESCRIPTION, sealed(describe(plan)))
