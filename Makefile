@@ -29,7 +29,7 @@ evidence-quick: $(VENV)/ready
 	$(BIN)/tracer report runs/emojishift-quick/runs --out runs/emojishift-quick/report.html
 
 evidence: $(VENV)/ready
-	$(BIN)/tracer evidence full --results evidence/emojishift/full.json --verdicts docs/evidence.md
+	$(BIN)/tracer evidence part --results evidence/emojishift/part.json --verdicts docs/evidence.md
 	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
 
 # A fast part of it is in `make test`.

@@ -21,9 +21,10 @@ from tracer.evidence.page import edges, page, sentence, verdicts
 from tracer.evidence.results import Row, command, ids, read, write
 from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Study, job, searches, studies
 from tracer.metrics import Interval, accuracy, ece
+from tracer.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.suites.emojishift import NAMES
 
-SHIFTS = (*styles(), NAMES)
+SHIFTS = (*styles(), *compare.shifts("twemoji", "corrupted"), NAMES)
 Right = Callable[[str, np.random.Generator, int], np.ndarray]
 
 
@@ -36,7 +37,7 @@ def made(
     for shift in SHIFTS:
         count = len(ids(shift, fold))
         scores[shift] = {"n": count, "right": packed_bits(right(shift, rng, count))}
-        if shift != NAMES:
+        if shift in styles():
             scores[shift]["sure"] = packed_shares(np.full(count, sure))
     row = Row(
         study="main",
@@ -259,3 +260,13 @@ def test_the_figure_has_every_arm_and_every_strength_where_it_was_measured() -> 
     lower = figure.axes[2]
     assert [each.get_text() for each in lower.texts] == ["0.9", "10"]
     assert lower.lines[0].get_xydata()[-1] == pytest.approx([100, 100])
+
+
+def test_corruptions_are_kinds_of_one_style_and_no_part_of_the_shift_to_others() -> None:
+    names = compare.shifts("noto", "corrupted")
+    assert len(names) == len(CORRUPTIONS)
+    assert all(name.startswith("noto ") for name in names)
+    assert ids(names[0], 2) == ids("noto", 2)
+    rows = three("A", lambda shift, rng, count: np.full(count, shift == "twemoji jpeg 3"))
+    assert value(rows, "corrupted").value == pytest.approx(1 / len(CORRUPTIONS))
+    assert value(rows, "id").value == value(rows, "ood").value == 0

@@ -66,6 +66,7 @@ SPARSE = [f"TRACER every {every}" for every in (5, 15, 50)]
 RELEASED = [f"{name}, released clock" for name in SPARSE]
 SPRINGS = ["L2-SP", *(f"L2-SP λ={strength:g}" for strength in (0.1, 1.0, 10.0))]
 MATCHED = "EMA of matched age"
+STIFF = ("static λ=10", "L2-SP λ=1")
 STRENGTHS = [f"TRACER λ={strength:g}" for strength in (0.1, 10.0)]
 
 CLAIMS = (
@@ -182,6 +183,12 @@ CLAIMS = (
         better("ood", "TRACER", "FLYP", "CaRot"),
     ),
     Claim(
+        "Ours: TRACER is better than direct finetuning, FLYP and CaRot on corrupted pictures",
+        "main",
+        ("TRACER", "direct FT", "FLYP", "CaRot"),
+        better("corrupted", "TRACER", "direct FT", "FLYP", "CaRot"),
+    ),
+    Claim(
         "Ours: without ICL and at λ = 10 TRACER is better, on folds that had no part in choosing so",
         "fresh folds",
         ("steady", "TRACER"),
@@ -197,6 +204,33 @@ CLAIMS = (
         all_of(
             no_worse("id", "steady", "static"),
             *(better(measure, "steady", "static") for measure in ("ood", "retention")),
+        ),
+    ),
+    Claim(
+        "Ours: the same against what else is stiff: a static teacher at λ = 10, and L2-SP at λ = 1",
+        "fresh folds",
+        ("steady", "static λ=10", "L2-SP λ=1"),
+        all_of(
+            *(no_worse("id", "steady", stiff) for stiff in STIFF),
+            *(better(measure, "steady", *STIFF) for measure in ("ood", "retention")),
+        ),
+    ),
+    Claim(
+        "Ours: over three pretrained models it is better than TRACER",
+        "three starts",
+        ("steady", "TRACER"),
+        all_of(
+            no_worse("id", "steady", "TRACER"),
+            *(better(measure, "steady", "TRACER") for measure in ("ood", "retention")),
+        ),
+    ),
+    Claim(
+        "Ours: where the pretrained model is weak on the task, it is better than TRACER",
+        "weak",
+        ("steady", "TRACER"),
+        all_of(
+            no_worse("id", "steady", "TRACER"),
+            *(better(measure, "steady", "TRACER") for measure in ("ood", "retention")),
         ),
     ),
     Claim(

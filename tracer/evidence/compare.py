@@ -13,11 +13,13 @@ import numpy as np
 from jaxtyping import Float
 
 from tracer.data.emojishift import styles
+from tracer.evidence.measure import CORRUPTIONS
 from tracer.evidence.results import Row, ids
 from tracer.metrics import Interval
+from tracer.suites import corrupt, emojishift
 from tracer.suites.emojishift import NAMES
 
-Measure = Literal["id", "ood", "retention", "ece id", "ece ood"]
+Measure = Literal["id", "ood", "corrupted", "retention", "ece id", "ece ood"]
 DRAWS, BINS = 1000, 15
 
 
@@ -47,6 +49,8 @@ def shifts(style: str, measure: Measure) -> tuple[str, ...]:
     """The test sets that a measure is the mean over."""
     if measure == "retention":
         return (NAMES,)
+    if measure == "corrupted":
+        return tuple(each.name for each in corrupt(emojishift(style), CORRUPTIONS).shifts if each.derived)
     return (style,) if measure.endswith("id") else tuple(each for each in styles() if each != style)
 
 

@@ -24,10 +24,11 @@ from tracer.metrics import ece
 from tracer.model import initialise_from, read_weights
 from tracer.parallel import World
 from tracer.run import Run
-from tracer.suites import Opened, emojishift
+from tracer.suites import Opened, corrupt, emojishift
 from tracer.weights import Weights
 
 FILE = "measures.json"
+CORRUPTIONS = "all:3"  # of the trained style's test pictures: every kind, at the severity in the middle
 
 
 def measure(
@@ -37,7 +38,7 @@ def measure(
     file = run.folder / FILE
     if file.exists():
         return json.loads(file.read_text())
-    opening, world = emojishift(style, fold).open(), World("cpu", "fp32")
+    opening, world = corrupt(emojishift(style, fold), CORRUPTIONS).open(), World("cpu", "fp32")
     scored, student = {}, run.student("pretrained")
     for alpha, weights in line(run, alphas):
         initialise_from(student, weights)
@@ -79,7 +80,7 @@ def summary(scorer: Scorer, opened: Opened) -> dict[str, Any]:
     found: Predictions = scorer.predict_shift(opened)
     confidence, right = ece.summaries(found.logits, found.label).unbind(dim=1)
     told: dict[str, Any] = {"n": len(right), "right": packed_bits(right.numpy() > 0)}
-    if opened.shift.role != "retain":
+    if opened.shift.role != "retain" and not opened.shift.derived:
         told["sure"] = packed_shares(confidence.numpy())
     return told
 

@@ -20,8 +20,9 @@ INTRODUCTION = """
 
 Each claim of the paper, tried on [EmojiShift](emojishift.md): a CLIP of 5.8 M parameters, pretrained on the names of
 emoji, is finetuned to tell their kinds in one art style. ID are unseen emoji in that style, OOD unseen emoji in eleven
-other styles (mean over styles), retention is the naming task of pretraining (top-1 of 1 379 names). This page is
-written by `tracer evidence` from its result file and says nothing that the file does not hold.
+other styles (mean over styles), corrupted the ID pictures under noise, blur, JPEG, light and pixels (mean over eight
+kinds, severity 3 of 5), retention is the naming task of pretraining (top-1 of 1 379 names). This page is written by
+`tracer evidence` from its result file and says nothing that the file does not hold.
 
 How to read a verdict: *holds* means that every comparison lies above zero with its whole interval, *holds partly*
 that some do, *not seen here* that none does, *not tested yet* that the runs have not been made. An interval is a 95 %
@@ -48,6 +49,7 @@ PICTURE = f"""![Task against OOD accuracy and retention, along the mixtures of W
 COLUMNS: dict[str, Measure] = {
     "ID": "id",
     "OOD": "ood",
+    "corrupted": "corrupted",
     "retention": "retention",
     "ECE ID": "ece id",
     "ECE OOD": "ece ood",

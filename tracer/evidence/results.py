@@ -55,8 +55,9 @@ class Row(NamedTuple):
 @cache
 def ids(shift: str, fold: int) -> tuple[str, ...]:
     """The examples of a shift, in their order."""
+    style = shift.partition(" ")[0]  # what follows is a corruption of the same pictures
     return tuple(
-        emoji_names("strong", "test").ids if shift == NAMES else emoji_kinds(shift, fold, "test").ids
+        emoji_names("strong", "test").ids if shift == NAMES else emoji_kinds(style, fold, "test").ids
     )
 
 
