@@ -117,20 +117,21 @@ MAIN = (
 
 
 # What came out best of the arms on folds 0 to 2, tried anew on the folds that had no part in that, against the
-# teachers at their defaults and against what else had been good: a stiff static teacher and a stiff spring.
-STEADY = Arm("steady", "steady", rate="TRACER")
+# start, the teachers at their defaults and what else had been good: a stiff static teacher and a stiff spring.
+STEADY = Arm("steady", "steady")
 FRESH = tuple(Trial(fold, seed) for fold in (3, 4) for seed in (fold, fold + 2))
 PROVEN = (
+    ZERO_SHOT,
     *TEACHERS[::2],
     STEADY,
-    Arm("static λ=10", "static_sd", {"strength": 10.0}, rate="static"),
+    Arm("static λ=10", "static_sd", {"strength": 10.0}),
     Arm("L2-SP λ=1", "l2sp", {"strength": 1.0}),
 )
 
 
 def others() -> tuple[Arm, ...]:
     """Every further method that can be had without data of its own."""
-    known = {arm.method for arm in (*MAIN, STEADY)} | {"supervised", "arf", "starft"}
+    known = {arm.method for arm in (*MAIN, STEADY)} | {"supervised", "arf"}
     return tuple(Arm(name, name) for name in methods() if name not in known)
 
 
@@ -182,7 +183,7 @@ def studies(scale: str) -> tuple[Study, ...]:
         return (replace(main, arms=few, rates=(1e-3,), steps=40, pretraining=300, alphas=(0.5, 1.0)),)
     if scale == "part":
         small = replace(main, steps=80, alphas=(0.5, 1.0))
-        flyp, carot, tracer = MAIN[2], MAIN[4], TEACHERS[2]
+        flyp, carot, static, tracer = MAIN[2], MAIN[4], TEACHERS[0], TEACHERS[2]
         return (
             small,
             replace(small, name="strengths", arms=strengths((0.1, 10.0), (0.1, 1.0, 10.0))),
@@ -190,7 +191,7 @@ def studies(scale: str) -> tuple[Study, ...]:
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
             replace(small, name="three starts", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY), starts=3),
             replace(small, name="variants", arms=(flyp, *TEACHERS, *variants())),
-            replace(small, name="second style", style="openmoji-color", arms=(flyp, carot, tracer)),
+            replace(small, name="second style", style="openmoji-color", arms=(ZERO_SHOT, flyp, carot, static, tracer)),
             replace(small, name="others", arms=others()),
         )
     full = replace(main, trials=THREE_SEEDS, starts=3)
