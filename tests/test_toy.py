@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
 
 from tracer import figure, outcome
+from tracer.commands.toy import main as command
 from tracer.data import digits as embedded
 from tracer.data.sources import load
 from tracer.errors import UserError
@@ -29,6 +31,8 @@ from tracer.toy.published import PUBLISHED
 from tracer.toy.strategies import STRATEGIES, Variant, variants
 from tracer.toy.study import Found, Scale, Setting, finetuned, pretrained, study
 from tracer.toy.teaching import LATER, PROBES, Curves, shape, teachers
+
+EVIDENCE = Path(__file__).parents[1] / "evidence" / "toy"
 
 
 def row(strategy: str, strength: float | None, task: float, original: float, seed: int = 0) -> Row:
@@ -112,6 +116,22 @@ def test_every_variant_is_a_method_of_the_library_on_the_image_tower(rows):
     quick = {variant.name for variant in variants(frontier=False)}
     assert quick < set(names)
     assert {variant.strategy for variant in variants(frontier=False)} == set(STRATEGIES)
+
+
+def test_without_the_frontier_each_strategy_has_two_strengths_one_of_them_the_best_known():
+    found = points(read_comparison(EVIDENCE / "colour.json").rows)
+    for name, strategy in STRATEGIES.items():
+        tried = [variant.strength for variant in variants(frontier=False) if variant.strategy == name]
+        assert len(tried) == (2 if strategy.strengths else 1)
+        assert best(found, name).strength in tried
+
+
+def test_help_calls_the_groups_as_the_captions_do(capsys):
+    with pytest.raises(SystemExit):
+        command(["--help"])
+    told = " ".join(re.sub(r"[│\n]", " ", capsys.readouterr().out).split())
+    low, high = embedded.GROUPS
+    assert f"by their colour, or {low} (0 to 4) and {high} (5 to 9)" in told
 
 
 @pytest.mark.parametrize("name", ["static", "ema", "dynamic"])
@@ -276,7 +296,7 @@ def test_files_hold_the_rows_and_figures_are_drawn(rows, tmp_path):
 @pytest.fixture(params=["colour", "group"])
 def published(request):
     """A study as it stands in the repository."""
-    return read_comparison(Path(__file__).parents[1] / "evidence" / "toy" / f"{request.param}.json")
+    return read_comparison(EVIDENCE / f"{request.param}.json")
 
 
 @pytest.mark.parametrize("draw", [figures.outcome, figures.frontier])

@@ -27,11 +27,11 @@ class Toy:
     out: Path | None = None
     """Where runs, tables and figures go; what is finished there is not run again. Default: runs/toy."""
     task: Literal["colour", "group"] = "colour"
-    """What coloured digits are called: by their colour, or by their group (0 to 4, 5 to 9)."""
+    """What coloured digits are called: by their colour, or low (0 to 4) and high (5 to 9)."""
     seeds: int = 1
     """How many seeds, from 0."""
     frontier: bool = False
-    """Try every λ of each strategy, not those in the middle only."""
+    """Try every λ of each strategy, not two only."""
     teachers: bool = False
     """Also follow ten teachers over a longer run: EMA, kernels, intervals, clocks."""
     full: Path | None = None

@@ -28,6 +28,9 @@ class Strategy:
     title: str
     method: str
     strengths: tuple[float, ...] = ()
+    short: tuple[
+        float, ...
+    ] = ()  # without the frontier: the best of docs/toy.md, and one that holds on harder
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -35,20 +38,20 @@ FEATURE = {"preset": "feature"}  # FD alone: the loss of the paper's analysis
 
 STRATEGIES: dict[str, Strategy] = {
     "direct": Strategy("direct", "flyp"),
-    "l2": Strategy("L2", "l2sp", (0.01, 0.1, 1, 10, 100), {"loss": "contrastive"}),
-    "static": Strategy("static FD", "static_sd", (0.3, 1, 3, 10, 30), FEATURE),
-    "ema": Strategy("EMA FD", "ema_sd", (1, 3, 10, 30, 100), FEATURE),
-    "dynamic": Strategy("WMA FD", "tracer", (1, 3, 10, 30, 100), FEATURE),
-    "composite": Strategy("static, full loss", "static_sd", (0.3, 1, 3)),
-    "tracer": Strategy("TRACER", "tracer", (1, 3, 10)),
+    "l2": Strategy("L2", "l2sp", (0.01, 0.1, 1, 10, 100), (1, 10), {"loss": "contrastive"}),
+    "static": Strategy("static FD", "static_sd", (0.3, 1, 3, 10, 30), (1, 10), FEATURE),
+    "ema": Strategy("EMA FD", "ema_sd", (1, 3, 10, 30, 100), (3, 30), FEATURE),
+    "dynamic": Strategy("WMA FD", "tracer", (1, 3, 10, 30, 100), (3, 30), FEATURE),
+    "composite": Strategy("static, full loss", "static_sd", (0.3, 1, 3), (0.3, 1)),
+    "tracer": Strategy("TRACER", "tracer", (1, 3, 10), (1, 3)),
 }
 TITLES = {"pretrained": "pretrained", **{name: each.title for name, each in STRATEGIES.items()}}
 
 
 def variants(frontier: bool) -> Iterator[Variant]:
-    """Every strategy at each of its λ, or at those in the middle where the frontier is not asked for."""
+    """Every strategy at each of its λ, or at two of them where the frontier is not asked for."""
     for name, strategy in STRATEGIES.items():
-        strengths: tuple[float | None, ...] = strategy.strengths or (None,)
-        for strength in strengths if frontier or len(strengths) == 1 else strengths[1::2]:
+        strengths = strategy.strengths if frontier else strategy.short
+        for strength in strengths or (None,):
             weighed = {} if strength is None else {"strength": strength}
             yield Variant(name, strength, strategy.method, {**strategy.options, **weighed, "tune": "image"})
