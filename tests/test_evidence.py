@@ -13,13 +13,22 @@ from tracer.errors import UserError
 from tracer.evidence import compare
 from tracer.evidence.claims import CLAIMS, Claim, grouped, looked, verdict
 from tracer.evidence.compare import answers, difference, per_style, value
-from tracer.evidence.conduct import best
+from tracer.evidence.conduct import _trials, best
 from tracer.evidence.frontiers import frontiers
-from tracer.evidence.looks import Part, alike, all_of, better, cheap, lasting_gap, no_worse
+from tracer.evidence.looks import (
+    Part,
+    alike,
+    all_of,
+    better,
+    cheap,
+    drifting_layers,
+    lasting_gap,
+    no_worse,
+)
 from tracer.evidence.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
 from tracer.evidence.page import edges, page, sentence, verdicts
 from tracer.evidence.results import Row, command, ids, read, write
-from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Study, job, searches, studies
+from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Arm, Study, Trial, job, searches, studies
 from tracer.metrics import Interval, accuracy, ece
 from tracer.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.suites.emojishift import NAMES
@@ -124,11 +133,72 @@ def test_calibration_is_the_metric_s_own() -> None:
     assert value(rows, "ece id").value == pytest.approx(ece(logits, label), abs=1e-4)
 
 
+def test_calibration_is_binned_and_several_sets_are_mixed_evenly() -> None:
+    """By definition, bin by bin: over the mixture in which each set counts the same."""
+    rng = np.random.default_rng(0)
+    rows = three("A", share(0.4))
+    for row in rows:
+        for shift in styles():
+            held = row.scores["1"][shift]
+            held["sure"] = packed_shares(rng.random(held["n"]))
+    for measure in ("ece id", "ece ood"):
+        found = answers(rows, measure)
+        gaps = []
+        for low in np.arange(15) / 15:
+            inside = {name: (each.sure >= low) & (each.sure < low + 1 / 15) for name, each in found.items()}
+            gaps.append(np.mean([np.mean((e.sure - e.right) * inside[name]) for name, e in found.items()]))
+        assert value(rows, measure).value == pytest.approx(np.abs(gaps).sum(), abs=1e-6)
+
+
+def test_a_second_look_at_the_same_emoji_is_no_further_evidence() -> None:
+    """Two seeds that answer alike: the interval is that of one, since emoji are drawn and not pictures."""
+    once = [made("A", share(0.4), fold=0)]
+    twice = [*once, once[0]._replace(seed=1)]
+    for measure in ("id", "ood", "retention"):
+        assert value(twice, measure) == pytest.approx(value(once, measure), abs=1e-12)
+
+
+def test_intervals_are_basic_ones() -> None:
+    """A score whose resamples lie above it was too low, and its interval reaches further down."""
+    draws = np.linspace(0.5, 0.7, 1001)
+    found = compare._interval(np.concatenate([[0.55], draws]))
+    assert found == pytest.approx(Interval(1.1 - 0.695, 0.55, 1.1 - 0.505))
+
+
+def test_retention_is_fresh_on_the_names_of_the_test_fold_only() -> None:
+    rows = [made("A", ALL, fold=3), made("A", ALL, fold=4, seed=1)]
+    kinds = {name.partition("/")[2] for name in (*ids("twemoji", 3), *ids("twemoji", 4))}
+    (fresh,) = answers(rows, "fresh retention").values()
+    (every,) = answers(rows, "retention").values()
+    assert 0 < len(fresh.right) < len(every.right)
+    assert set(fresh.emoji) <= kinds
+    assert sum(point in kinds for point in every.emoji) == 2 * len(fresh.emoji)
+
+
+def test_layers_that_drift_more_towards_the_end_speak_for_the_claim() -> None:
+    direct = three("direct FT", ALL, layers={"block 1": 0.9, "block 2": 0.5, "projection": 0.7})
+    held = three("TRACER", ALL, layers={"block 1": 0.9, "block 2": 0.8, "projection": 0.7})
+    deeper, kept = drifting_layers("direct FT", "TRACER")({"direct FT": direct, "TRACER": held})
+    assert (deeper.found.value, kept.found.value) == (pytest.approx(0.4), pytest.approx(0.3))
+
+
+def test_arms_that_surely_differ_speak_against_being_alike() -> None:
+    arms = {"all": three("all", ALL), "half": three("half", share(0.5))}
+    (part,) = alike("id", "all", "half")(arms)
+    assert part.speaks == "against"
+
+
 def test_verdicts_follow_from_intervals() -> None:
     above, across = Part("", Interval(0.1, 0.2, 0.3)), Part("", Interval(-0.1, 0.2, 0.3))
-    assert verdict([above, above]) == "holds"
-    assert verdict([above, across]) == "holds partly"
-    assert verdict([across]) == "not seen here"
+    below, met = Part("", Interval(-0.3, -0.2, -0.1)), Part("", Interval(0.1, 0.2, 0.3), condition=True)
+    unmet = across._replace(condition=True)
+    assert verdict([above, above, met]) == "holds"
+    assert verdict([above, across]) == verdict([above, unmet]) == "holds partly"
+    assert verdict([above, below, across]) == "holds partly, and partly the opposite"
+    assert verdict([across]) == verdict([met, across]) == "not seen here"
+    assert verdict([met, below]) == verdict([across, below]) == "not seen here: the opposite"
+    assert verdict([above, below], best=True) == "not seen here: another is better"
+    assert verdict([above, across], best=True) == "holds partly"
     assert verdict([]) == "not tested yet"
 
 
@@ -151,9 +221,9 @@ def test_looks_at_gaps_times_and_equality() -> None:
         three("A", share(0.5))
         + three("B", share(0.5), cpu_seconds=20.0, gap={"step": [1, 2], "kl": [1.0, 0.1]})
     )["main"]
-    (gap,) = lasting_gap("A", "B")(arms)
-    assert gap.found.value == pytest.approx(0.4)
-    assert not gap.paired
+    lasts, fades = lasting_gap("A", "B", floor=0.2)(arms)
+    assert (lasts.found.value, fades.found.value) == (pytest.approx(0.3), pytest.approx(0.1))
+    assert {lasts.paired, fades.paired} == {False}
     (time,) = cheap("B", "A", 1.5)(arms)
     assert time.found.value == pytest.approx(-0.5)
     (same,) = alike("ood", "A", "A")(arms)
@@ -162,9 +232,11 @@ def test_looks_at_gaps_times_and_equality() -> None:
 
 
 def test_a_comparison_is_told_with_its_interval() -> None:
-    assert sentence(Part("ood: A − B", Interval(0.001, 0.027, 0.04))) == "ood: A − B: +2.7 [+0.1, +4.0]"
+    assert sentence(Part("ood: A − B", Interval(0.001, 0.027, 0.04))) == "✓ ood: A − B: +2.7 [+0.1, +4.0]"
     told = sentence(Part("time", Interval(0.1, 0.2, 0.3), percent=False, paired=False))
-    assert told == "time: +0.20 [+0.10, +0.30] (range over runs)"
+    assert told == "✓ time: +0.20 [+0.10, +0.30] (range over runs)"
+    assert sentence(Part("a", Interval(-0.3, -0.2, -0.1))).startswith("✗ ")
+    assert sentence(Part("a", Interval(-0.3, -0.2, 0.1))).startswith("· ")
 
 
 def test_result_files_come_back_and_make_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,6 +291,31 @@ def test_claims_name_arms_that_exist() -> None:
             assert set(claim.needs) <= arms[claim.study]
 
 
+def test_a_rate_is_the_arm_s_own_or_that_of_the_arm_it_varies() -> None:
+    borrower = Arm("B", "tracer", {"beta": 1.0}, rate="A")
+    study = Study("main", (Arm("A", "tracer"), borrower), trials=(Trial(0, 0), Trial(3, 3)))
+    found = {("A", 3): {1e-4: 0.1, 3e-4: 0.3}, ("A", 4): {1e-4: 0.3, 3e-4: 0.1}}
+    for arm in study.arms:
+        assert [each.experiment.lr for each in _trials(study, arm, found, "models")] == [3e-4, 1e-4]
+
+
+def test_results_that_lack_a_test_set_are_refused(tmp_path: Path) -> None:
+    row = made("A", ALL)
+    del row.scores["0.5"]["noto"]
+    write(tmp_path / "old.json", [row], "tracer evidence quick")
+    with pytest.raises(UserError, match="A-0 was not measured on noto"):
+        read(tmp_path / "old.json")
+
+
+def test_the_page_says_who_took_the_rate_of_another_and_which_commit_it_was() -> None:
+    rows = [*three("A", ALL), *three("B", ALL), made("A", ALL, role="search")]
+    head = {"command": "c", "date": "d", "versions": {"torch": "2"}, "commit": "0" * 40}
+    text = page(head, rows)
+    table = {line.split(" | ")[0]: line.split(" | ") for line in text.splitlines() if "100.0 [" in line}
+    assert (table["| A"][-2], table["| B"][-2]) == ("0.0003", "0.0003°")
+    assert "commit `0000000000`" in text
+
+
 def test_the_lower_of_two_equal_rates_is_taken() -> None:
     assert best({1e-4: 0.5, 3e-4: 0.5, 1e-3: 0.4}) == 1e-4
 
@@ -237,7 +334,7 @@ def test_no_worse_allows_the_margin_and_no_more() -> None:
     arms = {"all": three("all", ALL), "most": three("most", share(0.95)), "half": three("half", share(0.5))}
     assert verdict(no_worse("id", "all", "half")(arms)) == "holds"
     assert verdict(no_worse("id", "all", "all")(arms)) == "holds"
-    assert verdict(no_worse("id", "most", "all")(arms)) == "not seen here"
+    assert verdict(no_worse("id", "most", "all")(arms)) == "not seen here: the opposite"
 
 
 def test_a_rate_at_the_edge_of_those_tried_is_told() -> None:
@@ -248,6 +345,8 @@ def test_a_rate_at_the_edge_of_those_tried_is_told() -> None:
     told = edges([*tried, *chosen], "main")
     assert "the lowest of the rates tried (0.0001) was chosen by low." in told
     assert "middle" not in told
+    other = made("middle", ALL, rate=1e-4, fold=1)
+    assert "chosen by low, middle." in edges([*tried, other, *chosen], "main")
     assert edges(chosen, "main") == ""
 
 

@@ -29,6 +29,7 @@ from PIL import Image
 
 HERE = Path(__file__).parent
 TARGET = HERE.parents[1] / "tracer" / "data" / "emoji.zip"
+SIZE = 32
 FINER = 3  # pictures are drawn three times as large and then averaged, which is what makes edges soft
 COLUMNS = 38  # of a sheet that holds all pictures of a style
 # The date of everything in the archive, so that the same build has the same bytes.
@@ -163,11 +164,13 @@ def _json(path: Path) -> Any:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--size", type=int, default=32)
+    parser.add_argument("--size", type=int, default=SIZE)
     parser.add_argument("--cache", type=Path, default=Path("build/emoji"))
     parser.add_argument("--out", type=Path, default=TARGET)
     parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
+    if asked.size != SIZE and asked.out == TARGET and not asked.check:
+        parser.error(f"the package's own pictures have {SIZE} pixels: --size {asked.size} needs --out FILE")
     result = build(asked.size, asked.cache)
     if asked.check:
         check(*result)

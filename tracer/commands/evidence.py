@@ -13,7 +13,7 @@ from tracer.errors import UserError, at_least, unknown
 from tracer.evidence.claims import grouped
 from tracer.evidence.conduct import Place, conduct
 from tracer.evidence.frontiers import frontiers
-from tracer.evidence.page import FIGURE, overview, page
+from tracer.evidence.page import FIGURE, overview, page, searched
 from tracer.evidence.results import read, write
 from tracer.evidence.study import SCALES, studies
 from tracer.figure import save
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
         Args:
             scale: quick (a quarter of an hour), part (two to three hours of two cores) or full (about a day of two).
-            out: where the runs go; commands in the results are relative to it.
+            out: where the runs go; commands in the results name the models there as seen from the working directory.
             results: where the results go; by default SCALE.json in the folder of the runs.
             verdicts: the page of verdicts; by default SCALE.md beside the results.
             jobs: processes at a time, each on one core.
@@ -61,7 +61,7 @@ def _carry_out(scale: str, place: Place, file: Path, written: Path) -> None:
         write(file, rows, f"tracer evidence {scale}")
         _publish(file, written)
         name, arms = list(grouped(rows).items())[-1]
-        _say(f"\n{name}\n{overview(arms)}")
+        _say(f"\n{name}\n{overview(arms, searched(rows, name))}")
 
 
 def _publish(file: Path, written: Path) -> None:

@@ -33,7 +33,7 @@ def captions(emoji: Emoji, regime: Regime) -> tuple[str, ...]:
 
 
 def leaks(keyword: str) -> bool:
-    """Whether a keyword shares a word, in whatever form, with the name of a kind."""
+    """Whether a word of a keyword begins like a word in the name of a kind; compounds (seafood) are not seen."""
     return not forbidden().isdisjoint(map(root, keyword.replace("-", " ").split()))
 
 

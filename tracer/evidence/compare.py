@@ -5,7 +5,7 @@ An emoji is tested in several styles and by several runs, so emoji, not pictures
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from tracer.metrics import Interval
 from tracer.suites import corrupt, emojishift
 from tracer.suites.emojishift import NAMES
 
-Measure = Literal["id", "ood", "corrupted", "retention", "ece id", "ece ood"]
+Measure = Literal["id", "ood", "corrupted", "retention", "fresh retention", "ece id", "ece ood"]
 DRAWS, BINS = 1000, 15
 
 
@@ -34,20 +34,37 @@ class Answers(NamedTuple):
 def answers(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> dict[str, Answers]:
     """The answers that a measure is made of, by test set, in an order that all arms share."""
     ordered = sorted(rows, key=lambda row: (row.fold, row.seed))
-    return {shift: _joined(ordered, shift, alpha) for shift in shifts(rows[0].style, measure)}
+    fresh = measure == "fresh retention"
+    return {shift: _joined(ordered, shift, alpha, fresh) for shift in shifts(rows[0].style, measure)}
 
 
-def _joined(rows: Sequence[Row], shift: str, alpha: float) -> Answers:
+def _joined(rows: Sequence[Row], shift: str, alpha: float, fresh: bool) -> Answers:
+    """The answers of all runs; of each only those about emoji of its test fold, where they are to be fresh."""
+    points = [np.array([name.partition("/")[2] for name in ids(shift, row.fold)]) for row in rows]
+    asked = [
+        np.isin(each, tested(row.style, row.fold)) if fresh else np.full(len(each), True)
+        for row, each in zip(rows, points, strict=True)
+    ]
+
+    def joined(parts: Iterable[np.ndarray]) -> np.ndarray:
+        return np.concatenate([part[kept] for part, kept in zip(parts, asked, strict=True)])
+
     return Answers(
-        tuple(name.partition("/")[2] for row in rows for name in ids(shift, row.fold)),
-        np.concatenate([row.right(shift, alpha) for row in rows]),
-        np.concatenate([row.sure(shift, alpha) for row in rows]),
+        tuple(joined(points).tolist()),
+        joined(row.right(shift, alpha) for row in rows),
+        joined(row.sure(shift, alpha) for row in rows),
     )
+
+
+@cache
+def tested(style: str, fold: int) -> tuple[str, ...]:
+    """The code points of a test fold; finetuning can be on a style that has them all, and all are asked for."""
+    return tuple(name.partition("/")[2] for name in ids(style, fold))
 
 
 def shifts(style: str, measure: Measure) -> tuple[str, ...]:
     """The test sets that a measure is the mean over."""
-    if measure == "retention":
+    if measure in ("retention", "fresh retention"):
         return (NAMES,)
     if measure == "corrupted":
         return tuple(each.name for each in corrupt(emojishift(style), CORRUPTIONS).shifts if each.derived)
@@ -82,12 +99,13 @@ def per_style(rows: Sequence[Row], alpha: float = 1.0) -> dict[str, float]:
 
 
 def _scores(found: dict[str, Answers], measure: Measure) -> Float[np.ndarray, " d"]:
-    """The measure on all emoji, and on each resample of them: the mean over test sets."""
+    """The measure on all emoji, and on each resample of them; every test set counts the same."""
     points = sorted({point for each in found.values() for point in each.emoji})
     line = {point: place for place, point in enumerate(points)}
-    score = _calibration if measure.startswith("ece") else _accuracy
     places = {shift: np.array([line[point] for point in each.emoji]) for shift, each in found.items()}
-    return np.mean([score(each, places[shift], len(line)) for shift, each in found.items()], axis=0)
+    score = _gaps if measure.startswith("ece") else _accuracy
+    scores = np.mean([score(each, places[shift], len(line)) for shift, each in found.items()], axis=0)
+    return np.abs(scores).sum(axis=1) if measure.startswith("ece") else scores
 
 
 def _accuracy(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray, " d"]:
@@ -96,12 +114,16 @@ def _accuracy(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray
     return (weights @ right) / (weights @ all_)
 
 
-def _calibration(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray, " d"]:
-    """ECE: in each bin of confidence, how far the sum of confidences lies from the number of right answers."""
+def _gaps(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray, "d b"]:
+    """In each bin of confidence, how far the mean confidence lies above the mean of right answers, by its share.
+
+    ECE is the sum of their sizes. Over several test sets they are first averaged: the ECE of an even mixture of the
+    sets. A mean of the ECE of small sets would be large for a calibrated model too.
+    """
     weights = _weights(count, DRAWS)
     bins = np.minimum((found.sure * BINS).astype(int), BINS - 1)
     off = np.bincount(place * BINS + bins, found.sure - found.right, count * BINS).reshape(count, BINS)
-    return np.abs(weights @ off).sum(axis=1) / (weights @ np.bincount(place, minlength=count))
+    return (weights @ off) / (weights @ np.bincount(place, minlength=count))[:, None]
 
 
 def _interval(scores: Float[np.ndarray, " d"]) -> Interval:

@@ -42,15 +42,10 @@ def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> Iterator[list
     studies = list(studies)
     starts = {name: each for study in studies for name, each in study.pretrainings().items()}
     with ProcessPoolExecutor(place.jobs, get_context("spawn"), initializer=_one_thread) as pool:
-        absent = [(name, each) for name, each in starts.items() if not (place.pretrained / name).exists()]
-        for name, each in absent:
-            tell(f"pretraining {name}: {each.steps} steps")
-        for name in (
-            pool.map(_pretrain, *zip(*((place, *each) for each in absent), strict=True)) if absent else ()
-        ):
-            tell(f"pretrained {name}")
-        runs = {name: place.root / "pretraining" / name for name in starts}
-        rows = [beginning(name, Run.open(folder)) for name, folder in runs.items() if folder.exists()]
+        for name, each in starts.items():
+            tell(f"pretraining {name}: {each.steps} steps, unless it is finished")
+        ready = [pool.submit(_pretrain, place, name, each) for name, each in starts.items()]
+        rows = [beginning(name, Run.open(each.result())) for name, each in zip(starts, ready, strict=True)]
         for study in studies:
             rows += _study(study, place, pool, tell)
             yield rows
@@ -77,7 +72,7 @@ def _study(study: Study, place: Place, pool: ProcessPoolExecutor, tell: Tell) ->
 def _trials(
     study: Study, arm: Arm, found: dict[tuple[str, int], dict[float, float]], home: str
 ) -> Iterator[Job]:
-    """The test runs of an arm, each at the rate that was chosen without the emoji it tests."""
+    """The test runs of an arm, each at the rate that did best on other emoji than it tests."""
     for trial in study.trials:
         rates = found.get((arm.rate or arm.name, CHOSEN_ON[trial.fold]), {})
         if not arm.trains or len(study.rates) == 1:
@@ -118,10 +113,11 @@ def _finetune(place: Place, each: Job) -> dict[str, Any]:
     return tested or chosen(run, watch.seconds)
 
 
-def _pretrain(place: Place, name: str, experiment: Experiment) -> str:
+def _pretrain(place: Place, name: str, experiment: Experiment) -> Path:
+    """The run of a pretraining, which is refused if it is of other data or settings than today's; and its model."""
     run = _carried(experiment, place.root / "pretraining" / name, Stopwatch(), checkpoints=10)
     export(run.student(), place.pretrained / name)
-    return name
+    return run.folder
 
 
 def _carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints: int = 1) -> Run:
@@ -130,7 +126,7 @@ def _carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints
 
 
 class Stopwatch:
-    """Lets a run go on in silence, and counts the CPU time of its training, without the measurements after it."""
+    """Lets a run go on in silence, and counts the CPU time of its training with the looks at held-out data."""
 
     def __init__(self) -> None:
         self.seconds: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,12 +15,17 @@ Arms = Mapping[str, Sequence[Row]]  # the test runs of each arm of one study, in
 
 
 class Part(NamedTuple):
-    """One comparison that a claim rests on; it speaks for the claim if it lies above zero."""
+    """One comparison that a claim rests on: above zero it speaks for the claim, below zero against it."""
 
     label: str
     found: Interval
     percent: bool = True
     paired: bool = True  # resampled over emoji; otherwise the interval is the range over runs
+    condition: bool = False  # what must hold besides, but proves nothing by itself
+
+    @property
+    def speaks(self) -> Literal["for", "against", "neither"]:
+        return "for" if self.found.low > 0 else "against" if self.found.high < 0 else "neither"
 
 
 Look = Callable[[Arms], list[Part]]
@@ -44,12 +49,12 @@ def better(measure: Measure, first: str, *others: str, other_alpha: float = 1.0)
 
 
 def no_worse(measure: Measure, first: str, second: str, margin: float = 0.01) -> Look:
-    """`first` is behind `second` by less than `margin`, interval included."""
+    """On condition that `first` is behind `second` by less than `margin`, interval included."""
 
     def look(arms: Arms) -> list[Part]:
         low, value, high = difference(arms[first], arms[second], measure)
         room = Interval(margin + low, margin + value, margin + high)
-        return [Part(f"{measure}: {margin:.0%} + {first} − {second}", room)]
+        return [Part(f"{measure}: {margin:.0%} + {first} − {second}", room, condition=True)]
 
     return look
 
@@ -61,7 +66,8 @@ def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> L
         parts = []
         for other in others:
             low, value, high = difference(arms[first], arms[other], measure)
-            room = Interval(margin - max(-low, high), margin - abs(value), margin)
+            nearest = max(low, -high, 0.0)  # the smallest difference that the interval allows
+            room = Interval(margin - max(-low, high), margin - abs(value), margin - nearest)
             parts.append(Part(f"{measure}: {margin:.0%} − |{first} − {other}|", room))
         return parts
 
@@ -73,13 +79,16 @@ def all_of(*looks: Look) -> Look:
     return lambda arms: [part for look in looks for part in look(arms)]
 
 
-def lasting_gap(lasting: str, fading: str) -> Look:
-    """How much of the largest divergence between teacher and student is left in the last tenth of training."""
+def lasting_gap(lasting: str, fading: str, floor: float = 0.1) -> Look:
+    """One teacher ends with more than a tenth of its largest divergence from the student, the other with less."""
 
     def look(arms: Arms) -> list[Part]:
-        pairs = zip(arms[lasting], arms[fading], strict=True)
-        kept = spread([left(one) - left(other) for one, other in pairs])
-        return [Part(f"KL at the end, of its peak: {lasting} − {fading}", kept, paired=False)]
+        kept = spread([left(row) - floor for row in arms[lasting]])
+        lost = spread([floor - left(row) for row in arms[fading]])
+        return [
+            Part(f"KL at the end, of its peak: {lasting} − {floor:.0%}", kept, paired=False),
+            Part(f"KL at the end, of its peak: {floor:.0%} − {fading}", lost, paired=False),
+        ]
 
     return look
 

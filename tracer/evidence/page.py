@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from tracer.data.emojishift import styles
 from tracer.evidence.claims import CLAIMS, grouped, looked, verdict
 from tracer.evidence.compare import Measure, per_style, value
 from tracer.evidence.looks import Arms, Part, left
-from tracer.evidence.results import Row
+from tracer.evidence.results import Role, Row
 from tracer.metrics import Interval
 
 INTRODUCTION = """
@@ -24,18 +24,29 @@ other styles (mean over styles), corrupted the ID pictures under noise, blur, JP
 kinds, severity 3 of 5), retention is the naming task of pretraining (top-1 of 1 379 names). This page is written by
 `tracer evidence` from its result file and says nothing that the file does not hold.
 
-How to read a verdict: *holds* means that every comparison lies above zero with its whole interval, *holds partly*
-that some do, *not seen here* that none does, *not tested yet* that the runs have not been made. An interval is a 95 %
-bootstrap over emoji, paired where two arms are compared; where it is marked so, it is the smallest and largest value
-over the runs, which is no test. Each fold is run with a seed of its own, and what another seed would change is in no
-interval. ECE is too large on few images; its interval makes up for that, so that the value may lie at its upper end.
-Learning rates were chosen for each arm from equally many, by validation accuracy on emoji that are not tested; λ and
-all other options are the methods' defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned
-weights in a mixture with the pretrained ones.
+"Unseen" means unseen in finetuning: pretraining has seen nearly every emoji in another artist's hand, with its name
+and, in the strong regime, its kind. It has seen no picture that is tested, nor a sister drawing of one.
+
+How to read a verdict: a comparison speaks for a claim (✓) if it lies above zero with its whole interval, against it
+(✗) if it lies below, and says nothing (·) otherwise. *Holds* means that all speak for it, *holds partly* that some do,
+*not seen here* that none does, with a word added where some speak against it; *not tested yet* that the runs have not
+been made. What a claim only presupposes (written `1% + A − B`: A is at most a point behind B) must hold too, and is no
+support by itself. An interval is a 95 % bootstrap over emoji, paired where two arms are compared; several comparisons
+of one claim are not corrected for their number. Where it is marked so, it is the smallest and largest value over the
+runs, which is no test: three runs lie on one side by chance once in eight times. Each fold is run with a seed of its
+own, and what another seed would change is in no interval. ECE OOD is that of an even mixture of the styles, in 15
+bins; ECE is too large on few pictures, so that a small one says little, and differences of small ones are understated.
+
+Learning rates were chosen for each arm from equally many, by accuracy on emoji that are not tested (the runs that
+choose do train on some that are); an arm marked ° took the rate of the arm that it varies. λ and all other options are
+the methods' defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned weights in a mixture with
+the pretrained ones.
 
 Every run used one thread; with `OMP_NUM_THREADS=1`, the same commit and the same machine its command gives the same
-bits again. What follows from it for users stands in [EmojiShift](emojishift.md#what-came-out); terms, λ, interval and
-β were also varied [on digits](ablations.md), and the controlled experiment is the [toy study](toy.md).
+bits again, and `tracer eval RUN --suite emojishift --corrupt all:3` its scores (those of a mixture after
+`tracer merge RUN --wise 0.5`). What follows from it for users stands in [EmojiShift](emojishift.md#what-came-out);
+terms, λ, interval and β were also varied [on digits](ablations.md), and the controlled experiment, with a shift of its
+own (colours the other way round), is the [toy study](toy.md).
 
 What it cannot tell: the model is small, its pretraining is narrow and short, images have 32 pixels, and one run has a
 few hundred images. A claim that is not seen here may hold at the size of CLIP, and the other way round.
@@ -62,21 +73,22 @@ def markdown(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in (columns, rule, *lines))
 
 
-def overview(arms: Arms) -> str:
+def overview(arms: Arms, searched: Collection[str]) -> str:
     """Every arm and its mixtures: task, shift, retention and calibration, in %, with 95 % intervals over emoji."""
     lines = [
         [told, *(percent(value(rows, measure, alpha)) for measure in COLUMNS.values()), rate, seconds]
-        for told, rows, alpha, rate, seconds in entries(arms)
+        for told, rows, alpha, rate, seconds in entries(arms, searched)
     ]
     return markdown(("arm", *COLUMNS, "learning rate", "CPU s a run"), lines)
 
 
-def entries(arms: Arms) -> Iterator[tuple[str, Sequence[Row], float, str, str]]:
-    """Each arm, and below it every α that was measured."""
+def entries(arms: Arms, searched: Collection[str]) -> Iterator[tuple[str, Sequence[Row], float, str, str]]:
+    """Each arm, and below it every α that was measured; a rate that the arm did not search itself is marked."""
     for name, rows in arms.items():
         times = [row.cpu_seconds for row in rows if row.cpu_seconds]
         rate = ", ".join(f"{each:g}" for each in sorted({row.rate for row in rows}))
         trained = len(rows[0].gap.get("weight_step", ())) or rows[0].scores.keys() != {"1"}
+        rate += "" if name in searched else "°"
         yield name, rows, 1.0, rate if trained else "", f"{np.mean(times):.0f}" if times and trained else ""
         for alpha in sorted((float(each) for each in rows[0].scores if each != "1"), reverse=True):
             yield f"{name}, α = {alpha:g}", rows, alpha, "", ""
@@ -84,19 +96,29 @@ def entries(arms: Arms) -> Iterator[tuple[str, Sequence[Row], float, str, str]]:
 
 def edges(rows: Sequence[Row], study: str) -> str:
     """Which arms chose the lowest or the highest rate that was tried, beyond which a better one may lie."""
-    tried: dict[str, set[float]] = {}
-    for row in rows:
-        if row.study == study and row.role == "search":
-            tried.setdefault(row.arm, set()).add(row.rate)
-    taken = {row.arm: row.rate for row in rows if row.study == study and row.role == "test"}
-    least = [arm for arm, rates in tried.items() if len(rates) > 1 and taken.get(arm) == min(rates)]
-    most = [arm for arm, rates in tried.items() if len(rates) > 1 and taken.get(arm) == max(rates)]
+    tried, taken = searched(rows, study), rates(rows, study, "test")
+    least = [arm for arm, each in tried.items() if len(each) > 1 and min(each) in taken.get(arm, ())]
+    most = [arm for arm, each in tried.items() if len(each) > 1 and max(each) in taken.get(arm, ())]
     told = [
         f"the {name} of the rates tried ({rate:g}) was chosen by {', '.join(arms)}"
         for name, arms, pick in (("lowest", least, min), ("highest", most, max))
         if arms and (rate := pick(tried[arms[0]]))
     ]
     return f"At an edge: {'; '.join(told)}. A better rate may lie beyond." if told else ""
+
+
+def searched(rows: Sequence[Row], study: str) -> dict[str, set[float]]:
+    """The arms of a study that searched their own rate, and what they tried."""
+    return rates(rows, study, "search")
+
+
+def rates(rows: Sequence[Row], study: str, role: Role) -> dict[str, set[float]]:
+    """The rates of each arm's runs in one role."""
+    found: dict[str, set[float]] = {}
+    for row in rows:
+        if row.study == study and row.role == role:
+            found.setdefault(row.arm, set()).add(row.rate)
+    return found
 
 
 def by_style(arms: Arms) -> str:
@@ -131,18 +153,18 @@ def verdicts(rows: Sequence[Row]) -> str:
         parts = looked(claim, studies)
         told = "<br>".join(map(sentence, parts))
         runs = sum(len(studies[claim.study][name]) for name in claim.needs) if parts else 0
-        lines.append(
-            [claim.text, told, f"{claim.study}, {runs} runs" if parts else "", f"*{verdict(parts)}*"]
-        )
+        made = f"{claim.study}, {runs} runs" if parts else ""
+        lines.append([claim.text, told, made, f"*{verdict(parts, claim.best)}*"])
     return markdown(("claim", "what was found", "study", "verdict"), lines)
 
 
 def sentence(part: Part) -> str:
-    """A comparison with its interval; a range over runs says so."""
+    """A comparison with its interval, and whether it speaks for the claim; a range over runs says so."""
     low, found, high = (100 * each if part.percent else each for each in part.found)
     digits = 1 if part.percent else 2
     how = "" if part.paired else " (range over runs)"
-    return f"{part.label}: {found:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]{how}"
+    mark = {"for": "✓", "against": "✗", "neither": "·"}[part.speaks]
+    return f"{mark} {part.label}: {found:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]{how}"
 
 
 def runs(rows: Sequence[Row]) -> str:
@@ -174,7 +196,7 @@ def page(head: dict[str, Any], rows: Sequence[Row], intro: str = INTRODUCTION) -
     for study, arms in grouped(rows).items():
         parts += [
             f"## Study: {study}",
-            overview(arms),
+            overview(arms, searched(rows, study)),
             edges(rows, study),
             "Accuracy by style:",
             by_style(arms),
@@ -184,6 +206,7 @@ def page(head: dict[str, Any], rows: Sequence[Row], intro: str = INTRODUCTION) -
                 "Divergence between teacher and student in the last tenth of training, in % of its peak:"
             ]
             parts += [teachers(arms)]
-    told = f"Made by `{head['command']}` on {head['date']} with torch {head['versions']['torch']}."
+    commit = f", commit `{head['commit'][:10]}`" if "commit" in head else ""
+    told = f"Made by `{head['command']}` on {head['date']} with torch {head['versions']['torch']}{commit}."
     parts += ["## Runs", told, f"<details><summary>{len(rows)} runs</summary>\n\n{runs(rows)}\n\n</details>"]
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -68,8 +68,8 @@ class Job(NamedTuple):
     alphas: tuple[float, ...]  # none for a run that only chooses a rate and is never tested
 
 
-# Which fold's run chooses the rate for a test fold. A run validates on the fold after its own, so the emoji that
-# choose (fold 4 for tests on 0, 1, 2; fold 0 for tests on 3, 4) are never those that are tested.
+# Which fold's run chooses the rate for a test fold. A run validates on the fold after its own, so the emoji whose
+# accuracy chooses (fold 4 for tests on 0, 1, 2; fold 0 for tests on 3, 4) are never those that are tested.
 CHOSEN_ON = {0: 3, 1: 3, 2: 3, 3: 4, 4: 4}
 
 
@@ -191,7 +191,12 @@ def studies(scale: str) -> tuple[Study, ...]:
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
             replace(small, name="three starts", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY), starts=3),
             replace(small, name="variants", arms=(flyp, *TEACHERS, *variants())),
-            replace(small, name="second style", style="openmoji-color", arms=(ZERO_SHOT, flyp, carot, static, tracer)),
+            replace(
+                small,
+                name="second style",
+                style="openmoji-color",
+                arms=(ZERO_SHOT, flyp, carot, static, tracer),
+            ),
             replace(small, name="others", arms=others()),
         )
     full = replace(main, trials=THREE_SEEDS, starts=3)
