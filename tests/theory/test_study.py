@@ -11,6 +11,7 @@ import pytest
 
 from tracer.errors import UserError
 from tracer.theory import figures
+from tracer.theory.spaces import SPACES
 from tracer.theory.study import Study, drawn, study
 from tracer.theory.theorems import THEOREMS, Result
 
@@ -60,6 +61,11 @@ def test_study_without_a_folder_writes_nothing_and_holds() -> None:
     assert found.holds
     assert found.files == []
     assert len(found.rows) == len(THEOREMS)
+    assert {result.space for result in found.results} == set(SPACES)
+    assert all(
+        (row[4] == "–") == (not theorem.about_inputs)
+        for row, theorem in zip(found.rows, THEOREMS, strict=True)
+    )
     assert found.lines()[-1].endswith("all hold")
 
 
@@ -68,6 +74,13 @@ def test_violations_are_named(worst: float) -> None:
     found = Study([Result("good", "", 1e-12, 5), Result("bad", "", worst, 5)])
     assert not found.holds
     assert found.lines()[-1].endswith("violated: bad")
+
+
+def test_a_violation_in_feature_space_says_where() -> None:
+    found = Study([Result("good", "", 1e-12, 5), Result("good", "", 1.0, 5, space="random features")])
+    assert not found.holds
+    assert found.rows[0][3:] == ("1.0e-12", "1.0e+00", "–")
+    assert found.lines()[-1].endswith("violated: good (random features)")
 
 
 def test_missing_matplotlib_is_said_before_anything_is_written(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +15,8 @@ from numpy.random import Generator
 from tracer.kernels import Beta, Early, Exponential, Kernel, Late, Triangular, Uniform
 from tracer.teachers import EMA, WMA, Frozen, Teacher
 from tracer.theory.problem import Problem, contrastive
+
+CLOCKS: tuple[Literal["progress", "updates"], ...] = ("progress", "updates")
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,16 @@ def instance(rng: Generator, *, tame: bool = False) -> Instance:
 
     Singular values span three decades and λ six; `tame` keeps both near 1, for claims that run descent.
     """
-    p, d, n, e = (int(rng.integers(low, high)) for low, high in ((1, 7), (2, 17), (2, 17), (1, 9)))
+    d, n = int(rng.integers(2, 17)), int(rng.integers(2, 17))
     rank = int(rng.integers(1, min(d, n) + 1))
     spectrum = 10 ** rng.uniform(-0.2, 0.2, rank) if tame else 10 ** rng.uniform(-2, 1, rank)
     images = (_orthonormal(rng, d, rank) * spectrum) @ _orthonormal(rng, n, rank).T
+    return paired(rng, images, rank, tame=tame)
+
+
+def paired(rng: Generator, images: Float[ndarray, "d n"], rank: int, *, tame: bool = False) -> Instance:
+    """Images of a known rank with random texts, maps and λ."""
+    (d, n), p, e = images.shape, int(rng.integers(1, 7)), int(rng.integers(1, 9))
     strength = 10 ** rng.uniform(-0.5, 0.5) if tame else 10 ** rng.uniform(-3, 3)
     return Instance(
         images=images,
@@ -68,10 +77,10 @@ def kernel(rng: Generator, steps: int) -> Kernel:
 
 
 def average(rng: Generator, steps: int, *, every: int | None = None) -> WMA:
-    """A kernel-weighted teacher that moves every so often, at least once."""
+    """A kernel-weighted teacher that moves every so often, at least once, by either clock."""
     if every is None:
         every = int(rng.integers(1, min(5, steps) + 1))
-    return WMA(kernel(rng, steps), every=every)
+    return WMA(kernel(rng, steps), every=every, clock=CLOCKS[rng.integers(2)])
 
 
 def policy(rng: Generator, steps: int) -> Teacher:
@@ -80,7 +89,6 @@ def policy(rng: Generator, steps: int) -> Teacher:
     kinds: list[Teacher] = [
         average(rng, steps),
         average(rng, steps, every=1),
-        WMA(kernel(rng, steps), every=every, clock="updates"),
         EMA(momentum=float(rng.uniform(0.1, 0.99)), every=every),
         EMA(horizon=float(rng.uniform(0.02, 1)), every=every),
         EMA(momentum=0.9, ramp=0.5),
@@ -95,15 +103,18 @@ def duration(rng: Generator) -> int:
 
 
 def interval_masses(teacher: WMA, steps: int) -> Float[ndarray, " times"]:
-    """The kernel mass on iterate k by the definition: α_k summed since the last move, 0 where there is none.
+    """The kernel mass on iterate k by the definition, 0 where the teacher does not move.
 
-    α_k = κ((k + ½) / (T + 1)) is written out here, so that a policy that gets it wrong has a witness.
+    α_k = κ((k + ½) / (T + 1)) is written out here, so that a policy that gets it wrong has a witness. By the
+    clock of progress a move carries all α since the last one; by the clock of the released code the j-th move
+    carries α_j, whatever the interval, and what is left of the kernel is never read.
     """
     alpha = [teacher.kernel((k + 0.5) / (steps + 1)) for k in range(steps + 1)]
     masses = np.zeros(steps + 1)
     masses[0] = alpha[0]
-    for k in range(teacher.every, steps + 1, teacher.every):
-        masses[k] = math.fsum(alpha[k - teacher.every + 1 : k + 1])
+    for moves, k in enumerate(range(teacher.every, steps + 1, teacher.every), start=1):
+        since = alpha[k - teacher.every + 1 : k + 1]
+        masses[k] = math.fsum(since) if teacher.clock == "progress" else alpha[moves]
     return masses
 
 

@@ -1,8 +1,8 @@
 """Every claim of the theory as an object that looks for its own violation.
 
 `verify` draws random instances (shapes, ranks, spectra, λ, kernels, policies, intervals) and keeps the
-largest relative violation of each. `origin` says whether a statement is the paper's, a
-corrected form, or added here; docs/theory.md lists what was corrected and why.
+largest relative violation of each, in a space of inputs or of features. `origin` says whether a statement is
+the paper's, a corrected form, or added here; docs/theory.md lists what was corrected and why.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from tracer.theory.claims import averages, closed, moving
+from tracer.theory.claims import averages, closed, moving, persistence
+from tracer.theory.spaces import SPACES
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,13 @@ class Theorem:
 
     name: str
     statement: str
-    violation: Callable[[Generator], float]
+    violation: Callable[..., float]  # of a generator and, if it is about inputs, of what draws them
     origin: Literal["paper", "corrected", "added"] = "paper"
+    about_inputs: bool = True
+
+    def searched(self, rng: Generator, space: str) -> float:
+        """The violation on one random instance."""
+        return self.violation(rng, SPACES[space]) if self.about_inputs else self.violation(rng)
 
 
 class Result(NamedTuple):
@@ -35,6 +41,7 @@ class Result(NamedTuple):
     worst: float
     instances: int
     origin: str = "paper"
+    space: str = "inputs"
 
 
 THEOREMS: tuple[Theorem, ...] = (
@@ -47,6 +54,7 @@ THEOREMS: tuple[Theorem, ...] = (
         "descent lemma",
         "gradient descent on ½⟨W,QW⟩ − ⟨B,W⟩ ends at (I − Π)W₀ + Q⁺B",
         closed.descent_lemma,
+        about_inputs=False,
     ),
     Theorem("direct finetuning", "ends at W⁰(I − P) + W*, W* = YXᵀ(XXᵀ)⁺", closed.direct_finetuning),
     Theorem("L2 regularisation", "ends at (YXᵀ + λW⁰)(XXᵀ + λI)⁻¹", closed.l2_regularisation),
@@ -58,13 +66,24 @@ THEOREMS: tuple[Theorem, ...] = (
         closed.geometric_decomposition,
         "corrected",
     ),
-    Theorem("unrolled average", "ψᵗ = Σ α_k Wᵏ / Σ α_k, θ₀ included", averages.unrolled_average),
-    Theorem("mass of θ₀", "ω_{0|t} = α₀ / Σ_{j≤t} α_j = Π(1 − ω_k) > 0", averages.start_mass),
+    Theorem(
+        "unrolled average",
+        "ψᵗ = Σ α_k Wᵏ / Σ α_k, θ₀ included",
+        averages.unrolled_average,
+        about_inputs=False,
+    ),
+    Theorem(
+        "mass of θ₀",
+        "ω_{0|t} = α₀ / Σ_{j≤t} α_j = Π(1 − ω_k) > 0",
+        averages.start_mass,
+        about_inputs=False,
+    ),
     Theorem(
         "EMA as a kernel",
         "α₀ = 1, α_k = (1−ρ)ρ⁻ᵏ gives ω_t = 1 − ρ; α_k = ρ⁻ᵏ gives (1−ρ)/(1−ρᵗ⁺¹)",
         averages.ema_is_a_kernel,
         "corrected",
+        about_inputs=False,
     ),
     Theorem("single step", "Wᵗ = Wᵗ⁻¹(I − P) + (λ ψᵗ⁻¹P + W*)/(1+λ)", moving.single_step),
     Theorem("teacher contraction", "Eᵗ = (1 − ω_t/(1+λ)) Eᵗ⁻¹, E = (ψ − W*)P", moving.teacher_contraction),
@@ -88,13 +107,14 @@ THEOREMS: tuple[Theorem, ...] = (
     Theorem(
         "finite-horizon persistence",
         "one-way path: ‖Wᵀ − ψᵀ‖ ≥ ω_{0|T}‖Wᵀ − W⁰‖; pull ≥ μ times that, less ‖r‖",
-        averages.finite_horizon_persistence,
+        persistence.finite_horizon,
+        about_inputs=False,
     ),
     Theorem(
         "EMA collapse",
         "Wᵗ − ψᵗ = Σ ρᵗ⁻ᵏ⁺¹(Wᵏ − Wᵏ⁻¹) → 0 as the student's steps vanish",
         averages.ema_collapse,
-        "corrected",
+        about_inputs=False,
     ),
     Theorem(
         "gap of SD-WMA",
@@ -117,15 +137,17 @@ THEOREMS: tuple[Theorem, ...] = (
 )
 
 
-def verify(instances: int = 100, seed: int = 0, theorems: Iterable[Theorem] = THEOREMS) -> list[Result]:
+def verify(
+    instances: int = 100, seed: int = 0, theorems: Iterable[Theorem] = THEOREMS, space: str = "inputs"
+) -> list[Result]:
     """The largest violation of each theorem. A theorem sees the same instances whatever its neighbours."""
     if instances < 1:
         raise ValueError(f"verification needs 1 or more instances, not {instances}")
-    return [_result(theorem, instances, seed) for theorem in theorems]
+    return [_result(theorem, instances, seed, space) for theorem in theorems]
 
 
-def _result(theorem: Theorem, instances: int, seed: int) -> Result:
-    rng = np.random.default_rng([seed, *theorem.name.encode()])
-    found = [theorem.violation(rng) for _ in range(instances)]
+def _result(theorem: Theorem, instances: int, seed: int, space: str) -> Result:
+    rng = np.random.default_rng([seed, *theorem.name.encode(), *space.encode()])
+    found = [theorem.searched(rng, space) for _ in range(instances)]
     worst = float(np.max(found))  # np.max, unlike max, lets a NaN through
-    return Result(theorem.name, theorem.statement, worst, instances, theorem.origin)
+    return Result(theorem.name, theorem.statement, worst, instances, theorem.origin, space)

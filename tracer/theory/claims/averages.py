@@ -13,7 +13,6 @@ from tracer.theory import flow
 from tracer.theory.instances import (
     apart,
     average,
-    defined_moves,
     duration,
     excess,
     interval_masses,
@@ -82,47 +81,5 @@ def ema_collapse(rng: Generator) -> float:
     )
 
 
-def finite_horizon_persistence(rng: Generator) -> float:
-    """The gap bound, and the bound on the pull of a loss that is not quadratic."""
-    steps, p, d, n = duration(rng), int(rng.integers(2, 6)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
-    teacher = average(rng, steps)
-    start, along = rng.normal(size=(p, d)), rng.normal(size=(p, d))
-    along /= np.linalg.norm(along)
-    travelled = np.concatenate([[0.0], np.cumsum(rng.exponential(size=steps))])
-    path = start + (10 ** rng.uniform(-3, 0) * travelled)[:, None, None] * along
-    student, anchor = path[-1], flow.averaged(path, flow.step_weights(teacher, steps))[-1]
-    held = float(np.prod(1 - defined_moves(teacher, steps)[1:]))
-    gap, moved = float(np.linalg.norm(student - anchor)), float(np.linalg.norm(student - start))
-    inputs = rng.normal(size=(d, n))
-    pull = _distillation_gradient(student, anchor, inputs)
-    linear = _curvature(anchor, student - anchor, inputs)
-    stiffness = float((along * _curvature(anchor, along, inputs)).sum())
-    signal, error = stiffness * held * moved, float(np.linalg.norm(pull - linear))
-    return worst(
-        excess(held * moved, gap, scale=moved),
-        excess(signal - error, float(np.linalg.norm(pull)), scale=stiffness * moved),
-    )
-
-
 def _walk(rng: Generator, steps: int) -> Float[ndarray, "times k"]:
     return np.cumsum(rng.normal(size=(steps + 1, int(rng.integers(1, 9)))), axis=0)
-
-
-def _distillation_gradient(
-    student: Float[ndarray, "p d"], anchor: Float[ndarray, "p d"], inputs: Float[ndarray, "d n"]
-) -> Float[ndarray, "p d"]:
-    """∇_W Σ_i KL(softmax(ψ x_i) ‖ softmax(W x_i)): a self-distillation loss that is not quadratic."""
-    return (_softmax(student @ inputs) - _softmax(anchor @ inputs)) @ inputs.T
-
-
-def _curvature(
-    anchor: Float[ndarray, "p d"], along: Float[ndarray, "p d"], inputs: Float[ndarray, "d n"]
-) -> Float[ndarray, "p d"]:
-    """F(D): the Hessian of that loss at the teacher, applied to D."""
-    share, change = _softmax(anchor @ inputs), along @ inputs
-    return (share * (change - (share * change).sum(axis=0))) @ inputs.T
-
-
-def _softmax(scores: Float[ndarray, "p n"]) -> Float[ndarray, "p n"]:
-    grown = np.exp(scores - scores.max(axis=0))
-    return grown / grown.sum(axis=0)

@@ -12,7 +12,7 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from tracer.theory import descent, solve
-from tracer.theory.instances import apart, excess, instance, worst
+from tracer.theory.instances import apart, excess, worst
 from tracer.theory.problem import (
     Problem,
     cross_frobenius,
@@ -21,10 +21,11 @@ from tracer.theory.problem import (
     separating_quadratic,
     trace_form,
 )
+from tracer.theory.spaces import Draw
 
 
-def trace_and_least_squares(rng: Generator) -> float:
-    case = instance(rng)
+def trace_and_least_squares(rng: Generator, draw: Draw) -> float:
+    case = draw(rng)
     problem, n = case.problem, case.images.shape[1]
     weights, penalty = rng.normal(size=case.image_map.shape), float(rng.uniform(0, 2))
     loss = mmcl(weights, case.text_map, case.images, case.texts, penalty)
@@ -59,16 +60,16 @@ def descent_lemma(rng: Generator) -> float:
     return apart(reached.ravel(), kept + factor @ (factor.T @ linear / values))
 
 
-def direct_finetuning(rng: Generator) -> float:
-    wild, tame = instance(rng).problem, instance(rng, tame=True).problem
+def direct_finetuning(rng: Generator, draw: Draw) -> float:
+    wild, tame = draw(rng).problem, draw(rng, tame=True).problem
     reached = descent.direct_objective(tame).descend(tame.start, steps=200)
     inverse = _inverse(wild)
     printed = wild.start - (wild.start @ wild.inputs) @ inverse + wild.target @ inverse
     return worst(apart(solve.direct(wild), printed), apart(solve.direct(tame), reached))
 
 
-def l2_regularisation(rng: Generator) -> float:
-    wild, tame = instance(rng), instance(rng, tame=True)
+def l2_regularisation(rng: Generator, draw: Draw) -> float:
+    wild, tame = draw(rng), draw(rng, tame=True)
     reached = descent.l2_objective(tame.problem, tame.strength).descend(tame.image_map, steps=200)
     # (Y Xᵀ + λ W⁰)(X Xᵀ + λ I)⁻¹ = W⁰ + (Y − W⁰ X)(Xᵀ X + λ I)⁻¹ Xᵀ, an n × n system.
     inputs, start = wild.images, wild.image_map
@@ -81,8 +82,8 @@ def l2_regularisation(rng: Generator) -> float:
     )
 
 
-def self_distillation(rng: Generator) -> float:
-    wild, tame = instance(rng), instance(rng, tame=True)
+def self_distillation(rng: Generator, draw: Draw) -> float:
+    wild, tame = draw(rng), draw(rng, tame=True)
     objective = descent.distilled_objective(tame.problem, tame.strength, tame.image_map)
     reached = objective.descend(tame.image_map, steps=200)
     problem, inverse, share = wild.problem, _inverse(wild.problem), 1 / (1 + wild.strength)
@@ -94,9 +95,9 @@ def self_distillation(rng: Generator) -> float:
     )
 
 
-def l2_limits(rng: Generator) -> float:
+def l2_limits(rng: Generator, draw: Draw) -> float:
     """Both limits with their rates, and both ends exactly."""
-    case = instance(rng)
+    case = draw(rng)
     problem, strength, spectrum = case.problem, case.strength, case.problem.task.spectrum
     solution, whole = solve.l2(problem, strength), float(np.linalg.norm(problem.begun - problem.best))
     from_direct = float(np.linalg.norm(solution - solve.direct(problem)))
@@ -112,8 +113,8 @@ def l2_limits(rng: Generator) -> float:
     )
 
 
-def geometric_decomposition(rng: Generator) -> float:
-    case = instance(rng)
+def geometric_decomposition(rng: Generator, draw: Draw) -> float:
+    case = draw(rng)
     problem, task, strength = case.problem, case.problem.task, case.strength
     pretrained, best = problem.start, solve.task_solution(problem)
     unseen = task.outside(rng.normal(size=(3, pretrained.shape[1])))

@@ -16,16 +16,16 @@ from tracer.theory.instances import (
     defined_moves,
     duration,
     excess,
-    instance,
     policy,
     worst,
 )
 from tracer.theory.problem import Problem, least_squares
+from tracer.theory.spaces import Draw
 
 
-def single_step(rng: Generator) -> float:
+def single_step(rng: Generator, draw: Draw) -> float:
     """Full weights, outside included: gradient descent from W^{t−1} on L_t ends at the printed W^t."""
-    case, steps = instance(rng, tame=True), int(rng.integers(1, 6))
+    case, steps = draw(rng, tame=True), int(rng.integers(1, 6))
     problem, teacher = case.problem, policy(rng, steps)
     path = _path(case, teacher, steps)
     found = []
@@ -38,9 +38,9 @@ def single_step(rng: Generator) -> float:
     return worst(*found)
 
 
-def teacher_contraction(rng: Generator) -> float:
+def teacher_contraction(rng: Generator, draw: Draw) -> float:
     """With ω_t written out from the kernel, not asked of the policy."""
-    case, steps = instance(rng), duration(rng)
+    case, steps = draw(rng), duration(rng)
     teacher = average(rng, steps)
     path, omega = _path(case, teacher, steps), defined_moves(teacher, steps)
     errors = path.teachers - case.problem.best
@@ -48,8 +48,8 @@ def teacher_contraction(rng: Generator) -> float:
     return apart(errors[1:], predicted, scale=float(path.error[0]))
 
 
-def student_tracking(rng: Generator) -> float:
-    case, steps = instance(rng), duration(rng)
+def student_tracking(rng: Generator, draw: Draw) -> float:
+    case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     kept = case.strength / (1 + case.strength)
     return apart(
@@ -59,9 +59,9 @@ def student_tracking(rng: Generator) -> float:
     )
 
 
-def bias_free_convergence(rng: Generator) -> float:
+def bias_free_convergence(rng: Generator, draw: Draw) -> float:
     """‖E^t‖ = Π(1 − ω_k/(1+λ)) ‖E⁰‖ ≤ exp(−Σω_k/(1+λ)) ‖E⁰‖, so that Σω_k = ∞ leaves nothing."""
-    case, steps = instance(rng), duration(rng)
+    case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     total = np.cumsum(path.moves) - 1
     bound = np.exp(-total / (1 + case.strength)) * path.error[0]
@@ -74,9 +74,9 @@ def bias_free_convergence(rng: Generator) -> float:
     )
 
 
-def linear_rate(rng: Generator) -> float:
+def linear_rate(rng: Generator, draw: Draw) -> float:
     """Geometric in the number of moves, for the error, and with its square for the excess loss."""
-    case, steps = instance(rng), duration(rng)
+    case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     due = path.moves[1:] > 0
     slowest = float(path.moves[1:][due].min()) if due.any() else 0.0
@@ -86,9 +86,9 @@ def linear_rate(rng: Generator) -> float:
     return worst(excess(path.error, factor * path.error[0]), excess(losses, factor**2 * losses[0]))
 
 
-def dominance(rng: Generator) -> float:
+def dominance(rng: Generator, draw: Draw) -> float:
     """Of two anchors the nearer one wins, and on its own path SD-WMA always has it."""
-    case, steps = instance(rng), duration(rng)
+    case, steps = draw(rng), duration(rng)
     problem, kept = case.problem, solve.distilled_keep(case.strength)
     ended = problem.task.coordinates(solve.distilled(problem, case.strength))
     static = float(np.linalg.norm(ended - problem.best))
@@ -107,9 +107,9 @@ def dominance(rng: Generator) -> float:
     )
 
 
-def gap_formula(rng: Generator) -> float:
+def gap_formula(rng: Generator, draw: Draw) -> float:
     """Gap and bias are proportional, and the path is one-way, so that the persistence bound applies to it."""
-    case, steps = instance(rng), duration(rng)
+    case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     shrunk = flow.contraction(path.moves, case.strength)[:-1]
     factor = -(1 - path.moves[1:]) / (1 + case.strength) * shrunk
@@ -123,9 +123,9 @@ def gap_formula(rng: Generator) -> float:
     )
 
 
-def bias_is_persistence(rng: Generator) -> float:
+def bias_is_persistence(rng: Generator, draw: Draw) -> float:
     """m_t^c ≤ ‖E^t‖/‖E⁰‖ ≤ m_t^{c·s}, m_t = ω_{0|t}, c = 1/(1+λ), s = ω̂/(−log(1−ω̂)), ω̂ the largest move."""
-    case, steps = instance(rng), duration(rng)
+    case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     mass, power = flow.start_mass(path.moves), 1 / (1 + case.strength)
     largest = float(path.moves[1:].max())
@@ -134,9 +134,9 @@ def bias_is_persistence(rng: Generator) -> float:
     return worst(excess(mass**power, left), excess(left, mass ** (power * slack)))
 
 
-def direction_by_direction(rng: Generator) -> float:
+def direction_by_direction(rng: Generator, draw: Draw) -> float:
     """One gradient step, or a stretch of gradient flow, per teacher move, on full weights."""
-    case, steps = instance(rng, tame=True), int(rng.integers(1, 9))
+    case, steps = draw(rng, tame=True), int(rng.integers(1, 9))
     problem, teacher = case.problem, policy(rng, steps)
     steepest = descent.distilled_objective(problem, case.strength, problem.start).largest
     rate = float(rng.uniform(0.05, 0.9)) / steepest
