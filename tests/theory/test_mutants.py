@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracer.teachers import WMA, Mass
-from tracer.theory import flow, instances, solve, subspace
+from tracer.kernels import Exponential, Uniform
+from tracer.teachers import EMA, WMA, Mass
+from tracer.theory import descent, flow, instances, problem, solve, subspace
+from tracer.theory.claims import averages, closed
 from tracer.theory.theorems import THEOREMS, verify
 
 CAUGHT = 1e-3
@@ -55,7 +57,18 @@ class Sparse(WMA):
         return super().move(Mass(mass.held, self.density(step, steps)), step, steps)
 
 
-@pytest.mark.parametrize("mutant", [Forgetful, Late, Short, Sparse])
+@dataclass(frozen=True)
+class Rescaled(WMA):
+    """The clock of updates is divided by the number of updates, not of steps, and so reads the whole kernel."""
+
+    def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
+        if self.clock == "progress":
+            return super().move(mass, step, steps)
+        held = mass.held + (pending := self.density(step // self.every, steps // self.every))
+        return pending / held, Mass(held)
+
+
+@pytest.mark.parametrize("mutant", [Forgetful, Late, Short, Sparse, Rescaled])
 def test_wrong_averages_are_caught(mutant: type[WMA], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instances, "WMA", mutant)
     found = violations("unrolled average", "mass of θ₀", "teacher contraction")
@@ -148,4 +161,102 @@ def test_wrong_mixing_share_is_caught(
 def test_l2_without_its_spectrum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solve, "l2_keep", lambda spectrum, x: np.full_like(spectrum, x / (1 + x)))
     found = violations("L2 regularisation", "L2 limits", "geometric decomposition")
+    assert min(found.values()) > CAUGHT, found
+
+
+def test_wrong_loss_forms_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quadratic without its half, a trace of the wrong sign, a target that repels no other text."""
+    quadratic, trace = problem.separating_quadratic, problem.trace_form
+    wrong: list[tuple[object, str, Callable[..., Any]]] = [
+        (closed, "separating_quadratic", lambda *given: 2 * quadratic(*given)),
+        (closed, "trace_form", lambda *given: -trace(*given)),
+        (problem, "contrastive_target", lambda texts, text_map: texts.shape[1] * text_map @ texts),
+    ]
+    for module, name, variant in wrong:
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, variant)
+            found = violations("trace and least squares")
+        assert min(found.values()) > CAUGHT, (name, found)
+
+
+def test_wrong_descents_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From zero, W₀ outside range(Q) is lost; with B's sign turned it runs to −Q⁺B."""
+    descend, gradient = descent.Quadratic.descend, descent.Quadratic.gradient
+    wrong: dict[str, Callable[..., Any]] = {
+        "descend": lambda self, start, **given: descend(self, np.zeros_like(start), **given),
+        "gradient": lambda self, weights: gradient(self, weights) + 2 * self.linear,
+    }
+    for name, variant in wrong.items():
+        with monkeypatch.context() as patched:
+            patched.setattr(descent.Quadratic, name, variant)
+            found = violations("descent lemma")
+        assert min(found.values()) > CAUGHT, (name, found)
+
+
+@dataclass(frozen=True)
+class Smooth(Exponential):
+    """The printed kernel over normalised time, ρ^(−k) at k = 0 too: a bias-corrected EMA, not an EMA."""
+
+    def __call__(self, t: float) -> float:
+        return self.momentum ** -(t * (self.steps + 1))
+
+
+@dataclass(frozen=True)
+class Swapped(EMA):
+    """The student's share and the teacher's are exchanged."""
+
+    def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
+        far, after = super().move(mass, step, steps)
+        return 1 - far, after
+
+
+def test_smooth_exponential_kernel_is_no_ema(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(averages, "Exponential", Smooth)
+    assert violations("EMA as a kernel")["EMA as a kernel"] > CAUGHT
+
+
+@pytest.mark.parametrize(
+    "mutant", [Swapped, lambda momentum: WMA(Uniform())], ids=["swapped", "running mean"]
+)
+def test_other_recursions_are_no_ema(mutant: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The running mean is never caught up with: its gap stays as the student's steps vanish."""
+    monkeypatch.setattr(averages, "EMA", mutant)
+    found = violations("EMA as a kernel", "EMA collapse")
+    assert min(found.values()) > CAUGHT, found
+
+
+def test_teacher_slower_than_its_moves_say_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes half as far as ω_t at every step, and so stays above the rate that the ω promise."""
+    followed = flow.followed
+
+    def slow(*given: Any, **named: Any) -> flow.Path:
+        weights = flow.step_weights
+        with monkeypatch.context() as patched:
+            patched.setattr(flow, "step_weights", lambda *asked: weights(*asked) / 2)
+            path = followed(*given, **named)
+        return replace(path, moves=weights(given[1], named["steps"]))
+
+    monkeypatch.setattr(flow, "followed", slow)
+    found = violations("linear rate", "bias is persistence", "bias-free convergence", "teacher contraction")
+    assert min(found.values()) > CAUGHT, found
+
+
+def test_teacher_that_runs_away_does_not_dominate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sign turned: the teacher goes from the student instead of toward it, and ends behind the static one."""
+    weights = flow.step_weights
+    monkeypatch.setattr(flow, "step_weights", lambda *given: np.append(1.0, -weights(*given)[1:]))
+    found = violations("dominance over static", "linear rate")
+    assert min(found.values()) > CAUGHT, found
+
+
+def test_student_that_ignores_the_pull_of_the_task_does_not_dominate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "pulled", lambda student, anchor, *rest: anchor)
+    assert violations("dominance over static")["dominance over static"] > CAUGHT
+
+
+def test_start_mass_one_step_late_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Π_{k<t} (1 − ω_k) where Π_{k≤t} belongs."""
+    mass = flow.start_mass
+    monkeypatch.setattr(flow, "start_mass", lambda moves: np.append(1.0, mass(moves)[:-1]))
+    found = violations("bias is persistence", "mass of θ₀")
     assert min(found.values()) > CAUGHT, found
