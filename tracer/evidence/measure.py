@@ -42,7 +42,9 @@ def measure(
     scored, student = {}, run.student("pretrained")
     for alpha, weights in line(run, alphas):
         initialise_from(student, weights)
-        scorer = Scorer(student, world, run.description["classes"])
+        scorer = Scorer(
+            student, world, run.description["classes"], workers=0
+        )  # pictures are small and in memory
         scored[f"{alpha:g}"] = {each.shift.name: summary(scorer, each) for each in opening.shifts}
     found = {
         **chosen(run, cpu_seconds),
