@@ -183,14 +183,15 @@ def studies(scale: str) -> tuple[Study, ...]:
         return (replace(main, arms=few, rates=(1e-3,), steps=40, pretraining=300, alphas=(0.5, 1.0)),)
     if scale == "part":
         small = replace(main, steps=80, alphas=(0.5, 1.0))
+        unmixed = replace(small, alphas=(1.0,))
         flyp, carot, static, tracer = MAIN[2], MAIN[4], TEACHERS[0], TEACHERS[2]
         return (
             small,
-            replace(small, name="strengths", arms=strengths((0.1, 10.0), (0.1, 1.0, 10.0))),
+            replace(unmixed, name="strengths", arms=strengths((0.1, 10.0), (0.1, 1.0, 10.0))),
             replace(small, name="weak", regime="weak", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY)),
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
             replace(small, name="three starts", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY), starts=3),
-            replace(small, name="variants", arms=(flyp, *TEACHERS, *variants())),
+            replace(unmixed, name="variants", arms=(flyp, *TEACHERS, *variants())),
             replace(
                 small,
                 name="second style",
