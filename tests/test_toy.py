@@ -13,6 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from tracer import figure, outcome
 from tracer.commands.toy import main as command
@@ -22,15 +24,16 @@ from tracer.errors import UserError
 from tracer.method import method
 from tracer.model import read_weights
 from tracer.origin import commit
+from tracer.record import Recorder
 from tracer.run import Run
-from tracer.toy import figures, table
-from tracer.toy.files import read_comparison, read_teachers, write_comparison, write_teachers
-from tracer.toy.frontier import Row, best, curve, forgetting, front, learned, points
-from tracer.toy.mnist import FIRST, located
+from tracer.toy import figures, mnist, table
+from tracer.toy.files import read_comparison, read_teachers, show, write_comparison, write_teachers
+from tracer.toy.frontier import Row, best, curve, forgetting, front, learned, points, star
+from tracer.toy.mnist import NAMES, located
 from tracer.toy.published import PUBLISHED
 from tracer.toy.strategies import STRATEGIES, Variant, variants
-from tracer.toy.study import Found, Scale, Setting, finetuned, pretrained, study
-from tracer.toy.teaching import LATER, PROBES, Curves, shape, teachers
+from tracer.toy.study import Found, Scale, Setting, Task, finetuned, pretrained, study, taught
+from tracer.toy.teaching import LATER, PROBES, Curves, curves, shape, teachers
 
 EVIDENCE = Path(__file__).parents[1] / "evidence" / "toy"
 
@@ -87,6 +90,12 @@ def test_best_keeps_most_among_those_that_learn(rows):
     assert best(found, "static").strength == 1  # λ = 10 keeps more and does not learn
     assert best(found, "l2").strength == 0.1  # none learns: the one that learns most
     assert best(found, "direct").strength is None
+
+
+def test_a_star_is_in_brackets_where_no_strength_learns(rows):
+    found = points(rows)
+    marked = {(p.strategy, p.strength): star(found, p) for p in found if star(found, p)}
+    assert marked == {("l2", 0.1): "(*)", ("static", 1): "*", ("dynamic", 10): "*"}
 
 
 def test_front_of_a_known_case(rows):
@@ -205,6 +214,24 @@ def test_study_runs_reads_what_is_finished_and_zero_strength_is_direct(few, tmp_
         pretrained(other, seed=0)
 
 
+def test_teachers_of_both_tasks_lie_side_by_side(few, tmp_path, monkeypatch):
+    one = next(teachers(TINY.teaching))
+    monkeypatch.setattr("tracer.toy.study.teachers", lambda steps: [one])
+    tasks: tuple[Task, ...] = ("colour", "group")
+    for task in tasks:
+        list(taught(Setting(tmp_path, watch, task, TINY), seed=0))
+        assert Run(tmp_path / "seed-0" / task / "teaching" / "ema").finished
+        write_teachers({"WMA β = 0.5": made([0.1] * 50)}, task, tmp_path, f"--task {task}")
+    told = [
+        json.loads((tmp_path / f"toy-{name}.json").read_text()) for name in ("teachers", "group-teachers")
+    ]
+    assert [each["task"] for each in told] == ["colour", "group"]
+    drawn = {file.stem for file in tmp_path.glob("*.svg")}
+    assert drawn == {
+        f"toy-{task}{each}" for task in ("", "group-") for each in ("kernels", "clocks", "shapes")
+    }
+
+
 def test_painted_digits_of_a_folder_are_those_of_its_idx_files(monkeypatch):
     seen = []
 
@@ -228,21 +255,78 @@ def test_painted_digits_of_a_folder_are_those_of_its_idx_files(monkeypatch):
 
 def test_mnist_is_found_in_a_folder_and_in_an_archive(tmp_path):
     inner = tmp_path / "MNIST" / "raw"
-    inner.mkdir(parents=True)
-    with pytest.raises(UserError, match="holds no train-images"):
-        located(tmp_path, tmp_path / "unpacked")
-    (inner / f"{FIRST}.gz").write_bytes(b"content")
+    hold(inner)
     assert located(tmp_path, tmp_path / "unpacked") == inner
     with tarfile.open(tmp_path / "mnist.tar.gz", "w:gz") as archive:
         archive.add(inner, "raw")
     found = located(tmp_path / "mnist.tar.gz", tmp_path / "unpacked")
     assert found == tmp_path / "unpacked" / "raw"
-    assert (found / f"{FIRST}.gz").read_bytes() == b"content"
+    assert (found / f"{NAMES[0]}.gz").read_bytes() == b"content"
+
+
+def hold(folder: Path, names: list[str] = NAMES) -> None:
+    """Put files of MNIST into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / f"{name}.gz").write_bytes(b"content")
+
+
+@pytest.fixture
+def network(monkeypatch):
+    """A network that has the files; what was asked of it."""
+    asked = []
+
+    def download(folder):
+        asked.append(folder)
+        hold(folder / "MNIST" / "raw")
+
+    monkeypatch.setattr(mnist, "_download", download)
+    return asked
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty folder", "a stopped download", "other files"])
+def test_mnist_is_downloaded_where_none_of_it_is(network, tmp_path, left):
+    given = tmp_path / "mnist"
+    if left != "nothing":
+        given.mkdir()
+    if left == "a stopped download":
+        hold(given / "MNIST" / "raw", NAMES[:1])
+    if left == "other files":
+        (given / "notes.txt").write_text("mine")
+    for _ in range(2):
+        assert located(given, tmp_path / "unpacked") == given / "MNIST" / "raw"
+    assert network == [given]  # the second time it is there
+    assert (given / "notes.txt").exists() == (left == "other files")
+
+
+def test_some_files_of_mnist_are_not_enough_and_are_left_alone(network, tmp_path):
+    hold(tmp_path / "mine", NAMES[:2])
+    with pytest.raises(
+        UserError, match=rf"--full .*mine holds {NAMES[0]}, {NAMES[1]}; expected: .*{NAMES[3]}"
+    ):
+        located(tmp_path / "mine", tmp_path / "unpacked")
+    assert not network
+
+
+def test_a_download_that_fails_names_the_flag_and_removes_only_what_it_made(monkeypatch, tmp_path):
+    def unreachable(folder, download):
+        (folder / "MNIST" / "raw").mkdir(parents=True)
+        raise RuntimeError("no network")
+
+    monkeypatch.setattr("torchvision.datasets.MNIST", unreachable)
+    (tmp_path / "old").mkdir()
+    for name in ("old", "new"):
+        with pytest.raises(
+            UserError, match=rf"--full .*{name} .*no network.*expected: a folder or an archive"
+        ):
+            located(tmp_path / name, tmp_path / "unpacked")
+    assert (tmp_path / "old").exists()
+    assert not (tmp_path / "new").exists()
 
 
 def test_what_is_no_archive_is_named(tmp_path):
     (tmp_path / "mnist.tar.gz").write_bytes(b"no archive")
-    with pytest.raises(UserError, match=r"mnist\.tar\.gz is no archive"):
+    with pytest.raises(UserError, match=r"--full .*mnist\.tar\.gz is no archive.*expected: a folder or"):
         located(tmp_path / "mnist.tar.gz", tmp_path / "unpacked")
 
 
@@ -252,6 +336,16 @@ def test_what_is_no_archive_is_named(tmp_path):
 def made(values: list[float]) -> Curves:
     time = [(i + 1) / len(values) for i in range(len(values))]
     return Curves(time, dict.fromkeys(PROBES, values), time[::5], values[::5])
+
+
+def test_small_values_of_a_log_survive(tmp_path, monkeypatch):
+    monkeypatch.setattr(Run, "description", {"steps": 2})
+    log = Recorder(tmp_path / "log.jsonl")
+    for step, kl in ((1, 0.123456789), (2, 7.284620551e-08)):
+        log.log(step, "train", **{**dict.fromkeys(PROBES, 1.0), "kl": kl})
+        log.log(step, "held_out", weight_gap=kl)
+    found = curves(Run(tmp_path))
+    assert found.probes["kl"] == found.gap == [0.123457, 7.28462e-08]
 
 
 def test_shape_has_no_scale():
@@ -289,6 +383,7 @@ def test_files_hold_the_rows_and_figures_are_drawn(rows, tmp_path):
     lines = (tmp_path / "toy-colour.csv").read_text().splitlines()
     assert lines[0].split(",") == list(asdict(rows[0]))
     assert len(lines) == 1 + len(rows)
+    assert (tmp_path / "toy-colour.md").read_text() == table.markdown(found)
     for name in ("toy-colour", "toy-colour-frontier"):
         assert (tmp_path / f"{name}.svg").stat().st_size > 0
 
@@ -334,18 +429,117 @@ def test_marks_of_the_trade_off_lie_apart_and_numbers_beside_their_bars(publishe
     assert not any(a.overlaps(b) for i, a in enumerate(numbers) for b in numbers[:i])
 
 
+def test_marks_of_two_strategies_are_never_alike():
+    looks = {(figures.COLOURS[name], figures.MARKS[name]) for name in figures.COLOURS}
+    assert len(set(figures.MARKS.values())) == len(looks) == len(figures.COLOURS)
+    assert figures.GREY not in figures.COLOURS.values()  # beside green it is no colour of its own
+
+
+def test_names_below_the_axes_do_not_touch(published):
+    drawn = figures.outcome(published)
+    drawn.draw_without_rendering()
+    for axes in drawn.axes[:2]:
+        boxes = [unturned(label) for label in axes.get_xticklabels()]
+        assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def unturned(label: Text) -> Bbox:
+    """Where a slanted text lies if the page is turned so that it is level."""
+    angle, place = np.deg2rad(label.get_rotation()), label.get_transform().transform(label.get_position())
+    label.set_rotation(0)
+    box = label.get_window_extent()
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    return box.translated(*(turn @ place - place))
+
+
+def test_a_teacher_looks_the_same_in_all_figures_and_like_no_other_in_one():
+    runs = read_teachers(EVIDENCE / "teachers.json")
+    looks: dict[str, set[tuple[str, str]]] = {}
+    for drawn in figures.teachers(runs).values():
+        (legend,) = [each for axes in drawn.axes if (each := axes.get_legend())]
+        here = {}
+        for line, text in zip(legend.get_lines(), legend.get_texts(), strict=True):
+            here[text.get_text()] = (str(line.get_color()), str(vars(line)["_dash_pattern"]))
+        assert len({colour for colour, _ in here.values()}) == len(here)
+        for name, look in here.items():
+            looks.setdefault(name, set()).add(look)
+    assert looks.keys() == runs.keys() == figures.TEACHERS.keys()
+    assert all(len(each) == 1 for each in looks.values()), looks
+
+
+def test_curves_of_agreement_end_where_nothing_more_happens():
+    runs = {"EMA, every step": made([0.5, 1.0, 1.0, 1.0]), "WMA β = 1": made([1.0] * 4)}
+    panel = figures.teaching(runs, "teacher").axes[3]
+    assert "agreement" in panel.get_ylabel()
+    curve_, dot, other, upon = panel.get_lines()
+    assert np.array(curve_.get_xdata()).tolist() == [25, 50]
+    assert np.array(other.get_xdata()).tolist() == [25]
+    assert (dot.get_xdata(), upon.get_xdata()) == ([50], [25])
+
+
+def test_the_paper_and_a_strategy_that_never_learns_are_marked_in_the_figure(rows):
+    def words(task: Task) -> list[str]:
+        drawn = figures.outcome(Found(task, "embedded digits", Scale(), rows))
+        found = [text.get_text() for text in drawn.findobj(Text)]
+        return [text.replace("\n", " ") for text in found]
+
+    colour, group = words("colour"), words("group")
+    assert "L2 λ = 0.1 (*)" in colour
+    assert "static FD λ = 1" in colour
+    assert table.NOTES["(*)"] in colour
+    assert colour.count("paper") == 2
+    assert "paper" not in group
+
+
+def told(rows: list[Row], task: Task = "colour") -> Found:
+    return Found(task, "embedded digits", Scale(), rows)
+
+
 def test_table_shows_means_stars_and_the_paper(rows):
-    lines = table.text(rows).splitlines()
+    lines = table.text(told(rows)).splitlines()
     static = next(line for line in lines if line.startswith("static FD") and " * 1 " in line)
     assert "89.0 ± 1.4" in static
+    assert len([line for line in lines if " * " in line]) == 2  # one λ of static and WMA each
+    assert next(line.split()[1:3] for line in lines if " (*) " in line) == ["(*)", "0.1"]
+    assert lines[-2:] == [table.NOTES["*"], table.NOTES["(*)"]]
+    ends = [re.search(r"^(\w.*?)  .*± \d+\.\d +(\d+\.\d)$", line) for line in lines]
+    paper = [end.groups() for end in ends if end]
+    assert paper == [("direct", "37.9"), ("static FD", "1.8"), ("WMA FD", "0.1")]  # L2 has not learned
     assert static.endswith("1.8")
-    assert len([line for line in lines if " * " in line]) == 3  # one λ of L2, static and WMA each
-    assert len({len(line) for line in lines if line.endswith(("1.8", "13.6"))}) == 1
+
+
+def test_a_table_without_a_fallback_says_nothing_of_it_and_the_paper_has_no_groups(rows):
+    able = [row for row in rows if row.strategy != "l2"]
+    assert "(*)" not in table.text(told(able))
+    assert not any(number in table.text(told(able, "group")) for number in ("37.9", "13.6"))
+    pretrained = table.markdown(told(able)).splitlines()[2]
+    assert (
+        pretrained
+        == "| pretrained |  | 50.0 ± 0.0 | 94.0 ± 1.4 |  | 30.0 ± 0.0 | 20.0 ± 0.0 | 10.0 ± 0.0 | 5.0 ± 0.0 |  |"
+    )
+
+
+def test_markdown_marks_the_best(rows):
+    lines = table.markdown(told(rows)).splitlines()
+    assert [line.split(" | ")[1] for line in lines[4:]] == ["(\\*) 0.1", "10", "**1**", "10", "**10**"]
+
+
+def test_a_study_is_shown_from_its_json(rows, tmp_path, capsys):
+    write_comparison(told(rows), tmp_path, "tracer toy")
+    assert command(["--show", str(tmp_path / "toy-colour.json"), "--out", str(tmp_path / "new")]) == 0
+    assert capsys.readouterr().out.strip() == table.markdown(told(rows)).strip()
+    for name in ("toy-colour.svg", "toy-colour-frontier.svg"):
+        assert (tmp_path / "new" / name).read_bytes() == (tmp_path / name).read_bytes()
+    assert not (tmp_path / "new" / "toy-colour.json").exists()
+    (tmp_path / "other.json").write_text("[]")
+    for other in ("other.json", "missing.json"):
+        with pytest.raises(UserError, match=rf"--show .*{other}: no JSON that a toy study"):
+            show(tmp_path / other)
 
 
 def test_teachers_are_written_and_read(tmp_path):
     runs = {title: made([0.1, 0.3, 0.2, *([0.1] * 47)]) for title, *_ in teachers(500)}
-    told = write_teachers(runs, tmp_path, "tracer toy --teachers")
+    told = write_teachers(runs, "colour", tmp_path, "tracer toy --teachers")
     says_where_it_is_from(tmp_path / "toy-teachers.json", "tracer toy --teachers")
     assert read_teachers(tmp_path / "toy-teachers.json") == runs
     assert told.count("\n") == 1 + len(runs)

@@ -36,6 +36,8 @@ class Toy:
     """Also follow ten teachers over a longer run: EMA, kernels, intervals, clocks."""
     full: Path | None = None
     """All of MNIST, ten epochs: a folder or archive of its idx files, or a folder to download to."""
+    show: Path | None = None
+    """Run nothing: print the table of this JSON of an earlier study, and draw its figures if --out is given."""
     steps: int | None = None
     """Finetuning steps, instead of 60 (or ten epochs of all of MNIST)."""
     pretraining: int | None = None
@@ -53,17 +55,20 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(asked: Toy, command: str) -> int:
-    from tracer.toy.files import write_comparison, write_teachers
+    from tracer.toy.files import show, write_comparison, write_teachers
     from tracer.toy.strategies import variants
     from tracer.toy.study import Found, study, taught
 
+    if asked.show:
+        _show(show(asked.show, asked.out))
+        return 0
     setting = _setting(asked)
     rows = list(study(setting, variants(asked.frontier), range(asked.seeds)))
     data = "MNIST" if setting.mnist else "embedded digits"
     _show(write_comparison(Found(setting.task, data, setting.scale, rows), setting.out, command))
     if asked.teachers:
-        _show(write_teachers(dict(taught(setting, seed=0)), setting.out, command))
-    _show(f"* keeps most among the λ that learn the task. Runs, tables and figures are in {setting.out}.")
+        _show(write_teachers(dict(taught(setting, seed=0)), setting.task, setting.out, command))
+    _show(f"Runs, tables and figures are in {setting.out}.")
     return 0
 
 

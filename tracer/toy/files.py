@@ -6,36 +6,80 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracer.atomic import write_json, write_text
+from tracer.errors import UserError
 from tracer.figure import save
 from tracer.origin import origin
 from tracer.toy import figures, table
-from tracer.toy.study import Found
+from tracer.toy.study import Found, Task
 from tracer.toy.teaching import Curves
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def write_comparison(found: Found, out: Path, command: str) -> str:
     """Write the rows that a command has made, their table and their figures; returns the table."""
     name = f"toy-{found.task}"
-    told = table.text(found.rows)
+    told = table.text(found)
     write_json(out / f"{name}.json", {**origin(command), **found.to_json()})
     write_text(out / f"{name}.csv", table.comma_separated(found.rows))
     write_text(out / f"{name}.txt", told)
-    save(figures.outcome(found), out, name)
-    save(figures.frontier(found), out, f"{name}-frontier")
+    write_text(out / f"{name}.md", table.markdown(found))
+    _save(drawn_comparison(found), out)
     return told
 
 
-def write_teachers(taught: Mapping[str, Curves], out: Path, command: str) -> str:
+def write_teachers(taught: Mapping[str, Curves], task: Task, out: Path, command: str) -> str:
     """Write the curves that a command has made, the table of their shapes and their figures; returns the table."""
-    told = table.shapes(taught)
-    curves = {name: asdict(run) for name, run in taught.items()}
-    write_json(out / "toy-teachers.json", {**origin(command), "teachers": curves})
-    write_text(out / "toy-teachers.txt", told)
-    for name, figure in figures.teachers(taught).items():
-        save(figure, out, f"toy-{name}")
+    told, name = table.shapes(taught), _named(task, "teachers")
+    curves = {title: asdict(run) for title, run in taught.items()}
+    write_json(out / f"{name}.json", {**origin(command), "task": task, "teachers": curves})
+    write_text(out / f"{name}.txt", told)
+    _save(drawn_teachers(taught, task), out)
     return told
+
+
+def show(file: Path, out: Path | None = None) -> str:
+    """The table of a study's JSON, for a comparison in Markdown; figures are drawn anew if there is a folder for them.
+
+    Nothing is trained: `tracer toy --show evidence/toy/colour.json --out docs/figures`.
+    """
+    try:
+        content = json.loads(file.read_text())
+        found = read_teachers(file) if "teachers" in content else read_comparison(file)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"--show {file}: no JSON that a toy study has written ({error!r})") from error
+    if out:
+        drawn = (
+            drawn_comparison(found) if isinstance(found, Found) else drawn_teachers(found, content["task"])
+        )
+        for name, figure in drawn.items():
+            save(figure, out, name, formats=("svg",))  # as pages have them
+    return table.markdown(found) if isinstance(found, Found) else table.shapes(found)
+
+
+def drawn_comparison(found: Found) -> dict[str, Figure]:
+    """The figures of a comparison by the names of their files."""
+    name = f"toy-{found.task}"
+    return {name: figures.outcome(found), f"{name}-frontier": figures.frontier(found)}
+
+
+def drawn_teachers(taught: Mapping[str, Curves], task: Task) -> dict[str, Figure]:
+    """The figures of the teachers by the names of their files."""
+    return {_named(task, name): figure for name, figure in figures.teachers(taught).items()}
+
+
+def _named(task: Task, name: str) -> str:
+    """The paper's task is the colour and goes unsaid."""
+    return f"toy-{name}" if task == "colour" else f"toy-{task}-{name}"
+
+
+def _save(drawn: Mapping[str, Figure], out: Path) -> None:
+    for name, figure in drawn.items():
+        save(figure, out, name)
 
 
 def read_comparison(file: Path) -> Found:

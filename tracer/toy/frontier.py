@@ -81,10 +81,22 @@ def learned(found: Sequence[Point]) -> float:
     return direct.mean("task") - TOLERANCE
 
 
+def learns(found: Sequence[Point], point: Point) -> bool:
+    """Whether a point counts as having learned the new task."""
+    return point.mean("task") >= learned(found)
+
+
+def star(found: Sequence[Point], point: Point) -> str:
+    """ "*" on the best λ of a strategy, "(*)" where it is the best of λ none of which learns the task."""
+    if point.strength is None or point is not best(found, point.strategy):
+        return ""
+    return "*" if learns(found, point) else "(*)"
+
+
 def best(found: Sequence[Point], strategy: str) -> Point:
     """Each strategy at its own best λ: what keeps most among those that learn the task, else what learns most."""
-    own, floor = curve(found, strategy), learned(found)
-    able = [point for point in own if point.mean("task") >= floor]
+    own = curve(found, strategy)
+    able = [point for point in own if learns(found, point)]
     if able:
         return max(able, key=lambda point: point.mean("original"))
     return max(own, key=lambda point: point.mean("task"))

@@ -35,3 +35,8 @@ TEACHING: dict[str, tuple[float, ...]] = {
         0.203, 0.252, 0.228, 0.1865, 0.1444, 0.0936, 0.0744, 0.0608, 0.0561,
     ),
 }  # fmt: skip
+
+
+def reported(task: str, strategy: str) -> Published | None:
+    """What the paper gives for a strategy; its task is the colour."""
+    return PUBLISHED.get(strategy) if task == "colour" else None

@@ -82,7 +82,7 @@ def taught(setting: Setting, seed: int) -> Iterator[tuple[str, Curves]]:
             batch=scale.teaching_batch,
             warmup=0.02,  # as in the released runs
         )
-        folder = model.with_name("teaching") / name
+        folder = model.with_name(setting.task) / "teaching" / name
         yield title, curves(_carry(experiment, folder, setting.watch, evaluations=10))
 
 

@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tracer.metrics import Spread
-from tracer.toy.frontier import MEASURES, Point, Row, best, curve, points
-from tracer.toy.published import PROGRESS, PUBLISHED, TEACHING
+from tracer.toy.frontier import MEASURES, Point, Row, curve, points, star
+from tracer.toy.published import PROGRESS, TEACHING, reported
 from tracer.toy.strategies import TITLES
+from tracer.toy.study import Found
 from tracer.toy.teaching import LATER, Curves, shape
 
-HEADS = ("strategy", "λ", "new task", "original", "lost", "coloured", "flipped", "ECE new", "ECE original")
+HEADS = (
+    *("strategy", "λ", "new task", "original", "lost", "coloured", "flipped"),
+    *("ECE new task", "ECE original", "lost in the paper"),
+)
+NOTES = {
+    "*": "* keeps most among the λ that learn the task",
+    "(*)": "(*) learns most, as no λ of the strategy learns the task",
+}
 
 
-def text(rows: Sequence[Row]) -> str:
-    """All points in percent; the λ that keeps most, of a strategy's λ that learn the task, has a star."""
-    averaged = points(rows)
-    ordered = [point for name in TITLES for point in curve(averaged, name)]
-    starred = {id(best(averaged, point.strategy)) for point in ordered if point.strength is not None}
-    return _aligned([(*HEADS, "lost in the paper"), *(_cells(each, id(each) in starred) for each in ordered)])
+def text(found: Found) -> str:
+    """All points in percent; the best λ of each strategy has a star, and a note says what it stands for."""
+    lines = list(_lines(found))
+    notes = [f"{note}\n" for mark, note in NOTES.items() if any(mark == each for each, *_ in lines)]
+    cells = [(title, f"{mark} {strength}".lstrip(), *rest) for mark, title, strength, *rest in lines]
+    return _aligned([HEADS, *cells]) + "".join(notes)
+
+
+def markdown(found: Found) -> str:
+    """The table as docs/toy.md has it: a starred λ is bold, one with a star in brackets keeps its mark."""
+    shown = {"": "{}", "*": "**{}**", "(*)": "(\\*) {}"}
+    lines = [HEADS, ("---", *["--:"] * (len(HEADS) - 1))]
+    for mark, title, strength, *rest in _lines(found):
+        lines.append((title, shown[mark].format(strength), *rest))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def shapes(taught: Mapping[str, Curves]) -> str:
@@ -48,11 +65,20 @@ def comma_separated(rows: Sequence[Row]) -> str:
     return content.getvalue()
 
 
-def _cells(point: Point, star: bool) -> tuple[str, ...]:
-    told = PUBLISHED.get(point.strategy)
-    strength = "" if point.strength is None else f"{'* ' if star else ''}{point.strength:g}"
-    numbers = [_shown(point.spread[measure]) for measure in MEASURES]
-    return TITLES[point.strategy], strength, *numbers, f"{100 * told.forgotten:.1f}" if told else ""
+def _lines(found: Found) -> Iterator[tuple[str, ...]]:
+    """Every point as its star and its cells; the paper's number stands on one line of a strategy only."""
+    averaged = points(found.rows)
+    for point in (each for name in TITLES for each in curve(averaged, name)):
+        mark = star(averaged, point)
+        strength = "" if point.strength is None else f"{point.strength:g}"
+        numbers = [_cell(point, measure) for measure in MEASURES]
+        told = reported(found.task, point.strategy) if mark == "*" or point.strategy == "direct" else None
+        yield mark, TITLES[point.strategy], strength, *numbers, f"{100 * told.forgotten:.1f}" if told else ""
+
+
+def _cell(point: Point, measure: str) -> str:
+    """What is lost is told of models that were finetuned."""
+    return "" if (point.strategy, measure) == ("pretrained", "forgotten") else _shown(point.spread[measure])
 
 
 def _shown(spread: Spread) -> str:

@@ -58,10 +58,15 @@ def curves(run: Run) -> Curves:
     held = [line for line in read(log, "held_out") if "weight_gap" in line]
     return Curves(
         progress=[line["step"] / steps for line in seen],
-        probes={name: [round(line[name], 6) for line in seen] for name in PROBES},
+        probes={name: [_short(line[name]) for line in seen] for name in PROBES},
         gap_progress=[line["step"] / steps for line in held],
-        gap=[round(line["weight_gap"], 6) for line in held],
+        gap=[_short(line["weight_gap"]) for line in held],
     )
+
+
+def _short(value: float) -> float:
+    """Six digits, however small the value: the axis of the KL is logarithmic."""
+    return float(f"{value:.6g}")
 
 
 @dataclass(frozen=True)
