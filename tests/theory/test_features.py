@@ -12,7 +12,7 @@ from torch.func import functional_call, jvp
 from tracer.kernels import Beta
 from tracer.teachers import WMA
 from tracer.theory import descent, features, flow, solve
-from tracer.theory.instances import apart
+from tracer.theory.distance import apart
 from tracer.theory.problem import Problem, contrastive_target
 
 

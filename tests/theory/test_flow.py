@@ -8,10 +8,11 @@ import torch
 from scipy.special import gammaln
 from torch import nn
 
-from tracer.kernels import Beta, Late, Uniform
+from tracer.kernels import Beta, Early, Kernel, Late, Uniform
 from tracer.teachers import EMA, WMA, Frozen, Shadow, Teacher
 from tracer.theory import flow, solve
-from tracer.theory.instances import apart, instance
+from tracer.theory.distance import apart
+from tracer.theory.instances import instance
 from tracer.theory.problem import Problem
 
 POLICIES = [
@@ -97,6 +98,37 @@ def test_strong_penalty_leaves_a_finite_run_as_biased_as_static() -> None:
     moves = flow.step_weights(WMA(Beta(0.5)), 10_000)
     assert flow.contraction(moves, 1000.0)[-1] > 0.99
     assert flow.contraction(moves, 0.01)[-1] < 0.01
+
+
+@pytest.mark.parametrize("teacher", [*POLICIES, WMA(Late(20)), EMA(momentum=0.9), EMA(horizon=0.3)], ids=repr)
+@pytest.mark.parametrize("strength", [0.1, 5.0, 500.0])
+def test_what_is_left_of_the_anchor_goes_by_the_sum_of_the_moves(teacher: Teacher, strength: float) -> None:
+    """1 − S/(1+λ) ≤ ‖E^T‖/‖E⁰‖ ≤ exp(−S/(1+λ)), S = Σ ω_t: little is removed where λ ≫ S, most where λ ≪ S."""
+    moves = flow.step_weights(teacher, 1000)
+    share = moves[1:].sum() / (1 + strength)
+    left = flow.contraction(moves, strength)[-1]
+    assert 1 - share - 1e-12 <= left <= np.exp(-share) + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("kernel", "power"),
+    [(Beta(0.5), 0.5), (Beta(1.5), 1.5), (Uniform(), 1.0), (Early(1), 1.0), (Late(20), 21.0)],
+)
+def test_moves_of_a_kernel_add_up_to_a_multiple_of_the_log_of_the_horizon(
+    kernel: Kernel, power: float
+) -> None:
+    """κ ~ t^(a−1) at the start makes Σ ω_t grow as a·log T, and Late(20) has a = 21."""
+    sums = [flow.step_weights(WMA(kernel), steps)[1:].sum() for steps in (1000, 10_000)]
+    assert (sums[1] - sums[0]) / np.log(10) == pytest.approx(power, rel=0.01)
+
+
+def test_strength_far_above_the_log_of_the_horizon_does_not_save_the_bias_under_every_kernel() -> None:
+    """At T = 10 000 and λ = 50 ≫ log T: Late(20) and a short EMA lose most of it, TRACER's kernel keeps it."""
+    ends = {
+        teacher: solve.distilled_keep(50.0) * flow.contraction(flow.step_weights(teacher, 10_000), 50.0)[-2]
+        for teacher in (WMA(Late(20)), EMA(momentum=0.9), WMA(Beta(0.5)))
+    }
+    assert list(ends.values()) == pytest.approx([0.066, 0.0, 0.885], abs=5e-4)
 
 
 def test_printed_comparison_of_the_dominance_proof_can_point_the_wrong_way() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tracer.kernels import Exponential, Uniform
 from tracer.teachers import EMA, WMA, Mass
-from tracer.theory import descent, flow, instances, problem, solve, subspace
+from tracer.theory import descent, distance, flow, instances, problem, solve, subspace
 from tracer.theory.claims import averages, closed
 from tracer.theory.theorems import THEOREMS, verify
 
@@ -114,7 +114,7 @@ def test_rounding_taken_for_rank_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     # Not only is the number wrong: the solution is, by the reciprocals of what is only rounding.
     case = next(c for c in drawn(20) if c.rank < min(c.images.shape))
     exact = case.problem.target @ np.linalg.pinv(case.images, rtol=1e-8)
-    assert instances.apart(solve.task_solution(case.problem), exact) > CAUGHT
+    assert distance.apart(solve.task_solution(case.problem), exact) > CAUGHT
 
 
 def drawn(count: int) -> list[instances.Instance]:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tracer.theory import descent, solve
-from tracer.theory.instances import apart, instance
+from tracer.theory.distance import apart
+from tracer.theory.instances import instance
 from tracer.theory.problem import Problem
 from tracer.theory.subspace import spanned
 

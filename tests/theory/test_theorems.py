@@ -7,7 +7,7 @@ import pytest
 
 from tracer.kernels import Beta, Late, Uniform
 from tracer.teachers import EMA, WMA, Frozen
-from tracer.theory import flow, instances
+from tracer.theory import distance, flow, instances, witness
 from tracer.theory.claims.persistence import ending
 from tracer.theory.spaces import SPACES
 from tracer.theory.theorems import THEOREMS, Theorem, verify
@@ -115,7 +115,7 @@ def test_released_clock_moves_by_the_same_shares_at_any_interval(kernel: Beta, e
     steps = 41
     densely = flow.step_weights(WMA(kernel, clock="updates"), steps)
     sparsely = flow.step_weights(WMA(kernel, every=every, clock="updates"), steps)
-    defined = instances.defined_moves(WMA(kernel, every=every, clock="updates"), steps)
+    defined = witness.defined_moves(WMA(kernel, every=every, clock="updates"), steps)
     np.testing.assert_allclose(sparsely[::every], densely[: steps // every + 1], rtol=1e-14)
     np.testing.assert_allclose(sparsely, defined, rtol=1e-14)
     np.testing.assert_array_equal(sparsely[1:every], 0.0)
@@ -125,7 +125,7 @@ def test_clocks_of_the_running_mean_by_hand() -> None:
     """Uniform, every 3: by progress ω = 3/4, 3/7, 3/10; by the released clock 1/2, 1/3, 1/4."""
     expected = {"progress": [3 / 4, 3 / 7, 3 / 10], "updates": [1 / 2, 1 / 3, 1 / 4]}
     for clock in instances.CLOCKS:
-        defined = instances.defined_moves(WMA(Uniform(), every=3, clock=clock), 10)
+        defined = witness.defined_moves(WMA(Uniform(), every=3, clock=clock), 10)
         np.testing.assert_allclose(defined[3::3], expected[clock], rtol=1e-15)
 
 
@@ -145,11 +145,11 @@ def test_policies_are_of_every_kind() -> None:
 
 
 def test_measures_of_distance() -> None:
-    assert instances.apart(np.array([3.0, 4.0]), np.array([0.0, 0.0])) == 1.0
-    assert instances.apart(1.0, 1.0 + 1e-3, scale=10.0) == pytest.approx(1e-4)
-    assert instances.apart(np.zeros(2), np.zeros(2)) == 0.0
-    assert instances.excess(np.array([1.0, 2.0]), np.array([1.0, 4.0])) == 0.0
-    assert instances.excess(np.array([1.0, 3.0]), np.array([1.0, 2.0])) == 0.5
-    assert np.isnan(instances.apart(np.array([np.nan]), np.array([1.0])))
-    assert np.isnan(instances.excess(np.array([np.nan]), np.array([1.0])))
-    assert np.isnan(instances.worst(1.0, float("nan"), 2.0))
+    assert distance.apart(np.array([3.0, 4.0]), np.array([0.0, 0.0])) == 1.0
+    assert distance.apart(1.0, 1.0 + 1e-3, scale=10.0) == pytest.approx(1e-4)
+    assert distance.apart(np.zeros(2), np.zeros(2)) == 0.0
+    assert distance.excess(np.array([1.0, 2.0]), np.array([1.0, 4.0])) == 0.0
+    assert distance.excess(np.array([1.0, 3.0]), np.array([1.0, 2.0])) == 0.5
+    assert np.isnan(distance.apart(np.array([np.nan]), np.array([1.0])))
+    assert np.isnan(distance.excess(np.array([np.nan]), np.array([1.0])))
+    assert np.isnan(distance.worst(1.0, float("nan"), 2.0))

@@ -1,8 +1,7 @@
-"""Random instances on which the theory is put to the test, and how far apart two answers are."""
+"""Random instances on which the theory is put to the test."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -100,48 +99,6 @@ def policy(rng: Generator, steps: int) -> Teacher:
 def duration(rng: Generator) -> int:
     """A short number of steps."""
     return int(rng.integers(1, 41))
-
-
-def interval_masses(teacher: WMA, steps: int) -> Float[ndarray, " times"]:
-    """The kernel mass on iterate k by the definition, 0 where the teacher does not move.
-
-    α_k = κ((k + ½) / (T + 1)) is written out here, so that a policy that gets it wrong has a witness. By the
-    clock of progress a move carries all α since the last one; by the clock of the released code the j-th move
-    carries α_j, whatever the interval, and what is left of the kernel is never read.
-    """
-    alpha = [teacher.kernel((k + 0.5) / (steps + 1)) for k in range(steps + 1)]
-    masses = np.zeros(steps + 1)
-    masses[0] = alpha[0]
-    for moves, k in enumerate(range(teacher.every, steps + 1, teacher.every), start=1):
-        since = alpha[k - teacher.every + 1 : k + 1]
-        masses[k] = math.fsum(since) if teacher.clock == "progress" else alpha[moves]
-    return masses
-
-
-def defined_moves(teacher: WMA, steps: int) -> Float[ndarray, " times"]:
-    """ω_t = (mass on iterate t) / (mass so far), by the definition."""
-    masses = interval_masses(teacher, steps)
-    return masses / np.cumsum(masses)
-
-
-def apart(ours: ndarray | float, theirs: ndarray | float, scale: float = 0.0) -> float:
-    """The distance of two answers relative to the larger of them, or to `scale` if that is larger still."""
-    ours, theirs = np.asarray(ours), np.asarray(theirs)
-    unit = worst(np.linalg.norm(ours), np.linalg.norm(theirs), scale)
-    return float(np.linalg.norm(ours - theirs)) / unit if unit != 0 else 0.0
-
-
-def excess(small: ndarray | float, large: ndarray | float, scale: float | None = None) -> float:
-    """By how much small ≤ large fails at worst, relative to `scale` or to the largest value of `large`."""
-    small, large = np.asarray(small, dtype=float), np.asarray(large, dtype=float)
-    unit = float(np.abs(large).max()) if scale is None else scale
-    over = worst(0.0, (small - large).max())
-    return over / unit if unit != 0 else over
-
-
-def worst(*violations: float | np.floating) -> float:
-    """The largest; unlike with `max`, a NaN is never lost."""
-    return float(np.array(violations, dtype=float).max())
 
 
 def _orthonormal(rng: Generator, size: int, rank: int) -> Float[ndarray, "size rank"]:

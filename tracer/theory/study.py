@@ -29,6 +29,7 @@ class Study:
 
     @property
     def holds(self) -> bool:
+        """Nothing was found violated."""
         return not self.broken
 
     @property

@@ -10,14 +10,9 @@ from numpy.random import Generator
 from tracer.kernels import Exponential
 from tracer.teachers import EMA, WMA
 from tracer.theory import flow
-from tracer.theory.instances import (
-    apart,
-    average,
-    duration,
-    excess,
-    interval_masses,
-    worst,
-)
+from tracer.theory.distance import apart, excess, worst
+from tracer.theory.instances import average, duration
+from tracer.theory.witness import interval_masses
 
 
 def unrolled_average(rng: Generator) -> float:

@@ -12,7 +12,7 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from tracer.theory import descent, solve
-from tracer.theory.instances import apart, excess, worst
+from tracer.theory.distance import apart, excess, worst
 from tracer.theory.problem import (
     Problem,
     cross_frobenius,

@@ -9,18 +9,11 @@ from numpy.random import Generator
 
 from tracer.teachers import Teacher
 from tracer.theory import descent, flow, solve
-from tracer.theory.instances import (
-    Instance,
-    apart,
-    average,
-    defined_moves,
-    duration,
-    excess,
-    policy,
-    worst,
-)
+from tracer.theory.distance import apart, excess, worst
+from tracer.theory.instances import Instance, average, duration, policy
 from tracer.theory.problem import Problem, least_squares
 from tracer.theory.spaces import Draw
+from tracer.theory.witness import defined_moves
 
 
 def single_step(rng: Generator, draw: Draw) -> float:

@@ -15,7 +15,9 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from tracer.theory import flow
-from tracer.theory.instances import average, defined_moves, duration, excess, worst
+from tracer.theory.distance import excess, worst
+from tracer.theory.instances import average, duration
+from tracer.theory.witness import defined_moves
 
 
 class Ending(NamedTuple):
@@ -44,6 +46,7 @@ def finite_horizon(rng: Generator) -> float:
 
 
 def ending(rng: Generator) -> Ending:
+    """A run along one direction, taught by any kernel."""
     steps, p, d, n = duration(rng), int(rng.integers(2, 6)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
     teacher = average(rng, steps)
     held = float(np.prod(1 - defined_moves(teacher, steps)[1:]))
