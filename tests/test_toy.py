@@ -445,11 +445,12 @@ def test_names_below_the_axes_do_not_touch(published):
 
 def unturned(label: Text) -> Bbox:
     """Where a slanted text lies if the page is turned so that it is level."""
-    angle, place = np.deg2rad(label.get_rotation()), label.get_transform().transform(label.get_position())
+    angle, slanted = np.deg2rad(label.get_rotation()), label.get_window_extent()
     label.set_rotation(0)
-    box = label.get_window_extent()
+    level = label.get_window_extent()
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    return box.translated(*(turn @ place - place))
+    x, y = turn @ [(slanted.x0 + slanted.x1) / 2, (slanted.y0 + slanted.y1) / 2]
+    return Bbox.from_bounds(x - level.width / 2, y - level.height / 2, level.width, level.height)
 
 
 def test_a_teacher_looks_the_same_in_all_figures_and_like_no_other_in_one():
