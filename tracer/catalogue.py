@@ -65,7 +65,7 @@ def _table() -> str:
 
 def _link(paper: str) -> str:
     kind, _, key = paper.partition(":")
-    places = {"arXiv": "https://arxiv.org/abs/", "openreview": "https://openreview.net/forum?id="}
+    places = {"arXiv": "https://arxiv.org/abs/", "openreview": "https://openreview.net/forum?id=", "ours": ""}
     return f"[{paper}]({places[kind]}{key})" if kind in places else paper
 
 

@@ -32,4 +32,4 @@ def steady(
     made = tracer(
         strength=strength, beta=beta, targets=targets, tune=tune, distill_every=distill_every, interactive=0.0
     )
-    return replace(made, title="Steady (ours)", paper="", matter=("strength", "lr"))
+    return replace(made, title="Steady (ours)", paper="ours:emojishift.md", matter=("strength", "lr"))
