@@ -78,8 +78,8 @@ def grouped(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
 
 ONLY = [f"TRACER {term} only" for term in ("feature", "relational", "interactive", "cross")]
 WITHOUT = [f"TRACER without {term}" for term in ("feature", "relational", "interactive", "cross")]
-BETAS = [f"TRACER β={beta:g}" for beta in (0.2, 0.7, 1.0, 1.5)]
-SPARSE = [f"TRACER every {every}" for every in (5, 15, 50)]
+BETAS = [f"TRACER β={beta:g}" for beta in (0.2, 1.0, 1.5)]
+SPARSE = [f"TRACER every {every}" for every in (5, 50)]
 RELEASED = [f"{name}, released clock" for name in SPARSE]
 SPRINGS = ["L2-SP", *(f"L2-SP λ={strength:g}" for strength in (0.1, 1.0, 10.0))]
 MATCHED = "EMA of matched age"
