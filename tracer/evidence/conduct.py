@@ -122,7 +122,7 @@ def _pretrain(place: Place, name: str, experiment: Experiment) -> Path:
 
 def _carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints: int = 1) -> Run:
     steps = experiment.steps or 1
-    return carry(experiment, folder, watch, save_every=max(1, steps // checkpoints))
+    return carry(experiment, folder, watch, save_every=max(1, steps // checkpoints), evaluate_every=steps)
 
 
 class Stopwatch:

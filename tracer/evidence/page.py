@@ -13,6 +13,7 @@ from tracer.evidence.claims import CLAIMS, grouped, looked, verdict
 from tracer.evidence.compare import Measure, per_style, value
 from tracer.evidence.looks import Arms, Part, left
 from tracer.evidence.results import Role, Row
+from tracer.evidence.study import ZERO_SHOT
 from tracer.metrics import Interval
 
 INTRODUCTION = """
@@ -87,7 +88,7 @@ def entries(arms: Arms, searched: Collection[str]) -> Iterator[tuple[str, Sequen
     for name, rows in arms.items():
         times = [row.cpu_seconds for row in rows if row.cpu_seconds]
         rate = ", ".join(f"{each:g}" for each in sorted({row.rate for row in rows}))
-        trained = len(rows[0].gap.get("weight_step", ())) or rows[0].scores.keys() != {"1"}
+        trained = name != ZERO_SHOT.name
         rate += "" if name in searched else "°"
         yield name, rows, 1.0, rate if trained else "", f"{np.mean(times):.0f}" if times and trained else ""
         for alpha in sorted((float(each) for each in rows[0].scores if each != "1"), reverse=True):

@@ -184,9 +184,10 @@ def studies(scale: str) -> tuple[Study, ...]:
         small = replace(main, steps=80, alphas=(0.5, 1.0))
         unmixed = replace(small, alphas=(1.0,))
         flyp, carot, static, tracer = MAIN[2], MAIN[4], TEACHERS[0], TEACHERS[2]
+        stiff = strengths((10.0,), (0.1, 1.0, 10.0))
         return (
             small,
-            replace(unmixed, name="strengths", arms=strengths((0.1, 10.0), (0.1, 1.0, 10.0))),
+            replace(unmixed, name="strengths", arms=(*stiff, *frontier((0.1,), tracer))),
             replace(small, name="weak", regime="weak", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY)),
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
             replace(small, name="three starts", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY), starts=3),
