@@ -198,7 +198,7 @@ def studies(scale: str) -> tuple[Study, ...]:
                 arms=(ZERO_SHOT, flyp, carot, static, tracer),
             ),
             replace(unmixed, name="variants", arms=(flyp, *TEACHERS, *variants())),
-            replace(small, name="others", arms=others()),
+            replace(small, name="others at one rate", arms=others(), rates=(1e-4,)),  # the usual choice above
         )
     full = replace(main, trials=THREE_SEEDS, starts=3)
     return (
