@@ -39,10 +39,9 @@ own, and what another seed would change is in no interval. ECE OOD is that of an
 bins; ECE is too large on few pictures, so that a small one says little, and differences of small ones are understated.
 
 Learning rates were chosen for each arm from equally many, by accuracy on emoji that are not tested (the runs that
-choose do train on some that are); an arm marked ° took the rate of the arm that it varies, or the one that all of its study
-take. λ and all other options are
-the methods' defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned weights in a mixture with
-the pretrained ones.
+choose do train on some that are); an arm marked ° took the rate of the arm that it varies, or the one that its whole
+study takes. λ and all other options are the methods' defaults where no arm says otherwise. α is WiSE-FT: the share of
+the finetuned weights in a mixture with the pretrained ones.
 
 Every run used one thread; with `OMP_NUM_THREADS=1`, the same commit and the same machine its command gives the same
 bits again, and `tracer eval RUN --suite emojishift --corrupt all:3` its scores (those of a mixture after
