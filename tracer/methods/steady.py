@@ -1,4 +1,4 @@
-"""Steady: TRACER with three terms and a firmer hand, our proposal for little data."""
+"""Steady: TRACER with three terms and a firmer hand, our proposal for little data and a model that is good at it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def steady(
     tune: Towers = "both",
     distill_every: int = 1,
 ) -> Method:
-    """TRACER without its interactive term and at λ = 10, which kept more where there were few images; ours.
+    """TRACER without its interactive term and at λ = 10: keeps more of a model that is good at the task already; ours.
 
-    Found on EmojiShift and tried there on folds that had no part in finding it: docs/emojishift.md.
+    Found on EmojiShift and tried there on folds that had no part in finding it: docs/emojishift.md. Where the
+    pretrained model is weak on the task, it learns too little, and TRACER as it is learns twice as much.
 
     Args:
         strength: λ, the weight of all distillation together.
