@@ -26,7 +26,7 @@ from tracer.evidence.looks import (
     no_worse,
 )
 from tracer.evidence.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
-from tracer.evidence.page import edges, page, sentence, verdicts
+from tracer.evidence.page import edges, overview, page, sentence, verdicts
 from tracer.evidence.results import Row, command, ids, read, write
 from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Arm, Study, Trial, job, searches, studies
 from tracer.metrics import Interval, accuracy, ece
@@ -314,6 +314,13 @@ def test_the_page_says_who_took_the_rate_of_another_and_which_commit_it_was() ->
     table = {line.split(" | ")[0]: line.split(" | ") for line in text.splitlines() if "100.0 [" in line}
     assert (table["| A"][-2], table["| B"][-2]) == ("0.0003", "0.0003°")
     assert "commit `0000000000`" in text
+
+
+def test_a_mixture_is_told_where_all_runs_of_an_arm_have_it() -> None:
+    rows = three("A", ALL)
+    assert "A, α = 0.5" in overview({"A": rows}, ())
+    del rows[1].scores["0.5"]
+    assert "α" not in overview({"A": rows}, ())
 
 
 def test_the_lower_of_two_equal_rates_is_taken() -> None:

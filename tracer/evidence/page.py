@@ -91,7 +91,8 @@ def entries(arms: Arms, searched: Collection[str]) -> Iterator[tuple[str, Sequen
         trained = name != ZERO_SHOT.name
         rate += "" if name in searched else "°"
         yield name, rows, 1.0, rate if trained else "", f"{np.mean(times):.0f}" if times and trained else ""
-        for alpha in sorted((float(each) for each in rows[0].scores if each != "1"), reverse=True):
+        mixed = set.intersection(*(set(row.scores) for row in rows)) - {"1"}  # some runs serve two studies
+        for alpha in sorted(map(float, mixed), reverse=True):
             yield f"{name}, α = {alpha:g}", rows, alpha, "", ""
 
 
