@@ -61,7 +61,7 @@ def _draw_mixtures(axes: Axes, arms: Arms, start: Sequence[Row], measure: Measur
         way = [finetuned, *mixed, _place(start, measure)]
         axes.plot(*zip(*way, strict=True), ".-", color=COLOURS[name], linewidth=1, alpha=0.7)
         axes.plot(*finetuned, MARKS[name], color=COLOURS[name], markersize=9, label=name, linestyle="")
-    axes.set_title("Finetuned (large marks), and mixed with the start, which is α = 0")
+    axes.set_title("Finetuned (large), mixed with the start (small)")
 
 
 def _draw_strengths(axes: Axes, arms: Arms, start: Sequence[Row], measure: Measure) -> None:

@@ -68,7 +68,7 @@ def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> L
             low, value, high = difference(arms[first], arms[other], measure)
             nearest = max(low, -high, 0.0)  # the smallest difference that the interval allows
             room = Interval(margin - max(-low, high), margin - abs(value), margin - nearest)
-            parts.append(Part(f"{measure}: {margin:.0%} − |{first} − {other}|", room))
+            parts.append(Part(f"{measure}: {margin:.0%} − size of ({first} − {other})", room))
         return parts
 
     return look
