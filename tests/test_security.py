@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import io
-import pickle
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -12,13 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import tracer
 from tracer.data import idx
 from tracer.data.sources import load as load_data
 from tracer.errors import UserError
-from tracer.model import load
 from tracer.toy.mnist import located
 
 ROOT = Path(tracer.__file__).parent
@@ -103,21 +100,6 @@ class Bomb:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Path.touch, (self.mark,)
-
-
-@pytest.mark.filterwarnings("ignore")  # torch advises against the format
-def test_a_pickle_is_not_run_as_weights(tmp_path: Path) -> None:
-    mark = tmp_path / "ran"
-    torch.save({"weight": Bomb(mark)}, tmp_path / "w.pt")
-    with pytest.raises(UserError, match="weights and nothing else"):
-        load("tiny-28", str(tmp_path / "w.pt"))
-    pickle.loads(pickle.dumps(Bomb(mark)))
-    assert mark.exists()  # the bomb would have worked
-    mark.unlink()
-    (tmp_path / "w.bin").write_bytes(pickle.dumps(Bomb(mark)))
-    with pytest.raises(UserError):
-        load("tiny-28", str(tmp_path / "w.bin"))
-    assert not mark.exists()
 
 
 def test_a_pickle_is_not_run_as_data(tmp_path: Path) -> None:

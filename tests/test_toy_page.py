@@ -117,7 +117,7 @@ def test_a_digit_changed_is_noticed():
     assert len(list(wrong(line, same))) == 1
 
 
-@pytest.mark.parametrize("source", ["colour", "teachers"])
+@pytest.mark.parametrize("source", sorted(file.stem for file in EVIDENCE.glob("*.json")))
 def test_the_figures_are_drawn_from_the_numbers(source: str, tmp_path: Path) -> None:
     show(EVIDENCE / f"{source}.json", tmp_path)
     for file in sorted(tmp_path.glob("*.svg")):
