@@ -13,10 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from tracer.data.emojishift import styles
-from tracer.evidence.measure import CORRUPTIONS
+from tracer.evidence.measure import suite
 from tracer.evidence.results import Row, ids
 from tracer.metrics import Interval
-from tracer.suites import corrupt, emojishift
 from tracer.suites.emojishift import NAMES
 
 Measure = Literal["id", "ood", "corrupted", "retention", "fresh retention", "ece id", "ece ood"]
@@ -67,7 +66,7 @@ def shifts(style: str, measure: Measure) -> tuple[str, ...]:
     if measure in ("retention", "fresh retention"):
         return (NAMES,)
     if measure == "corrupted":
-        return tuple(each.name for each in corrupt(emojishift(style), CORRUPTIONS).shifts if each.derived)
+        return tuple(each.name for each in suite(style, 0).shifts if each.derived)
     return (style,) if measure.endswith("id") else tuple(each for each in styles() if each != style)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,15 @@ def measure(
     run: Run, style: str, fold: int, alphas: Sequence[float], cpu_seconds: float | None
 ) -> dict[str, Any]:
     """Score the run, and the line from the pretrained model to it, on every shift; written once."""
-    file, suite = run.folder / FILE, corrupt(emojishift(style, fold), CORRUPTIONS)
-    if file.exists() and complete(found := json.loads(file.read_text()), suite):
+    file, asked = run.folder / FILE, suite(style, fold)
+    if file.exists() and not lacking(found := json.loads(file.read_text()), asked):
         return found
-    opening, world = suite.open(), World("cpu", "fp32")
+    opening, world = asked.open(), World("cpu", "fp32")
     scored, student = {}, run.student("pretrained")
     for alpha, weights in line(run, alphas):
         initialise_from(student, weights)
-        scorer = Scorer(
-            student, world, run.description["classes"], workers=0
-        )  # pictures are small and in memory
+        # No loader processes: pictures are small and in memory, and other runs have the other cores.
+        scorer = Scorer(student, world, run.description["classes"], workers=0)
         scored[f"{alpha:g}"] = {each.shift.name: summary(scorer, each) for each in opening.shifts}
     found = {
         **chosen(run, cpu_seconds),
@@ -56,9 +56,17 @@ def measure(
     return found
 
 
-def complete(found: dict[str, Any], suite: Suite) -> bool:
-    """Whether a run was measured on all that is asked today; measures of an earlier version are taken anew."""
-    return all(each.keys() >= {shift.name for shift in suite.shifts} for each in found["scores"].values())
+@cache
+def suite(style: str, fold: int) -> Suite:
+    """What a run is measured on: every style, the names, and the trained style corrupted."""
+    return corrupt(emojishift(style, fold), CORRUPTIONS)
+
+
+def lacking(found: Mapping[str, Any], asked: Suite) -> list[str]:
+    """The test sets of today that were not measured at some α, as by an earlier version."""
+    return [
+        each.name for each in asked.shifts if any(each.name not in one for one in found["scores"].values())
+    ]
 
 
 def chosen(run: Run, cpu_seconds: float | None) -> dict[str, Any]:

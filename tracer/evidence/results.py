@@ -14,11 +14,10 @@ import numpy as np
 from tracer.atomic import write_text
 from tracer.data.emojishift import emoji_kinds, emoji_names
 from tracer.errors import UserError
-from tracer.evidence.measure import CORRUPTIONS, chosen, unpacked_bits, unpacked_shares
+from tracer.evidence.measure import chosen, lacking, suite, unpacked_bits, unpacked_shares
 from tracer.evidence.study import Job
 from tracer.origin import origin
 from tracer.run import Run
-from tracer.suites import corrupt, emojishift
 from tracer.suites.emojishift import NAMES
 
 Role = Literal["test", "search", "start"]
@@ -129,19 +128,7 @@ def read(file: Path) -> tuple[dict[str, Any], list[Row]]:
         rows = [Row(**each) for each in found.pop("rows")]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{file} is no file of results: {error}") from error
-    for each in rows:
-        if absent := unmeasured(each):
+    for each in (each for each in rows if each.role == "test"):
+        if absent := lacking(each._asdict(), suite(each.style, each.fold)):
             raise UserError(f"{file}: run {each.run} was not measured on {absent[0]}; make the file again")
     return found, rows
-
-
-def unmeasured(row: Row) -> list[str]:
-    """The test sets of today that a row of an earlier version lacks."""
-    tested = test_sets(row.style, row.fold) if row.role == "test" else ()
-    return [name for name in tested if any(name not in scores for scores in row.scores.values())]
-
-
-@cache
-def test_sets(style: str, fold: int) -> tuple[str, ...]:
-    """The test sets that a run is measured on."""
-    return tuple(shift.name for shift in corrupt(emojishift(style, fold), CORRUPTIONS).shifts)
