@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from tracer.data.emojishift import FOLDS, emoji_kinds, styles
 from tracer.errors import UserError
 from tracer.evidence import compare
 from tracer.evidence.claims import CLAIMS, Claim, grouped, looked, verdict
-from tracer.evidence.compare import answers, difference, per_style, value
+from tracer.evidence.compare import answers, difference, per_style, seed_error, value, widened
 from tracer.evidence.conduct import _trials, best
 from tracer.evidence.frontiers import frontiers
 from tracer.evidence.looks import (
     Part,
     alike,
     all_of,
+    at_equal_task,
     better,
     cheap,
     drifting_layers,
@@ -26,9 +28,9 @@ from tracer.evidence.looks import (
     no_worse,
 )
 from tracer.evidence.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
-from tracer.evidence.page import edges, overview, page, sentence, verdicts
+from tracer.evidence.page import edges, overview, page, sentence, setting, verdicts
 from tracer.evidence.results import Row, command, ids, read, write
-from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Arm, Study, Trial, job, searches, studies
+from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Arm, Setting, Study, Trial, job, searches, studies
 from tracer.metrics import Interval, accuracy, ece
 from tracer.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.suites.emojishift import NAMES
@@ -263,12 +265,19 @@ def test_what_is_no_result_file_is_refused(tmp_path: Path) -> None:
 def test_every_arm_has_the_same_number_of_tries() -> None:
     for scale in SCALES:
         for study in studies(scale):
-            tried: dict[tuple[str, int], set[float]] = {}
-            for arm, fold, rate, _ in searches(study, "models"):
-                tried.setdefault((arm.name, fold), set()).add(rate)
-            assert all(rates == set(study.rates) for rates in tried.values())
+            tried: dict[tuple[str, int], set[str]] = {}
+            for each in searches(study, "models"):
+                tried.setdefault((each.arm, each.trial.fold), set()).add(each.experiment.id)
+            assert len({len(runs) for runs in tried.values()}) <= 1
             searching = {arm.name for arm in study.arms if arm.trains and arm.rate is None}
             assert {name for name, _ in tried} == (searching if len(study.rates) > 1 else set())
+
+
+def test_arms_choose_from_one_list_of_rates_unless_they_have_no_strength_to_choose() -> None:
+    for study in (each for scale in SCALES for each in studies(scale)):
+        for arm in study.arms:
+            rates = {setting.rate for setting in study.settings(arm)}
+            assert rates == set(study.rates) or (set(study.rates) < rates and arm.strengths == (None,))
 
 
 def test_rates_are_never_chosen_on_emoji_that_are_tested() -> None:
@@ -294,7 +303,8 @@ def test_claims_name_arms_that_exist() -> None:
 def test_a_rate_is_the_arm_s_own_or_that_of_the_arm_it_varies() -> None:
     borrower = Arm("B", "tracer", {"beta": 1.0}, rate="A")
     study = Study("main", (Arm("A", "tracer"), borrower), trials=(Trial(0, 0), Trial(3, 3)))
-    found = {("A", 3): {1e-4: 0.1, 3e-4: 0.3}, ("A", 4): {1e-4: 0.3, 3e-4: 0.1}}
+    low, high = Setting(1e-4), Setting(3e-4)
+    found = {("A", 3): {low: 0.1, high: 0.3}, ("A", 4): {low: 0.3, high: 0.1}}
     for arm in study.arms:
         assert [each.experiment.lr for each in _trials(study, arm, found, "models")] == [3e-4, 1e-4]
 
@@ -323,14 +333,48 @@ def test_a_mixture_is_told_where_all_runs_of_an_arm_have_it() -> None:
     assert "α" not in overview({"A": rows}, ())
 
 
-def test_the_lower_of_two_equal_rates_is_taken() -> None:
-    assert best({1e-4: 0.5, 3e-4: 0.5, 1e-3: 0.4}) == 1e-4
+def test_of_equal_settings_the_gentlest_is_taken() -> None:
+    assert best({Setting(1e-4): 0.5, Setting(3e-4): 0.5, Setting(1e-3): 0.4}) == Setting(1e-4)
+    assert best({Setting(1e-4, 0.1): 0.5, Setting(1e-4, 10.0): 0.5}) == Setting(1e-4, 10.0)
+    assert best({Setting(1e-4, 10.0): 0.5, Setting(1e-3, 0.1): 0.6}) == Setting(1e-3, 0.1)
+
+
+def test_a_chosen_strength_is_trained_with_and_told() -> None:
+    arm = Arm("A", "tracer", strengths=(None, 10.0))
+    study = Study("main", (arm,), trials=(Trial(0, 0),))
+    found = {("A", 3): {Setting(1e-4): 0.1, Setting(3e-4, 10.0): 0.3}}
+    (trial,) = _trials(study, arm, found, "models")
+    assert trial.experiment.options == {"strength": 10.0}
+    assert job(study, arm, Trial(0, 0), Setting(1e-4), "models").experiment.options == {}
+    assert setting(made("A", ALL, rate=3e-4, strength=10.0)) == "0.0003 at λ = 10"
+    assert setting(made("A", ALL, rate=3e-4)) == "0.0003"
+
+
+def test_what_another_seed_would_change_is_in_the_interval() -> None:
+    """Scores 0 and 1 on each of two folds: the variance of a run is 1/2, that of the mean of four runs 1/8."""
+    assert seed_error([(0, 0.0), (0, 1.0), (1, 0.0), (1, 1.0)]) == pytest.approx(math.sqrt(1 / 8))
+    assert seed_error([(0, 0.0), (1, 1.0)]) == 0
+    assert widened(Interval(-3.0, 0.0, 4.0), 4 / 1.96) == pytest.approx(Interval(-5.0, 0.0, 4 * math.sqrt(2)))
+    steady = [made("A", share(0.4), fold=0, seed=0), made("A", share(0.4), fold=0, seed=1)]
+    unsteady = [made("A", ALL, fold=0, seed=0), made("A", NONE, fold=0, seed=1)]
+    assert (value(unsteady, "id").low, value(unsteady, "id").high) == (0, 1)
+    assert value(steady, "id").low > 0.3
+    both = difference(unsteady, [row._replace(arm="B") for row in unsteady], "id")
+    assert both == Interval(0, 0, 0)
+
+
+def test_seeds_do_scatter_as_the_interval_says() -> None:
+    """The error that is told is the spread of means over many repetitions with other seeds."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0.4, 0.03, size=(4000, 6)) + np.repeat([0.0, 0.1, 0.2], 2)
+    told = [seed_error(list(zip((0, 0, 1, 1, 2, 2), each, strict=True))) ** 2 for each in scores]
+    assert np.sqrt(np.mean(told)) == pytest.approx(scores.mean(axis=1).std(), rel=0.05)
 
 
 def test_a_command_names_everything_that_decides() -> None:
     study = Study("main", MAIN)
     arm = next(arm for arm in MAIN if arm.name == "TRACER")
-    made_job = job(study, arm, study.trials[1], 3e-4, "models")
+    made_job = job(study, arm, study.trials[1], Setting(3e-4), "models")
     line = command(made_job.experiment.to_json())
     assert line.startswith("tracer train tracer ")
     for words in ("--data emoji:twemoji:1", "--model models/strong-0-1200", "--lr 0.0003", "--seed 1"):
@@ -342,6 +386,15 @@ def test_no_worse_allows_the_margin_and_no_more() -> None:
     assert verdict(no_worse("id", "all", "half")(arms)) == "holds"
     assert verdict(no_worse("id", "all", "all")(arms)) == "holds"
     assert verdict(no_worse("id", "most", "all")(arms)) == "not seen here: the opposite"
+
+
+def test_arms_are_compared_at_the_task_accuracy_that_is_nearest() -> None:
+    arms = {"A": three("A", share(0.5)), "near": three("near", share(0.52)), "far": three("far", ALL)}
+    labels = [part.label for part in at_equal_task("A", ("near", "far"), "ood", "retention")(arms)]
+    assert labels[1:] == ["ood: A − near", "retention: A − near"]
+    alone = at_equal_task("A", ("far",), "ood")(arms)
+    assert alone[0].condition
+    assert alone[0].speaks == "against"  # what is nearest is not near
 
 
 def test_a_rate_at_the_edge_of_those_tried_is_told() -> None:

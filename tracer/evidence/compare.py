@@ -1,10 +1,12 @@
 """Arms side by side: measures over folds and seeds, and their differences, resampled over emoji.
 
-An emoji is tested in several styles and by several runs, so emoji, not pictures, are what the bootstrap draws.
+An emoji is tested in several styles and by several runs, so emoji, not pictures, are what the bootstrap draws. What
+another seed would change is added where a fold has several of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Literal, NamedTuple
@@ -71,9 +73,11 @@ def shifts(style: str, measure: Measure) -> tuple[str, ...]:
 
 
 def value(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> Interval:
-    """A measure with its 95 % interval over emoji, inside its own range."""
-    low, found, high = _interval(_scores(answers(rows, measure, alpha), measure))
-    return Interval(max(low, 0.0), found, min(high, 1.0))
+    """A measure with its 95 % interval over emoji and seeds, inside its own range."""
+    found = _interval(_scores(answers(rows, measure, alpha), measure))
+    runs = [(row.fold, _score([row], measure, alpha)) for row in rows]
+    low, score, high = widened(found, seed_error(runs))
+    return Interval(max(low, 0.0), score, min(high, 1.0))
 
 
 def difference(
@@ -83,12 +87,40 @@ def difference(
     alpha: float = 1.0,
     other: float | None = None,
 ) -> Interval:
-    """first − second on the same pictures, with its 95 % interval over emoji; `other` is the second arm's α."""
-    a = answers(first, measure, alpha)
-    b = answers(second, measure, alpha if other is None else other)
-    if {shift: each.emoji for shift, each in a.items()} != {shift: each.emoji for shift, each in b.items()}:
+    """first − second, picture by picture, with its 95 % interval over emoji and seeds; `other` is the second's α."""
+    other = alpha if other is None else other
+    trials = [sorted((row.fold, row.seed) for row in rows) for rows in (first, second)]
+    if trials[0] != trials[1]:
         raise ValueError("two arms with the same folds and seeds expected")
-    return _interval(_scores(a, measure) - _scores(b, measure))
+    a, b = answers(first, measure, alpha), answers(second, measure, other)
+    found = _interval(_scores(a, measure) - _scores(b, measure))
+    partner = {(row.fold, row.seed): row for row in second}
+    runs = [
+        (row.fold, _score([row], measure, alpha) - _score([partner[row.fold, row.seed]], measure, other))
+        for row in first
+    ]
+    return widened(found, seed_error(runs))
+
+
+def seed_error(runs: Sequence[tuple[int, float]]) -> float:
+    """The standard error that seeds bring into a mean over runs (fold, score), by their spread within a fold.
+
+    Zero where no fold has two seeds: nothing is known then, and the interval is one over emoji alone.
+    """
+    folds: dict[int, list[float]] = {}
+    for fold, score in runs:
+        folds.setdefault(fold, []).append(score)
+    free = len(runs) - len(folds)
+    within = sum(float(np.var(scores)) * len(scores) for scores in folds.values())
+    return math.sqrt(within / free / len(runs)) if free else 0.0
+
+
+def widened(found: Interval, error: float) -> Interval:
+    """The interval with a further, independent and normal error in it."""
+    low, score, high = found
+    return Interval(
+        score - math.hypot(score - low, 1.96 * error), score, score + math.hypot(high - score, 1.96 * error)
+    )
 
 
 def per_style(rows: Sequence[Row], alpha: float = 1.0) -> dict[str, float]:
@@ -97,29 +129,34 @@ def per_style(rows: Sequence[Row], alpha: float = 1.0) -> dict[str, float]:
     return {style: float(found[style].right.mean()) for style in styles()}
 
 
-def _scores(found: dict[str, Answers], measure: Measure) -> Float[np.ndarray, " d"]:
+def _score(rows: Sequence[Row], measure: Measure, alpha: float) -> float:
+    return float(_scores(answers(rows, measure, alpha), measure, draws=0)[0])
+
+
+def _scores(found: dict[str, Answers], measure: Measure, draws: int | None = None) -> Float[np.ndarray, " d"]:
     """The measure on all emoji, and on each resample of them; every test set counts the same."""
     points = sorted({point for each in found.values() for point in each.emoji})
     line = {point: place for place, point in enumerate(points)}
     places = {shift: np.array([line[point] for point in each.emoji]) for shift, each in found.items()}
     score = _gaps if measure.startswith("ece") else _accuracy
-    scores = np.mean([score(each, places[shift], len(line)) for shift, each in found.items()], axis=0)
+    weights = _weights(len(line), DRAWS if draws is None else draws)
+    scores = np.mean([score(each, places[shift], weights) for shift, each in found.items()], axis=0)
     return np.abs(scores).sum(axis=1) if measure.startswith("ece") else scores
 
 
-def _accuracy(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray, " d"]:
-    weights = _weights(count, DRAWS)
+def _accuracy(found: Answers, place: np.ndarray, weights: np.ndarray) -> Float[np.ndarray, " d"]:
+    count = weights.shape[1]
     right, all_ = np.bincount(place, found.right, count), np.bincount(place, minlength=count)
     return (weights @ right) / (weights @ all_)
 
 
-def _gaps(found: Answers, place: np.ndarray, count: int) -> Float[np.ndarray, "d b"]:
+def _gaps(found: Answers, place: np.ndarray, weights: np.ndarray) -> Float[np.ndarray, "d b"]:
     """In each bin of confidence, how far the mean confidence lies above the mean of right answers, by its share.
 
     ECE is the sum of their sizes. Over several test sets they are first averaged: the ECE of an even mixture of the
     sets. A mean of the ECE of small sets would be large for a calibrated model too.
     """
-    weights = _weights(count, DRAWS)
+    count = weights.shape[1]
     bins = np.minimum((found.sure * BINS).astype(int), BINS - 1)
     off = np.bincount(place * BINS + bins, found.sure - found.right, count * BINS).reshape(count, BINS)
     return (weights @ off) / (weights @ np.bincount(place, minlength=count))[:, None]

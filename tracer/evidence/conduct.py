@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,7 +16,7 @@ from tracer.demo import carry
 from tracer.errors import UserError
 from tracer.evidence.measure import chosen, measure
 from tracer.evidence.results import Row, beginning, row
-from tracer.evidence.study import CHOSEN_ON, Arm, Job, Study, job, searches
+from tracer.evidence.study import CHOSEN_ON, Arm, Job, Setting, Study, job, searches
 from tracer.experiment import Experiment
 from tracer.export import export
 from tracer.plan import Plan
@@ -24,6 +24,7 @@ from tracer.run import Run
 from tracer.train import Report
 
 Tell = Callable[[str], None]
+Found = dict[tuple[str, int], dict[Setting, float]]  # validation accuracies of an arm on a fold
 
 
 class Place(NamedTuple):
@@ -53,37 +54,36 @@ def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> Iterator[list
 
 def _study(study: Study, place: Place, pool: ProcessPoolExecutor, tell: Tell) -> list[Row]:
     home = str(place.pretrained)
-    searched = [(arm.name, fold, rate, each) for arm, fold, rate, each in searches(study, home)]
-    tried = _all(pool, place, [each for *_, each in searched], tell)
-    found: dict[tuple[str, int], dict[float, float]] = {}
-    for arm, fold, rate, each in searched:
+    searched = list(searches(study, home))
+    tried = _all(pool, place, searched, tell)
+    found: Found = {}
+    for each in searched:
         if each.experiment.id in tried:
-            found.setdefault((arm, fold), {})[rate] = tried[each.experiment.id]["validation"]
+            validation = tried[each.experiment.id]["validation"]
+            found.setdefault((each.arm, each.trial.fold), {})[each.setting] = validation
     jobs = [each for arm in study.arms for each in _trials(study, arm, found, home)]
     done = _all(pool, place, jobs, tell)
     rows = [row(each, done[each.experiment.id]) for each in jobs if each.experiment.id in done]
     return rows + [
         row(each, tried[each.experiment.id], role="search")
-        for *_, each in searched
+        for each in searched
         if each.experiment.id in tried
     ]
 
 
-def _trials(
-    study: Study, arm: Arm, found: dict[tuple[str, int], dict[float, float]], home: str
-) -> Iterator[Job]:
-    """The test runs of an arm, each at the rate that did best on other emoji than it tests."""
+def _trials(study: Study, arm: Arm, found: Found, home: str) -> Iterator[Job]:
+    """The test runs of an arm, each at the setting that did best on other emoji than it tests."""
     for trial in study.trials:
-        rates = found.get((arm.rate or arm.name, CHOSEN_ON[trial.fold]), {})
-        if not arm.trains or len(study.rates) == 1:
-            yield job(study, arm, trial, study.rates[0], home)
-        elif rates:
-            yield job(study, arm, trial, best(rates), home)
+        tried = found.get((arm.rate or arm.name, CHOSEN_ON[trial.fold]), {})
+        if not arm.trains or len(study.settings(arm)) == 1:
+            yield job(study, arm, trial, study.settings(arm)[0], home)
+        elif tried:
+            yield job(study, arm, trial, best(tried), home)
 
 
-def best(rates: dict[float, float]) -> float:
-    """The rate with the highest validation accuracy, the lower one of equals."""
-    return max(rates, key=lambda rate: (rates[rate], -rate))
+def best(tried: Mapping[Setting, float]) -> Setting:
+    """The setting with the highest validation accuracy; of equals the gentlest: the lowest rate, the largest λ."""
+    return max(tried, key=lambda each: (tried[each], -each.rate, each.strength or 0.0))
 
 
 def _all(pool: ProcessPoolExecutor, place: Place, jobs: list[Job], tell: Tell) -> dict[str, dict[str, Any]]:

@@ -36,15 +36,24 @@ DEFAULTS = {
 KEPT: dict[Measure, str] = {"ood": "OOD, mean over other styles (%)", "retention": "retention of names (%)"}
 
 
+# Each row of the figure: what is drawn, and the study that has the model it began with.
+ROWS = {"main": "main", "strengths": "main", "weak strengths": "weak"}
+
+
 def frontiers(studies: Mapping[str, Arms]) -> Figure:
-    """The main study along α in the upper row; in the lower one, if it was run, that of strengths along λ."""
-    shown = [name for name in ("main", "strengths") if name in studies]
+    """The main study along α in the upper row; in the others, if they were run, those of strengths along λ."""
+    shown = [name for name in ROWS if name in studies]
     figure = blank(width=11, height=1 + 4 * len(shown))
     panels = figure.subplots(len(shown), 2, squeeze=False)
-    start = studies["main"][START]
     for row, name in zip(panels, shown, strict=True):
+        start = studies[ROWS[name]][START]
         for axes, measure in zip(row, KEPT, strict=True):
-            (_draw_mixtures if name == "main" else _draw_strengths)(axes, studies[name], start, measure)
+            if name == "main":
+                _draw_mixtures(axes, studies[name], start, measure)
+            else:
+                _draw_strengths(axes, studies[name], measure)
+                where = "; a start that is weak on the task" if name.startswith("weak") else ""
+                axes.set_title(f"Over λ, written beside the marks; ring: the default{where}")
             axes.plot(*_place(start, measure), "*", color=BLACK, markersize=12, label=START)
             axes.set(xlabel="task, unseen emoji in the trained style (%)", ylabel=KEPT[measure])
             axes.grid(alpha=0.3)
@@ -64,7 +73,7 @@ def _draw_mixtures(axes: Axes, arms: Arms, start: Sequence[Row], measure: Measur
     axes.set_title("Finetuned (large), mixed with the start (small)")
 
 
-def _draw_strengths(axes: Axes, arms: Arms, start: Sequence[Row], measure: Measure) -> None:
+def _draw_strengths(axes: Axes, arms: Arms, measure: Measure) -> None:
     """Each method over λ, from its weakest to its strongest; a ring is around its default."""
     for name in COLOURS:
         others = {
@@ -80,7 +89,6 @@ def _draw_strengths(axes: Axes, arms: Arms, start: Sequence[Row], measure: Measu
         for (strength, _), place in zip(over, found, strict=True):
             axes.annotate(f"{strength:g}", place, textcoords="offset points", xytext=(6, 4), fontsize=7)
         axes.plot(*_place(arms[name], measure), "o", color=COLOURS[name], markersize=11, fillstyle="none")
-    axes.set_title("Over λ (written beside the marks; ring: the default)")
 
 
 def _place(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tracer.evidence.compare import Measure, difference
+from tracer.evidence.compare import Measure, difference, value
 from tracer.evidence.results import Row
 from tracer.metrics import Interval
 
@@ -70,6 +70,28 @@ def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> L
             room = Interval(margin - max(-low, high), margin - abs(value), margin - nearest)
             parts.append(Part(f"{measure}: {margin:.0%} − size of ({first} − {other})", room))
         return parts
+
+    return look
+
+
+def keeps_more(first: str, *others: str, retention: Measure = "retention") -> Look:
+    """`first` is better than each of the others OOD and in retention, on condition that it learns as much."""
+    return all_of(
+        *(no_worse("id", first, other) for other in others),
+        *(better(measure, first, *others) for measure in ("ood", retention)),
+    )
+
+
+def at_equal_task(first: str, others: Sequence[str], *measures: Measure, margin: float = 0.02) -> Look:
+    """`first` is better than that of the others which learns the task most nearly as well, if it is within `margin`."""
+
+    def look(arms: Arms) -> list[Part]:
+        task = {name: value(arms[name], "id").value for name in (first, *others)}
+        nearest = min(others, key=lambda name: abs(task[name] - task[first]))
+        apart = margin - abs(task[first] - task[nearest])
+        told = f"id: {margin:.0%} − size of ({first} − {nearest}), no interval"
+        near = Part(told, Interval(apart, apart, apart), condition=True)
+        return [near, *(part for measure in measures for part in better(measure, first, nearest)(arms))]
 
     return look
 

@@ -33,15 +33,18 @@ How to read a verdict: a comparison speaks for a claim (✓) if it lies above ze
 *not seen here* that none does, with a word added where some speak against it; *not tested yet* that the runs have not
 been made. What a claim only presupposes (written `1% + A − B`: A is at most a point behind B) must hold too, and is no
 support by itself. An interval is a 95 % bootstrap over emoji, paired where two arms are compared; several comparisons
-of one claim are not corrected for their number. Where it is marked so, it is the smallest and largest value over the
-runs, which is no test: three runs lie on one side by chance once in eight times. Each fold is run with a seed of its
-own, and what another seed would change is in no interval. ECE OOD is that of an even mixture of the styles, in 15
-bins; ECE is too large on few pictures, so that a small one says little, and differences of small ones are understated.
+of one claim are not corrected for their number. Where folds have two seeds (*main* and *fresh folds*), the spread
+between them is in the interval too; elsewhere what another seed would change is in no interval. Where it is marked so,
+an interval is the smallest and largest value over the runs, which is no test: three runs lie on one side by chance once
+in eight times. ECE OOD is that of an even mixture of the styles, in 15 bins; ECE is too large on few pictures, so that
+a small one says little, and differences of small ones are understated.
 
 Learning rates were chosen for each arm from equally many, by accuracy on emoji that are not tested (the runs that
 choose do train on some that are); an arm marked ° took the rate of the arm that it varies, or the one that its whole
-study takes. λ and all other options are the methods' defaults where no arm says otherwise. α is WiSE-FT: the share of
-the finetuned weights in a mixture with the pretrained ones.
+study takes. In the study *chosen λ*, λ was chosen together with the rate, from nine pairs an arm, and stands beside the
+rate where it is not the default; methods without λ tried nine rates. Elsewhere λ and all other options are the methods'
+defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned weights in a mixture with the pretrained
+ones.
 
 Every run used one thread; with `OMP_NUM_THREADS=1`, the same commit and the same machine its command gives the same
 bits again, and `tracer eval RUN --suite emojishift --corrupt all:3` its scores (those of a mixture after
@@ -87,13 +90,18 @@ def entries(arms: Arms, searched: Collection[str]) -> Iterator[tuple[str, Sequen
     """Each arm, and below it every α that was measured; a rate that the arm did not search itself is marked."""
     for name, rows in arms.items():
         times = [row.cpu_seconds for row in rows if row.cpu_seconds]
-        rate = ", ".join(f"{each:g}" for each in sorted({row.rate for row in rows}))
+        rate = ", ".join(sorted({setting(row) for row in rows}))
         trained = name != ZERO_SHOT.name
         rate += "" if name in searched else "°"
         yield name, rows, 1.0, rate if trained else "", f"{np.mean(times):.0f}" if times and trained else ""
         mixed = set.intersection(*(set(row.scores) for row in rows)) - {"1"}  # some runs serve two studies
         for alpha in sorted(map(float, mixed), reverse=True):
             yield f"{name}, α = {alpha:g}", rows, alpha, "", ""
+
+
+def setting(row: Row) -> str:
+    """The learning rate of a run, and λ where its arm chose another than the method's own."""
+    return f"{row.rate:g}" + ("" if row.strength is None else f" at λ = {row.strength:g}")
 
 
 def edges(rows: Sequence[Row], study: str) -> str:

@@ -40,6 +40,7 @@ class Row(NamedTuple):
     gap: dict[str, list[float]]
     layers: dict[str, float]
     scores: dict[str, dict[str, dict[str, Any]]]  # by α, then by shift
+    strength: float | None = None  # λ, where the arm chose it
 
     def right(self, shift: str, alpha: float = 1.0) -> np.ndarray:
         """Whether each example was right, in the order of `ids`."""
@@ -79,6 +80,7 @@ def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
         gap=found["gap"] if tested else {},
         layers=found["layers"] if tested else {},
         scores=found["scores"] if tested else {},
+        strength=job.setting.strength,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import product, starmap
 from typing import Any, NamedTuple
 
 from recipes.emojishift import finetuning, pretraining
@@ -19,14 +20,23 @@ class Trial(NamedTuple):
     seed: int
 
 
+class Setting(NamedTuple):
+    """What validation chooses: a learning rate, and λ where an arm tries several; None is the method's own."""
+
+    rate: float
+    strength: float | None = None
+
+
 @dataclass(frozen=True)
 class Arm:
-    """One row of a table. Its learning rate is searched for, or `rate` names the arm whose rate it takes."""
+    """One row of a table. Its setting is searched for, or `rate` names the arm whose learning rate it takes."""
 
     name: str
     method: str
     options: dict[str, Any] = field(default_factory=dict)
     rate: str | None = None
+    strengths: tuple[float | None, ...] = (None,)
+    rates: tuple[float, ...] = ()  # instead of the study's: a method without λ may try more of them
 
     @property
     def trains(self) -> bool:
@@ -42,11 +52,15 @@ class Study:
     regime: Regime = "strong"
     style: str = "twemoji"
     trials: tuple[Trial, ...] = (Trial(0, 0), Trial(1, 1), Trial(2, 2))
-    rates: tuple[float, ...] = (1e-4, 3e-4, 1e-3)  # as many for every arm: equal budgets
+    rates: tuple[float, ...] = (3e-5, 1e-4, 3e-4, 1e-3)  # as many for every arm: equal budgets
     steps: int = 150
     pretraining: int = 1200  # steps
     starts: int = 1  # pretrained models, taken in turn by seed
     alphas: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)  # WiSE-FT over every arm
+
+    def settings(self, arm: Arm) -> tuple[Setting, ...]:
+        """All that an arm may choose from."""
+        return tuple(starmap(Setting, product(arm.rates or self.rates, arm.strengths)))
 
     def start(self, seed: int) -> str:
         """The name of the pretrained model that a seed begins with."""
@@ -62,6 +76,7 @@ class Job(NamedTuple):
 
     study: str
     arm: str
+    setting: Setting
     experiment: Experiment
     style: str
     trial: Trial
@@ -73,31 +88,34 @@ class Job(NamedTuple):
 CHOSEN_ON = {0: 3, 1: 3, 2: 3, 3: 4, 4: 4}
 
 
-def job(study: Study, arm: Arm, trial: Trial, rate: float, home: str) -> Job:
+def job(study: Study, arm: Arm, trial: Trial, setting: Setting, home: str) -> Job:
     """The run of one arm on one fold; `home` is the folder of the pretrained models."""
+    strength = {} if setting.strength is None else {"strength": setting.strength}
     experiment = finetuning(
         f"{home}/{study.start(trial.seed)}",
         arm.method,
         regime=study.regime,
         style=study.style,
         fold=trial.fold,
-        lr=rate,
+        lr=setting.rate,
         steps=study.steps,
         seed=trial.seed,
         **arm.options,
+        **strength,
     )
-    return Job(study.name, arm.name, experiment, study.style, trial, study.alphas if arm.trains else (1.0,))
+    alphas = study.alphas if arm.trains else (1.0,)
+    return Job(study.name, arm.name, setting, experiment, study.style, trial, alphas)
 
 
-def searches(study: Study, home: str) -> Iterator[tuple[Arm, int, float, Job]]:
-    """The runs that choose rates: of each arm that searches, for each fold that chooses; none if there is no choice."""
-    for arm in study.arms if len(study.rates) > 1 else ():
-        if arm.trains and arm.rate is None:
+def searches(study: Study, home: str) -> Iterator[Job]:
+    """The runs that choose settings: of each arm that searches, for each fold that chooses; none without a choice."""
+    for arm in study.arms:
+        if arm.trains and arm.rate is None and len(study.settings(arm)) > 1:
             for fold in sorted({CHOSEN_ON[trial.fold] for trial in study.trials}):
-                for rate in study.rates:
-                    made = job(study, arm, Trial(fold, 0), rate, home)
+                for setting in study.settings(arm):
+                    made = job(study, arm, Trial(fold, 0), setting, home)
                     spared = replace(made.experiment, retain=())
-                    yield arm, fold, rate, made._replace(experiment=spared, alphas=())
+                    yield made._replace(experiment=spared, alphas=())
 
 
 ZERO_SHOT = Arm("zero-shot", "zeroshot")
@@ -117,13 +135,16 @@ MAIN = (
 
 
 # What came out best of the arms on folds 0 to 2, tried anew on the folds that had no part in that, against the
-# start, the teachers at their defaults and what else had been good: a stiff static teacher and a stiff spring.
+# start, the teachers at their defaults and what else had been good: a stiff static teacher, a stiff spring, and the
+# best of the other methods.
 STEADY = Arm("steady", "steady")
+LIPSUM = Arm("lipsum", "lipsum")
 FRESH = tuple(Trial(fold, seed) for fold in (3, 4) for seed in (fold, fold + 2))
 PROVEN = (
     ZERO_SHOT,
     *TEACHERS[::2],
     STEADY,
+    LIPSUM,
     Arm("static λ=10", "static_sd", {"strength": 10.0}),
     Arm("L2-SP λ=1", "l2sp", {"strength": 1.0}),
 )
@@ -150,6 +171,24 @@ def strengths(taught: tuple[float, ...], sprung: tuple[float, ...]) -> tuple[Arm
     return (spring, *TEACHERS, *frontier(sprung, spring), *frontier(taught, *TEACHERS))
 
 
+def weak_strengths() -> tuple[Arm, ...]:
+    """Where there is much to learn: a static teacher that lets go, and moving ones that hold more."""
+    static, ema, tracer = TEACHERS
+    return (*TEACHERS, *frontier((0.03, 0.1, 0.3), static), *frontier((3.0,), ema, tracer))
+
+
+def chosen_strengths() -> tuple[Arm, ...]:
+    """λ chosen together with the rate: a tenth of the default, the default, and ten times it, or more for L2-SP.
+
+    Methods without λ try as many rates instead, so that all have the same number of tries.
+    """
+    nine = (3e-5, 5e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 7e-4, 1e-3)
+    grids = {"L2-SP": (None, 1.0, 10.0), "CaRot": (0.15, None, 15.0)}
+    plain = tuple(replace(arm, rates=nine) for arm in MAIN[1:3])
+    held = (replace(arm, strengths=grids.get(arm.name, (0.1, None, 10.0))) for arm in (*MAIN[3:], LIPSUM))
+    return (*plain, *held)
+
+
 def variants() -> tuple[Arm, ...]:
     """TRACER with one thing changed: kernel, interval, clock, terms, targets; and EMA with TRACER's mean age."""
     alone = {"feature": 0.0, "relational": 0.0, "interactive": 0.0, "cross": 0.0}
@@ -171,11 +210,13 @@ def variants() -> tuple[Arm, ...]:
 
 SCALES = ("quick", "part", "full")
 EVERY_FOLD = tuple(Trial(fold, fold) for fold in range(5))
+TWO_SEEDS = tuple(Trial(fold, seed) for fold in range(3) for seed in (fold, fold + 3))
 THREE_SEEDS = tuple(Trial(fold, seed) for seed in range(3) for fold in range(5))
+FAST = (1e-4, 3e-4, 1e-3, 3e-3)  # where there is much to learn
 
 
 def studies(scale: str) -> tuple[Study, ...]:
-    """The studies of a scale: "quick" in minutes, "part" in two hours of two cores, "full" in a day of them."""
+    """The studies of a scale: "quick" in minutes, "part" in four hours of two cores, "full" in a day of them."""
     main = Study("main", MAIN)
     if scale == "quick":
         few = (*MAIN[:3], *TEACHERS)
@@ -183,31 +224,31 @@ def studies(scale: str) -> tuple[Study, ...]:
     if scale == "part":
         small = replace(main, steps=80, alphas=(0.5, 1.0))
         unmixed = replace(small, alphas=(1.0,))
-        flyp, carot, static, tracer = MAIN[2], MAIN[4], TEACHERS[0], TEACHERS[2]
         stiff = strengths((10.0,), (0.1, 1.0, 10.0))
+        weak = replace(small, name="weak", regime="weak", arms=(*MAIN, STEADY, LIPSUM), rates=FAST, starts=3)
         return (
-            small,
-            replace(unmixed, name="strengths", arms=(*stiff, *frontier((0.1,), tracer))),
-            replace(small, name="weak", regime="weak", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY)),
+            replace(small, trials=TWO_SEEDS),
+            replace(unmixed, name="strengths", arms=(*stiff, *frontier((0.1,), TEACHERS[2]))),
+            weak,
+            replace(weak, name="weak strengths", arms=weak_strengths(), alphas=(1.0,)),
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
-            replace(small, name="three starts", arms=(ZERO_SHOT, flyp, *TEACHERS, STEADY), starts=3),
-            replace(
-                small,
-                name="second style",
-                style="openmoji-color",
-                arms=(ZERO_SHOT, flyp, carot, static, tracer),
-            ),
-            replace(unmixed, name="variants", arms=(flyp, *TEACHERS, *variants())),
-            replace(small, name="others at one rate", arms=others(), rates=(1e-4,)),  # the usual choice above
+            replace(small, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY, LIPSUM), starts=3),
+            replace(small, name="second style", style="openmoji-color", arms=(*MAIN, LIPSUM), rates=FAST),
+            replace(unmixed, name="variants", arms=(MAIN[2], *TEACHERS, *variants())),
+            replace(small, name="others", arms=others()),
+            replace(unmixed, name="chosen λ", arms=chosen_strengths(), rates=small.rates[1:]),
         )
     full = replace(main, trials=THREE_SEEDS, starts=3)
+    weak = replace(full, name="weak", regime="weak", arms=(*MAIN, STEADY, LIPSUM), rates=FAST)
     return (
         full,
-        replace(full, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY), trials=EVERY_FOLD),
+        replace(full, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY, LIPSUM), trials=EVERY_FOLD),
         replace(main, name="strengths", arms=strengths((0.1, 0.3, 3.0, 10.0), (0.1, 1.0, 10.0))),
         replace(main, name="variants", arms=(*MAIN[2:3], *TEACHERS, *variants())),
-        replace(main, name="weak", regime="weak", arms=(*MAIN, STEADY), trials=EVERY_FOLD),
-        replace(main, name="second style", style="openmoji-color", trials=EVERY_FOLD),
+        weak,
+        replace(weak, name="weak strengths", arms=weak_strengths()),
+        replace(main, name="second style", style="openmoji-color", trials=EVERY_FOLD, rates=FAST),
         replace(main, name="fresh folds", arms=PROVEN, trials=FRESH),
         replace(main, name="others", arms=others()),
+        replace(main, name="chosen λ", arms=chosen_strengths(), rates=main.rates[1:]),
     )
