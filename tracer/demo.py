@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.errors import UserError
 from tracer.experiment import Experiment
 from tracer.export import export
 from tracer.parallel import World
 from tracer.plan import Plan, plan
-from tracer.run import Run, identity
+from tracer.run import Run
 from tracer.train import Report, train
 
 METHODS = ("ft", "l2sp", "static_sd", "tracer")
@@ -71,8 +70,7 @@ def carry(experiment: Experiment, folder: Path, watch: Watch, **pace: int) -> Ru
     made = plan(experiment)
     fresh = not (folder / "experiment.json").exists()
     run = Run.create(made, folder) if fresh else Run.open(folder)
-    if run.description["id"] != identity(made):
-        raise UserError(f"{folder} holds another experiment: choose another --out")
+    run.require(made)
     if not run.finished:
         with run.locked():
             watch(made, train(made, run, World("cpu", "fp32"), **pace))

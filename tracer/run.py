@@ -18,8 +18,8 @@ from tracer.origin import commit, versions
 from tracer.plan import Plan
 from tracer.record import Recorder
 from tracer.seal import sealed, unsealed
-from tracer.tensors import write_weights
-from tracer.zoo import pretrained_tag
+from tracer.tensors import digest, write_weights
+from tracer.zoo import locate, pretrained_tag
 
 DESCRIPTION = "experiment.json"
 
@@ -35,13 +35,10 @@ class Run:
     @classmethod
     def create(cls, plan: Plan, folder: Path | None = None) -> Run:
         """A new run; a folder that holds one already is never overwritten."""
-        name, folder = identity(plan), home(plan, folder)
+        folder = home(plan, folder)
         if (folder / DESCRIPTION).exists():
             run = cls.open(folder)
-            if run.description["id"] != name:
-                raise UserError(
-                    f"{folder} holds another experiment ({run.description['id']}): choose another --out"
-                )
+            run.require(plan)
             hint = "it is finished" if run.finished else f"go on with: tracer resume {folder}"
             raise UserError(f"this experiment is already in {folder}: {hint}")
         # What is hidden was left by a process that was killed while it began.
@@ -76,6 +73,22 @@ class Run:
     def experiment(self) -> Experiment:
         return Experiment.from_json(self.description["experiment"])
 
+    def require(self, plan: Plan) -> None:
+        """Refuse to go on with this run, or to take it for finished, as that of another plan."""
+        if self.description["id"] != identity(plan):
+            told = (
+                f"{self.folder} holds another experiment ({self.description['id']}), or its data have changed"
+            )
+            raise UserError(f"{told}: choose another --out")
+        self._require_start()
+
+    def _require_start(self) -> None:
+        """Refuse weights that were replaced since the run began, under the name that they had."""
+        began, experiment = self.description.get("start"), self.experiment
+        if began is not None and began != start(experiment):
+            told = f"{experiment.model} has other weights than when {self.folder} began"
+            raise UserError(f"{told}: give the new ones a name of their own, or choose another --out")
+
     @property
     def finished(self) -> bool:
         return (self.folder / "result.json").exists()
@@ -100,6 +113,8 @@ class Run:
     def student(self, name: str = "result") -> Student:
         """The model with this run's weights: "result", "student", "teacher", or "pretrained" as it started."""
         experiment = self.experiment
+        if name == "pretrained":
+            self._require_start()
         student = load(
             experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
         )
@@ -135,12 +150,19 @@ def identity(plan: Plan) -> str:
     return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
 
 
+def start(experiment: Experiment) -> str | None:
+    """A hash of the weights that training begins with, where they are a file: names stay, files are replaced."""
+    place = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
+    return digest(place.file) if place.file else None
+
+
 def describe(plan: Plan) -> dict[str, Any]:
     """What was run, on what, with which versions."""
     data = {"name": plan.train.name, "train": len(plan.train), "held_out": len(plan.held_out)}
     return {
         "id": identity(plan),
         "experiment": plan.experiment.to_json(),
+        "start": start(plan.experiment),
         "steps": plan.steps,
         "data": {
             **data,

@@ -58,10 +58,16 @@ class Place:
             )
         return clip.train()
 
+    @property
+    def file(self) -> Path | None:
+        """The weights, where they are one file at hand; it may be replaced one day."""
+        folder = Path(self.name.removeprefix("local-dir:"))
+        file = Path(self.weights) if self.weights else folder / WEIGHTS_FILE
+        return file if file.is_file() else None
+
     def _check_digest(self) -> None:
-        file = Path(self.name.removeprefix("local-dir:")) / WEIGHTS_FILE
-        if self.digest is not None and file.is_file() and digest(file) != self.digest:
-            raise UserError(f"{file} is damaged: it does not match its digest in {CONFIG_FILE}")
+        if self.digest is not None and self.file and digest(self.file) != self.digest:
+            raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
 
     def tokeniser(self) -> Any:
         """The function from texts to token ids that the model was made for."""

@@ -56,4 +56,5 @@ def _same(run: Run, world: World) -> Plan:
     made = looked_at(run.experiment, world)
     if identity(made) != run.description["id"]:
         raise UserError(f"the data of {run.folder} have changed since it began: {made.experiment.data}")
+    run.require(made)
     return made

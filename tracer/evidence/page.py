@@ -41,8 +41,8 @@ a small one says little, and differences of small ones are understated.
 
 Learning rates were chosen for each arm from equally many, by accuracy on emoji that are not tested (the runs that
 choose do train on some that are); an arm marked ° took the rate of the arm that it varies, or the one that its whole
-study takes. In the study *chosen λ*, λ was chosen together with the rate, from nine pairs an arm, and stands beside the
-rate where it is not the default; methods without λ tried nine rates. Elsewhere λ and all other options are the methods'
+study takes. In the study *chosen λ*, λ was chosen together with the rate, from nine pairs an arm, and stands beside it;
+methods without λ tried nine rates. Elsewhere λ and all other options are the methods'
 defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned weights in a mixture with the pretrained
 ones.
 
@@ -100,7 +100,7 @@ def entries(arms: Arms, searched: Collection[str]) -> Iterator[tuple[str, Sequen
 
 
 def setting(row: Row) -> str:
-    """The learning rate of a run, and λ where its arm chose another than the method's own."""
+    """The learning rate of a run, and λ where its arm chose it."""
     return f"{row.rate:g}" + ("" if row.strength is None else f" at λ = {row.strength:g}")
 
 

@@ -183,9 +183,9 @@ def chosen_strengths() -> tuple[Arm, ...]:
     Methods without λ try as many rates instead, so that all have the same number of tries.
     """
     nine = (3e-5, 5e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 7e-4, 1e-3)
-    grids = {"L2-SP": (None, 1.0, 10.0), "CaRot": (0.15, None, 15.0)}
+    grids = {"L2-SP": (0.01, 1.0, 10.0), "CaRot": (0.15, 1.5, 15.0), "lipsum": (0.1, 1.0, 10.0)}
     plain = tuple(replace(arm, rates=nine) for arm in MAIN[1:3])
-    held = (replace(arm, strengths=grids.get(arm.name, (0.1, None, 10.0))) for arm in (*MAIN[3:], LIPSUM))
+    held = (replace(arm, strengths=grids.get(arm.name, (0.1, 0.9, 10.0))) for arm in (*MAIN[3:], LIPSUM))
     return (*plain, *held)
 
 

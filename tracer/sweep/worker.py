@@ -15,7 +15,7 @@ from tracer.experiment import Experiment
 from tracer.export import export
 from tracer.parallel import World
 from tracer.plan import plan
-from tracer.run import Run, identity
+from tracer.run import Run
 from tracer.sweep.product import Sweep
 from tracer.train import train
 
@@ -71,8 +71,7 @@ def finished(experiment: Experiment, place: Path, device: str) -> Run:
     """The run of this experiment, made now, gone on with, or found finished."""
     made = plan(experiment)
     run = Run.open(place) if (place / "experiment.json").exists() else Run.create(made, place)
-    if run.description["id"] != identity(made):
-        raise UserError(f"{place} holds another experiment, or its data have changed: choose another --out")
+    run.require(made)
     if not run.finished:
         parent = os.getppid()
         with run.locked():
