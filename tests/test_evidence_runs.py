@@ -42,6 +42,13 @@ def test_a_row_comes_out_bit_for_bit_again(tmp_path: Path, monkeypatch: pytest.M
     assert numbers(carried(Path("runs"))) == numbers(rows[1])
     assert finished == {file: file.stat().st_mtime_ns for file in Path("runs").rglob("result.json")}
 
+    *_, finetuned = carried(Path("runs"), replace(TINY, alphas=(0.25, 0.5, 1.0)))
+    before = rows[1][-1]
+    assert set(finetuned.scores) == {"0.25", "0.5", "1"}  # a further mixture is scored, and nothing is trained
+    assert {alpha: finetuned.scores[alpha] for alpha in before.scores} == before.scores
+    assert finetuned.cpu_seconds == before.cpu_seconds
+    assert finished == {file: file.stat().st_mtime_ns for file in Path("runs").rglob("result.json")}
+
 
 def test_a_model_of_another_pretraining_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

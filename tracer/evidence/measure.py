@@ -35,25 +35,30 @@ CORRUPTIONS = "all:3"  # of the trained style's test pictures: every kind, at th
 def measure(
     run: Run, style: str, fold: int, alphas: Sequence[float], cpu_seconds: float | None
 ) -> dict[str, Any]:
-    """Score the run, and the line from the pretrained model to it, on every shift; written once."""
+    """Score the run, and the line from the pretrained model to it, on every shift; what was scored is kept."""
     file, asked = run.folder / FILE, suite(style, fold)
-    if file.exists() and not lacking(found := json.loads(file.read_text()), asked):
-        return found
-    opening, world = asked.open(), World("cpu", "fp32")
-    scored, student = {}, run.student("pretrained")
+    found = json.loads(file.read_text()) if file.exists() else begun(run, style, fold, cpu_seconds)
+    whole = {alpha: scores for alpha, scores in found["scores"].items() if not lacking(scores, asked)}
+    if absent := [alpha for alpha in alphas if f"{alpha:g}" not in whole]:
+        found["scores"] = whole | {f"{alpha:g}": scores for alpha, scores in scored(run, asked, absent)}
+        write_text(file, json.dumps(found))
+    return found
+
+
+def begun(run: Run, style: str, fold: int, cpu_seconds: float | None) -> dict[str, Any]:
+    """What is known of a run before it is scored."""
+    looked = {"gap": gap(run.folder), "layers": layers(run, emoji_kinds(style, fold, "val"))}
+    return {**chosen(run, cpu_seconds), **looked, "scores": {}}
+
+
+def scored(run: Run, asked: Suite, alphas: Sequence[float]) -> Iterator[tuple[float, dict[str, Any]]]:
+    """The answers on every test set, at each α that the run can be mixed to."""
+    opening, student = asked.open(), run.student("pretrained")
     for alpha, weights in line(run, alphas):
         initialise_from(student, weights)
         # No loader processes: pictures are small and in memory, and other runs have the other cores.
-        scorer = Scorer(student, world, run.description["classes"], workers=0)
-        scored[f"{alpha:g}"] = {each.shift.name: summary(scorer, each) for each in opening.shifts}
-    found = {
-        **chosen(run, cpu_seconds),
-        "gap": gap(run.folder),
-        "layers": layers(run, emoji_kinds(style, fold, "val")),
-        "scores": scored,
-    }
-    write_text(file, json.dumps(found))
-    return found
+        scorer = Scorer(student, World("cpu", "fp32"), run.description["classes"], workers=0)
+        yield alpha, {each.shift.name: summary(scorer, each) for each in opening.shifts}
 
 
 @cache
@@ -62,11 +67,9 @@ def suite(style: str, fold: int) -> Suite:
     return corrupt(emojishift(style, fold), CORRUPTIONS)
 
 
-def lacking(found: Mapping[str, Any], asked: Suite) -> list[str]:
-    """The test sets of today that were not measured at some α, as by an earlier version."""
-    return [
-        each.name for each in asked.shifts if any(each.name not in one for one in found["scores"].values())
-    ]
+def lacking(scores: Mapping[str, Any], asked: Suite) -> list[str]:
+    """The test sets of today that an earlier version did not measure."""
+    return [each.name for each in asked.shifts if each.name not in scores]
 
 
 def chosen(run: Run, cpu_seconds: float | None) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def line(run: Run, alphas: Sequence[float]) -> Iterator[tuple[float, Weights]]:
     try:
         start = family([run]).start if min(alphas) < 1 else end
     except UserError:  # a head that the zero-shot classifier cannot take
-        alphas, start = (1.0,), end
+        alphas, start = [alpha for alpha in alphas if alpha == 1], end
     for alpha in alphas:
         yield alpha, end if alpha == 1 else interpolate(start, end, alpha)
 

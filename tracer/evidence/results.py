@@ -130,7 +130,7 @@ def read(file: Path) -> tuple[dict[str, Any], list[Row]]:
         rows = [Row(**each) for each in found.pop("rows")]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{file} is no file of results: {error}") from error
-    for each in (each for each in rows if each.role == "test"):
-        if absent := lacking(each._asdict(), suite(each.style, each.fold)):
+    for each, scores in ((row, scores) for row in rows for scores in row.scores.values()):
+        if absent := lacking(scores, suite(each.style, each.fold)):
             raise UserError(f"{file}: run {each.run} was not measured on {absent[0]}; make the file again")
     return found, rows

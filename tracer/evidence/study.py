@@ -227,7 +227,7 @@ def studies(scale: str) -> tuple[Study, ...]:
         stiff = strengths((10.0,), (0.1, 1.0, 10.0))
         weak = replace(small, name="weak", regime="weak", arms=(*MAIN, STEADY, LIPSUM), rates=FAST, starts=3)
         return (
-            replace(small, trials=TWO_SEEDS),
+            replace(small, trials=TWO_SEEDS, alphas=main.alphas),
             replace(unmixed, name="strengths", arms=(*stiff, *frontier((0.1,), TEACHERS[2]))),
             weak,
             replace(weak, name="weak strengths", arms=weak_strengths(), alphas=(1.0,)),
