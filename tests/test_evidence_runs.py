@@ -44,7 +44,8 @@ def test_a_row_comes_out_bit_for_bit_again(tmp_path: Path, monkeypatch: pytest.M
 
     *_, finetuned = carried(Path("runs"), replace(TINY, alphas=(0.25, 0.5, 1.0)))
     before = rows[1][-1]
-    assert set(finetuned.scores) == {"0.25", "0.5", "1"}  # a further mixture is scored, and nothing is trained
+    # A further mixture is scored, and nothing is trained.
+    assert set(finetuned.scores) == {"0.25", "0.5", "1"}
     assert {alpha: finetuned.scores[alpha] for alpha in before.scores} == before.scores
     assert finetuned.cpu_seconds == before.cpu_seconds
     assert finished == {file: file.stat().st_mtime_ns for file in Path("runs").rglob("result.json")}
