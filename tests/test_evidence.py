@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
+from tracer.commands.train import understood
 from tracer.data.emojishift import FOLDS, emoji_kinds, styles
 from tracer.errors import UserError
 from tracer.evidence import compare
 from tracer.evidence.claims import CLAIMS, Claim, grouped, looked, verdict
-from tracer.evidence.compare import answers, difference, per_style, seed_error, value, widened
+from tracer.evidence.compare import answers, difference, per_style, seed_error, student_t, value, widened
 from tracer.evidence.conduct import _trials, best
 from tracer.evidence.frontiers import frontiers
 from tracer.evidence.looks import (
@@ -30,7 +33,19 @@ from tracer.evidence.looks import (
 from tracer.evidence.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
 from tracer.evidence.page import edges, overview, page, sentence, setting, verdicts
 from tracer.evidence.results import Row, command, ids, read, write
-from tracer.evidence.study import CHOSEN_ON, MAIN, SCALES, Arm, Setting, Study, Trial, job, searches, studies
+from tracer.evidence.study import (
+    CHOSEN_ON,
+    MAIN,
+    SCALES,
+    Arm,
+    Setting,
+    Study,
+    Trial,
+    job,
+    searches,
+    studies,
+    variants,
+)
 from tracer.metrics import Interval, accuracy, ece
 from tracer.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.suites.emojishift import NAMES
@@ -167,16 +182,6 @@ def test_intervals_are_basic_ones() -> None:
     assert found == pytest.approx(Interval(1.1 - 0.695, 0.55, 1.1 - 0.505))
 
 
-def test_retention_is_fresh_on_the_names_of_the_test_fold_only() -> None:
-    rows = [made("A", ALL, fold=3), made("A", ALL, fold=4, seed=1)]
-    kinds = {name.partition("/")[2] for name in (*ids("twemoji", 3), *ids("twemoji", 4))}
-    (fresh,) = answers(rows, "fresh retention").values()
-    (every,) = answers(rows, "retention").values()
-    assert 0 < len(fresh.right) < len(every.right)
-    assert set(fresh.emoji) <= kinds
-    assert sum(point in kinds for point in every.emoji) == 2 * len(fresh.emoji)
-
-
 def test_layers_that_drift_more_towards_the_end_speak_for_the_claim() -> None:
     direct = three("direct FT", ALL, layers={"block 1": 0.9, "block 2": 0.5, "projection": 0.7})
     held = three("TRACER", ALL, layers={"block 1": 0.9, "block 2": 0.8, "projection": 0.7})
@@ -208,6 +213,10 @@ def test_a_claim_without_its_runs_has_no_verdict() -> None:
     claim = Claim("A is better", "main", ("A", "B"), better("ood", "A", "B"))
     assert looked(claim, grouped(three("A", ALL))) == []
     assert looked(claim, grouped(three("A", ALL) + three("B", NONE)[:2])) == []
+    six = three("A", ALL) + [made("A", ALL, fold=fold, seed=fold + 3) for fold in range(3)]
+    assert (
+        looked(claim, grouped(six + three("B", NONE))) == []
+    )  # a run of B was refused: they cannot be paired
     (part,) = looked(claim, grouped(three("A", ALL) + three("B", NONE)))
     assert part.found.value == 1
 
@@ -225,9 +234,11 @@ def test_looks_at_gaps_times_and_equality() -> None:
     )["main"]
     lasts, fades = lasting_gap("A", "B", floor=0.2)(arms)
     assert (lasts.found.value, fades.found.value) == (pytest.approx(0.3), pytest.approx(0.1))
-    assert {lasts.paired, fades.paired} == {False}
+    assert {lasts.bootstrapped, fades.bootstrapped} == {False}
     (time,) = cheap("B", "A", 1.5)(arms)
     assert time.found.value == pytest.approx(-0.5)
+    (untimed,) = cheap("A", "B", 9.0)({**arms, "B": three("B", ALL, cpu_seconds=None)})
+    assert untimed.speaks == "neither"
     (same,) = alike("ood", "A", "A")(arms)
     assert same.found.low == pytest.approx(0.01)
     assert len(all_of(better("id", "A", "B"), better("ood", "A", "B"))(arms)) == 2
@@ -235,7 +246,7 @@ def test_looks_at_gaps_times_and_equality() -> None:
 
 def test_a_comparison_is_told_with_its_interval() -> None:
     assert sentence(Part("ood: A − B", Interval(0.001, 0.027, 0.04))) == "✓ ood: A − B: +2.7 [+0.1, +4.0]"
-    told = sentence(Part("time", Interval(0.1, 0.2, 0.3), percent=False, paired=False))
+    told = sentence(Part("time", Interval(0.1, 0.2, 0.3), percent=False, bootstrapped=False))
     assert told == "✓ time: +0.20 [+0.10, +0.30] (range over runs)"
     assert sentence(Part("a", Interval(-0.3, -0.2, -0.1))).startswith("✗ ")
     assert sentence(Part("a", Interval(-0.3, -0.2, 0.1))).startswith("· ")
@@ -276,8 +287,9 @@ def test_every_arm_has_the_same_number_of_tries() -> None:
 def test_arms_choose_from_one_list_of_rates_unless_they_have_no_strength_to_choose() -> None:
     for study in (each for scale in SCALES for each in studies(scale)):
         for arm in study.arms:
-            rates = {setting.rate for setting in study.settings(arm)}
+            rates = {each.rate for each in study.settings(arm)}
             assert rates == set(study.rates) or (set(study.rates) < rates and arm.strengths == (None,))
+            assert (min(rates), max(rates)) == (min(study.rates), max(study.rates))
 
 
 def test_rates_are_never_chosen_on_emoji_that_are_tested() -> None:
@@ -352,9 +364,13 @@ def test_a_chosen_strength_is_trained_with_and_told() -> None:
 
 def test_what_another_seed_would_change_is_in_the_interval() -> None:
     """Scores 0 and 1 on each of two folds: the variance of a run is 1/2, that of the mean of four runs 1/8."""
-    assert seed_error([(0, 0.0), (0, 1.0), (1, 0.0), (1, 1.0)]) == pytest.approx(math.sqrt(1 / 8))
-    assert seed_error([(0, 0.0), (1, 1.0)]) == 0
-    assert widened(Interval(-3.0, 0.0, 4.0), 4 / 1.96) == pytest.approx(Interval(-5.0, 0.0, 4 * math.sqrt(2)))
+    assert seed_error([(0, 0.0), (0, 1.0), (1, 0.0), (1, 1.0)]) == (pytest.approx(math.sqrt(1 / 8)), 2)
+    assert seed_error([(0, 0.0), (1, 1.0)]) == (0, 0)
+    assert widened(Interval(-3.0, 0.0, 4.0), 0.0, 0) == Interval(-3.0, 0.0, 4.0)
+    alone = widened(Interval(0.0, 0.0, 0.0), 1.0, 3)  # seeds are all there is: Student's t of three
+    assert alone == pytest.approx(Interval(-t.ppf(0.975, 3), 0.0, t.ppf(0.975, 3)), rel=0.01)
+    many = widened(Interval(-3.0, 0.0, 4.0), 4 / 1.96, 10**6)  # as many seeds as one likes: two normal errors
+    assert many == pytest.approx(Interval(-5.0, 0.0, 4 * math.sqrt(2)), rel=1e-3)
     steady = [made("A", share(0.4), fold=0, seed=0), made("A", share(0.4), fold=0, seed=1)]
     unsteady = [made("A", ALL, fold=0, seed=0), made("A", NONE, fold=0, seed=1)]
     assert (value(unsteady, "id").low, value(unsteady, "id").high) == (0, 1)
@@ -363,22 +379,36 @@ def test_what_another_seed_would_change_is_in_the_interval() -> None:
     assert both == Interval(0, 0, 0)
 
 
-def test_seeds_do_scatter_as_the_interval_says() -> None:
-    """The error that is told is the spread of means over many repetitions with other seeds."""
+@pytest.mark.parametrize("emoji", [0.0, 0.01, 0.05])
+def test_nineteen_of_twenty_intervals_hold_the_truth(emoji: float) -> None:
+    """Two seeds for each of three folds, which differ; beside an error over emoji of any size."""
     rng = np.random.default_rng(0)
-    scores = rng.normal(0.4, 0.03, size=(4000, 6)) + np.repeat([0.0, 0.1, 0.2], 2)
-    told = [seed_error(list(zip((0, 0, 1, 1, 2, 2), each, strict=True))) ** 2 for each in scores]
-    assert np.sqrt(np.mean(told)) == pytest.approx(scores.mean(axis=1).std(), rel=0.05)
+    held = 0
+    for _ in range(4000):
+        runs = 0.4 + rng.normal(0, 0.03, 6) + np.repeat([0.0, 0.1, 0.2], 2)
+        score, half = runs.mean() + rng.normal(0, emoji), 1.96 * emoji
+        found = Interval(score - half, score, score + half)
+        low, _, high = widened(found, *seed_error(list(zip((0, 0, 1, 1, 2, 2), runs, strict=True))))
+        held += low < 0.5 < high
+    assert held / 4000 == pytest.approx(0.95, abs=0.015)
+
+
+def test_the_quantile_of_student_is_scipy_s() -> None:
+    for free in (3, 4, 6, 10, 100):
+        assert student_t(free) == pytest.approx(t.ppf(0.975, free), rel=0.01)
 
 
 def test_a_command_names_everything_that_decides() -> None:
     study = Study("main", MAIN)
     arm = next(arm for arm in MAIN if arm.name == "TRACER")
-    made_job = job(study, arm, study.trials[1], Setting(3e-4), "models")
-    line = command(made_job.experiment.to_json())
-    assert line.startswith("tracer train tracer ")
-    for words in ("--data emoji:twemoji:1", "--model models/strong-0-1200", "--lr 0.0003", "--seed 1"):
-        assert words in line
+    changed = next(each for each in variants() if each.name == "TRACER every 5, released clock")
+    made = [job(study, each, study.trials[1], Setting(3e-4, 10.0), "models") for each in (arm, changed)]
+    for each in (*(one.experiment for one in made), *study.pretrainings().values()):
+        program, verb, *words = shlex.split(command(each.to_json()))
+        assert (program, verb) == ("tracer", "train")
+        again, machine = understood(words)
+        assert again.id == each.id
+        assert machine.device == "cpu"
 
 
 def test_no_worse_allows_the_margin_and_no_more() -> None:
@@ -399,15 +429,19 @@ def test_arms_are_compared_at_the_task_accuracy_that_is_nearest() -> None:
 
 def test_a_rate_at_the_edge_of_those_tried_is_told() -> None:
     tried = [
-        made(arm, ALL, role="search", rate=rate) for arm in ("low", "middle") for rate in (1e-4, 3e-4, 1e-3)
+        made(arm, ALL, role="search", rate=rate, strength=strength)
+        for arm, strength in (("low", None), ("middle", 2.0), ("middle", 3.0))
+        for rate in (1e-4, 3e-4, 1e-3)
     ]
     chosen = [made("low", ALL, rate=1e-4), made("middle", ALL, rate=3e-4)]
     told = edges([*tried, *chosen], "main")
-    assert "the lowest of the rates tried (0.0001) was chosen by low." in told
+    assert "the lowest rate tried (0.0001) was chosen by low." in told
     assert "middle" not in told
     other = made("middle", ALL, rate=1e-4, fold=1)
     assert "chosen by low, middle." in edges([*tried, other, *chosen], "main")
     assert edges(chosen, "main") == ""
+    stiff = made("middle", ALL, rate=3e-4, strength=3.0)
+    assert "the highest λ tried (3) was chosen by middle." in edges([*tried, stiff], "main")
 
 
 def test_the_figure_has_every_arm_and_every_strength_where_it_was_measured() -> None:

@@ -13,7 +13,7 @@ from tracer.evidence.results import Row
 from tracer.evidence.study import MAIN, Study, Trial
 
 TINY = Study(
-    "main", MAIN[:2], trials=(Trial(0, 0),), rates=(1e-3,), steps=2, pretraining=2, alphas=(0.5, 1.0)
+    "main", MAIN[:2], trials=(Trial(0, 0),), rates=(1e-5, 1e-2), steps=2, pretraining=2, alphas=(0.5, 1.0)
 )
 
 pytestmark = pytest.mark.evidence
@@ -34,7 +34,10 @@ def test_a_row_comes_out_bit_for_bit_again(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)  # models are named as seen from here, so that ids agree too
         rows.append(carried(Path("runs")))
-    assert [row.role for row in rows[0]] == ["start", "test", "test"]
+    assert [row.role for row in rows[0]] == ["start", "test", "test", "search", "search"]
+    *_, tested, gentle, fierce = rows[0]
+    assert tested.rate == max(gentle, fierce, key=lambda row: row.validation).rate
+    assert (gentle.fold, gentle.scores) == (3, {})
     assert numbers(rows[0]) == numbers(rows[1])
     assert [row.run for row in rows[0]] == [row.run for row in rows[1]]
 
@@ -42,8 +45,8 @@ def test_a_row_comes_out_bit_for_bit_again(tmp_path: Path, monkeypatch: pytest.M
     assert numbers(carried(Path("runs"))) == numbers(rows[1])
     assert finished == {file: file.stat().st_mtime_ns for file in Path("runs").rglob("result.json")}
 
-    *_, finetuned = carried(Path("runs"), replace(TINY, alphas=(0.25, 0.5, 1.0)))
-    before = rows[1][-1]
+    finetuned = carried(Path("runs"), replace(TINY, alphas=(0.25, 0.5, 1.0)))[2]
+    before = rows[1][2]
     # A further mixture is scored, and nothing is trained.
     assert set(finetuned.scores) == {"0.25", "0.5", "1"}
     assert {alpha: finetuned.scores[alpha] for alpha in before.scores} == before.scores

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         What is finished is not run again: stop it and start it as you like. The model is made if it is absent.
 
         Args:
-            scale: quick (a quarter of an hour), part (four to five hours of two cores) or full (about a day of two).
+            scale: quick (a quarter of an hour), part (about four hours of two cores) or full (about a day of two).
             out: where the runs go; commands in the results name the models there as seen from the working directory.
             results: where the results go; by default SCALE.json in the folder of the runs.
             verdicts: the page of verdicts; by default SCALE.md beside the results.

@@ -59,6 +59,20 @@ class Machine:
 
 
 def main(arguments: list[str]) -> int:
+    experiment, machine = understood(arguments)
+    check_installed(machine.log)
+    if machine.dry_run:
+        return _dry_run(looked_at(experiment))
+    # An absent device is refused before anything is written.
+    with launched(machine.device, experiment.precision, shard=machine.shard, lost=stop_at_once) as world:
+        made = world.together(lambda: shareable(looked_at(experiment, world), world))
+        world.lead(lambda: Run.create(made, machine.out))
+        run = world.together(lambda: Run.open(home(made, machine.out)))
+        return carry_out(made, run, world, machine)
+
+
+def understood(arguments: list[str]) -> tuple[Experiment, Machine]:
+    """What the words after `tracer train` ask for."""
     named = bool(arguments) and not arguments[0].startswith("-")
     name = arguments[0] if named else "tracer"
     if name not in methods():
@@ -72,17 +86,7 @@ def main(arguments: list[str]) -> int:
     )
     settings = {f.name: getattr(flags.settings, f.name) for f in fields(Settings)}
     asked = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
-    experiment = Experiment(method=name, options=asked, **settings)
-    machine = flags.machine
-    check_installed(machine.log)
-    if machine.dry_run:
-        return _dry_run(looked_at(experiment))
-    # An absent device is refused before anything is written.
-    with launched(machine.device, experiment.precision, shard=machine.shard, lost=stop_at_once) as world:
-        made = world.together(lambda: shareable(looked_at(experiment, world), world))
-        world.lead(lambda: Run.create(made, machine.out))
-        run = world.together(lambda: Run.open(home(made, machine.out)))
-        return carry_out(made, run, world, machine)
+    return Experiment(method=name, options=asked, **settings), flags.machine
 
 
 def looked_at(experiment: Experiment, world: World | None = None) -> Plan:

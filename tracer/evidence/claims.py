@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from tracer.evidence.looks import (
+    FEWEST,
     Arms,
     Look,
     Part,
@@ -21,8 +22,6 @@ from tracer.evidence.looks import (
 )
 from tracer.evidence.results import Row
 from tracer.evidence.study import ZERO_SHOT
-
-FEWEST = 3  # runs of an arm, below which nothing is concluded
 
 Verdict = Literal[
     "holds",
@@ -61,9 +60,10 @@ def verdict(parts: Sequence[Part], best: bool = False) -> Verdict:
 
 
 def looked(claim: Claim, studies: Mapping[str, Arms]) -> list[Part]:
-    """What the runs say about a claim; nothing where an arm of it has fewer runs than it takes to tell."""
+    """What the runs say about a claim; nothing where its arms have too few runs to tell, or not the same ones."""
     arms = studies.get(claim.study, {})
-    return claim.look(arms) if all(len(arms.get(name, ())) >= FEWEST for name in claim.needs) else []
+    trials = {tuple((row.fold, row.seed) for row in arms.get(name, ())) for name in claim.needs}
+    return claim.look(arms) if len(trials) == 1 and len(trials.pop()) >= FEWEST else []
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
@@ -124,13 +124,13 @@ CLAIMS = (
         keeps_more("TRACER", "static"),
     ),
     Claim(
-        "A WMA teacher is better than an EMA teacher",
+        "A WMA teacher is better than an EMA teacher, on the task, OOD and in retention",
         "main",
         ("TRACER", "EMA"),
         all_of(*(better(measure, "TRACER", "EMA") for measure in ("id", "ood", "retention"))),
     ),
     Claim(
-        "Ours: a WMA teacher is better than an EMA of the same mean age",
+        "Ours: and than an EMA of the same mean age",
         "variants",
         ("TRACER", MATCHED),
         all_of(*(better(measure, "TRACER", MATCHED) for measure in ("id", "ood", "retention"))),
@@ -205,7 +205,7 @@ CLAIMS = (
         "Ours: TRACER costs no OOD accuracy against zero-shot (within one point)",
         "main",
         (ZERO_SHOT.name, "TRACER"),
-        no_worse("ood", "TRACER", ZERO_SHOT.name),
+        no_worse("ood", "TRACER", ZERO_SHOT.name, condition=False),
     ),
     Claim(
         "Ours: TRACER is better than mixing weights (WiSE-FT, α = 0.5) after direct finetuning or FLYP",
@@ -216,7 +216,7 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "Ours: where the pretrained model is weak on the task, a moving teacher is better than a static one",
+        "Ours: where the pretrained model is weak on the task, TRACER is better than a static teacher in all three",
         "weak",
         ("TRACER", "static"),
         all_of(*(better(measure, "TRACER", "static") for measure in ("id", "ood", "retention"))),
@@ -234,7 +234,7 @@ CLAIMS = (
         better("ood", "TRACER", "FLYP", "CaRot"),
     ),
     Claim(
-        "Ours: with λ chosen beside the rate, TRACER is better than a static teacher and L2-SP",
+        "Ours: with λ chosen beside the rate, TRACER keeps more than a static teacher and L2-SP, and learns as much",
         "chosen λ",
         ("TRACER", "static", "L2-SP"),
         keeps_more("TRACER", "static", "L2-SP"),
@@ -252,55 +252,58 @@ CLAIMS = (
         better("corrupted", "TRACER", "direct FT", "FLYP", "CaRot"),
     ),
     Claim(
-        "Ours: without ICL and at λ = 10 TRACER is better, on folds that had no part in choosing so",
+        "Ours: on folds that did not choose it `steady` (no ICL, λ = 10) keeps more OOD than TRACER and learns as much",
         "fresh folds",
         ("steady", "TRACER"),
-        keeps_more("steady", "TRACER", retention="fresh retention"),
+        keeps_more("steady", "TRACER", measures=("ood",)),
     ),
     Claim(
         "Ours: the same against the static teacher",
         "fresh folds",
         ("steady", "static"),
-        keeps_more("steady", "static", retention="fresh retention"),
+        keeps_more("steady", "static", measures=("ood",)),
     ),
     Claim(
         "Ours: the same against what else is stiff: a static teacher at λ = 10, and L2-SP at λ = 1",
         "fresh folds",
         ("steady", "static λ=10", "L2-SP λ=1"),
-        keeps_more("steady", *STIFF, retention="fresh retention"),
+        keeps_more("steady", *STIFF, measures=("ood",)),
     ),
     Claim(
         "Ours: there it learns more than zero-shot, and costs no OOD accuracy (within one point)",
         "fresh folds",
         ("steady", ZERO_SHOT.name),
-        all_of(no_worse("ood", "steady", ZERO_SHOT.name), better("id", "steady", ZERO_SHOT.name)),
+        all_of(
+            better("id", "steady", ZERO_SHOT.name),
+            no_worse("ood", "steady", ZERO_SHOT.name, condition=False),
+        ),
     ),
     Claim(
-        "Ours: Lipsum-FT is better than `steady`, on folds that had no part in choosing either",
+        "Ours: Lipsum-FT keeps more OOD than `steady` there, and learns as much",
         "fresh folds",
         ("lipsum", "steady"),
-        keeps_more("lipsum", "steady", retention="fresh retention"),
+        keeps_more("lipsum", "steady", measures=("ood",)),
     ),
     Claim(
-        "Ours: over three pretrained models Lipsum-FT is better than TRACER",
+        "Ours: over three pretrained models Lipsum-FT keeps more than TRACER, and learns as much",
         "three starts",
         ("lipsum", "TRACER"),
         keeps_more("lipsum", "TRACER"),
     ),
     Claim(
-        "Ours: where the pretrained model is weak on the task, Lipsum-FT is better than TRACER",
+        "Ours: the same where the pretrained model is weak on the task, for Lipsum-FT",
         "weak",
         ("lipsum", "TRACER"),
         keeps_more("lipsum", "TRACER"),
     ),
     Claim(
-        "Ours: over three pretrained models `steady` is better than TRACER",
+        "Ours: over three pretrained models `steady` keeps more than TRACER, and learns as much",
         "three starts",
         ("steady", "TRACER"),
         keeps_more("steady", "TRACER"),
     ),
     Claim(
-        "Ours: where the pretrained model is weak on the task, `steady` is better than TRACER",
+        "Ours: the same where the pretrained model is weak on the task, for `steady`",
         "weak",
         ("steady", "TRACER"),
         keeps_more("steady", "TRACER"),
@@ -312,7 +315,7 @@ CLAIMS = (
         all_of(better("ood", "TRACER", "FLYP"), better("retention", "TRACER", "FLYP")),
     ),
     Claim(
-        "Ours: over three pretrained models a WMA teacher is better than a static one",
+        "Ours: over three pretrained models TRACER is better than a static teacher on the task, OOD and in retention",
         "three starts",
         ("TRACER", "static"),
         all_of(*(better(measure, "TRACER", "static") for measure in ("id", "ood", "retention"))),

@@ -7,7 +7,7 @@ another seed would change is added where a fold has several of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -20,8 +20,9 @@ from tracer.evidence.results import Row, ids
 from tracer.metrics import Interval
 from tracer.suites.emojishift import NAMES
 
-Measure = Literal["id", "ood", "corrupted", "retention", "fresh retention", "ece id", "ece ood"]
+Measure = Literal["id", "ood", "corrupted", "retention", "ece id", "ece ood"]
 DRAWS, BINS = 1000, 15
+NORMAL = 1.959964  # 97.5 % of the normal distribution lie below
 
 
 class Answers(NamedTuple):
@@ -35,37 +36,20 @@ class Answers(NamedTuple):
 def answers(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> dict[str, Answers]:
     """The answers that a measure is made of, by test set, in an order that all arms share."""
     ordered = sorted(rows, key=lambda row: (row.fold, row.seed))
-    fresh = measure == "fresh retention"
-    return {shift: _joined(ordered, shift, alpha, fresh) for shift in shifts(rows[0].style, measure)}
+    return {shift: _joined(ordered, shift, alpha) for shift in shifts(rows[0].style, measure)}
 
 
-def _joined(rows: Sequence[Row], shift: str, alpha: float, fresh: bool) -> Answers:
-    """The answers of all runs; of each only those about emoji of its test fold, where they are to be fresh."""
-    points = [np.array([name.partition("/")[2] for name in ids(shift, row.fold)]) for row in rows]
-    asked = [
-        np.isin(each, tested(row.style, row.fold)) if fresh else np.full(len(each), True)
-        for row, each in zip(rows, points, strict=True)
-    ]
-
-    def joined(parts: Iterable[np.ndarray]) -> np.ndarray:
-        return np.concatenate([part[kept] for part, kept in zip(parts, asked, strict=True)])
-
+def _joined(rows: Sequence[Row], shift: str, alpha: float) -> Answers:
     return Answers(
-        tuple(joined(points).tolist()),
-        joined(row.right(shift, alpha) for row in rows),
-        joined(row.sure(shift, alpha) for row in rows),
+        tuple(name.partition("/")[2] for row in rows for name in ids(shift, row.fold)),
+        np.concatenate([row.right(shift, alpha) for row in rows]),
+        np.concatenate([row.sure(shift, alpha) for row in rows]),
     )
-
-
-@cache
-def tested(style: str, fold: int) -> tuple[str, ...]:
-    """The code points of a test fold; finetuning can be on a style that has them all, and all are asked for."""
-    return tuple(name.partition("/")[2] for name in ids(style, fold))
 
 
 def shifts(style: str, measure: Measure) -> tuple[str, ...]:
     """The test sets that a measure is the mean over."""
-    if measure in ("retention", "fresh retention"):
+    if measure == "retention":
         return (NAMES,)
     if measure == "corrupted":
         return tuple(each.name for each in suite(style, 0).shifts if each.derived)
@@ -76,7 +60,7 @@ def value(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> Interval
     """A measure with its 95 % interval over emoji and seeds, inside its own range."""
     found = _interval(_scores(answers(rows, measure, alpha), measure))
     runs = [(row.fold, _score([row], measure, alpha)) for row in rows]
-    low, score, high = widened(found, seed_error(runs))
+    low, score, high = widened(found, *seed_error(runs))
     return Interval(max(low, 0.0), score, min(high, 1.0))
 
 
@@ -99,34 +83,51 @@ def difference(
         (row.fold, _score([row], measure, alpha) - _score([partner[row.fold, row.seed]], measure, other))
         for row in first
     ]
-    return widened(found, seed_error(runs))
+    return widened(found, *seed_error(runs))
 
 
-def seed_error(runs: Sequence[tuple[int, float]]) -> float:
-    """The standard error that seeds bring into a mean over runs (fold, score), by their spread within a fold.
+def seed_error(runs: Sequence[tuple[int, float]]) -> tuple[float, int]:
+    """The standard error that seeds bring into a mean over runs (fold, score), and its degrees of freedom.
 
-    Zero where no fold has two seeds: nothing is known then, and the interval is one over emoji alone.
+    It is read off their spread within a fold, and zero where no fold has two: nothing is known then.
     """
     folds: dict[int, list[float]] = {}
     for fold, score in runs:
         folds.setdefault(fold, []).append(score)
     free = len(runs) - len(folds)
     within = sum(float(np.var(scores)) * len(scores) for scores in folds.values())
-    return math.sqrt(within / free / len(runs)) if free else 0.0
+    return (math.sqrt(within / free / len(runs)) if free else 0.0), free
 
 
-def widened(found: Interval, error: float) -> Interval:
-    """The interval with a further, independent and normal error in it."""
+def widened(found: Interval, error: float, free: int) -> Interval:
+    """The 95 % interval with a further error in it, known from few runs (Welch and Satterthwaite).
+
+    It errs on the wide side: what a seed changes by chance about single emoji is in both errors.
+    """
     low, score, high = found
-    return Interval(
-        score - math.hypot(score - low, 1.96 * error), score, score + math.hypot(high - score, 1.96 * error)
-    )
+    if not error:
+        return found
+
+    def wider(half: float) -> float:
+        both = math.hypot(half / NORMAL, error)
+        return both * student_t(free * (both / error) ** 4)
+
+    return Interval(score - wider(score - low), score, score + wider(high - score))
 
 
 def per_style(rows: Sequence[Row], alpha: float = 1.0) -> dict[str, float]:
     """Accuracy in each style, the trained one included."""
     found = answers(rows, "id", alpha) | answers(rows, "ood", alpha)
     return {style: float(found[style].right.mean()) for style in styles()}
+
+
+def student_t(free: float) -> float:
+    """What 97.5 % of Student's t lie below, by its expansion around the normal; SciPy for one number is much."""
+    z = NORMAL
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / free + second / free**2 + third / free**3
 
 
 def _score(rows: Sequence[Row], measure: Measure, alpha: float) -> float:

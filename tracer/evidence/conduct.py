@@ -126,7 +126,7 @@ def _carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints
 
 
 class Stopwatch:
-    """Lets a run go on in silence, and counts the CPU time of its training with the looks at held-out data."""
+    """Lets a run go on in silence, and counts the CPU time from its beginning to its last step."""
 
     def __init__(self) -> None:
         self.seconds: float | None = None

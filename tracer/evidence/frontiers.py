@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tracer.evidence.compare import Measure, value
 from tracer.evidence.looks import Arms
 from tracer.evidence.results import Row
-from tracer.evidence.study import MAIN
+from tracer.evidence.study import MAIN, ZERO_SHOT
 from tracer.figure import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, blank
 from tracer.method import options
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-START = "zero-shot"
 COLOURS = {
     "direct FT": RED,
     "FLYP": ORANGE,
@@ -46,7 +45,7 @@ def frontiers(studies: Mapping[str, Arms]) -> Figure:
     figure = blank(width=11, height=1 + 4 * len(shown))
     panels = figure.subplots(len(shown), 2, squeeze=False)
     for row, name in zip(panels, shown, strict=True):
-        start = studies[ROWS[name]][START]
+        start = studies[ROWS[name]][ZERO_SHOT.name]
         for axes, measure in zip(row, KEPT, strict=True):
             if name == "main":
                 _draw_mixtures(axes, studies[name], start, measure)
@@ -54,7 +53,7 @@ def frontiers(studies: Mapping[str, Arms]) -> Figure:
                 _draw_strengths(axes, studies[name], measure)
                 where = "; a start that is weak on the task" if name.startswith("weak") else ""
                 axes.set_title(f"Over λ, written beside the marks; ring: the default{where}")
-            axes.plot(*_place(start, measure), "*", color=BLACK, markersize=12, label=START)
+            axes.plot(*_place(start, measure), "*", color=BLACK, markersize=12, label=ZERO_SHOT.name)
             axes.set(xlabel="task, unseen emoji in the trained style (%)", ylabel=KEPT[measure])
             axes.grid(alpha=0.3)
     handles, labels = panels[0][0].get_legend_handles_labels()

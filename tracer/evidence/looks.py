@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -11,6 +12,7 @@ from tracer.evidence.compare import Measure, difference, value
 from tracer.evidence.results import Row
 from tracer.metrics import Interval
 
+FEWEST = 3  # runs of an arm, below which nothing is concluded
 Arms = Mapping[str, Sequence[Row]]  # the test runs of each arm of one study, in the order of fold and seed
 
 
@@ -20,7 +22,7 @@ class Part(NamedTuple):
     label: str
     found: Interval
     percent: bool = True
-    paired: bool = True  # resampled over emoji; otherwise the interval is the range over runs
+    bootstrapped: bool = True  # otherwise the interval is the range over runs
     condition: bool = False  # what must hold besides, but proves nothing by itself
 
     @property
@@ -48,13 +50,15 @@ def better(measure: Measure, first: str, *others: str, other_alpha: float = 1.0)
     return look
 
 
-def no_worse(measure: Measure, first: str, second: str, margin: float = 0.01) -> Look:
-    """On condition that `first` is behind `second` by less than `margin`, interval included."""
+def no_worse(
+    measure: Measure, first: str, second: str, margin: float = 0.01, *, condition: bool = True
+) -> Look:
+    """`first` is behind `second` by less than `margin`, interval included; a mere condition unless it is the claim."""
 
     def look(arms: Arms) -> list[Part]:
         low, value, high = difference(arms[first], arms[second], measure)
         room = Interval(margin + low, margin + value, margin + high)
-        return [Part(f"{measure}: {margin:.0%} + {first} − {second}", room, condition=True)]
+        return [Part(f"{measure}: {margin:.0%} + {first} − {second}", room, condition=condition)]
 
     return look
 
@@ -74,11 +78,11 @@ def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> L
     return look
 
 
-def keeps_more(first: str, *others: str, retention: Measure = "retention") -> Look:
-    """`first` is better than each of the others OOD and in retention, on condition that it learns as much."""
+def keeps_more(first: str, *others: str, measures: Sequence[Measure] = ("ood", "retention")) -> Look:
+    """`first` is better than each of the others in what it keeps, on condition that it learns as much."""
     return all_of(
         *(no_worse("id", first, other) for other in others),
-        *(better(measure, first, *others) for measure in ("ood", retention)),
+        *(better(measure, first, *others) for measure in measures),
     )
 
 
@@ -89,8 +93,8 @@ def at_equal_task(first: str, others: Sequence[str], *measures: Measure, margin:
         task = {name: value(arms[name], "id").value for name in (first, *others)}
         nearest = min(others, key=lambda name: abs(task[name] - task[first]))
         apart = margin - abs(task[first] - task[nearest])
-        told = f"id: {margin:.0%} − size of ({first} − {nearest}), no interval"
-        near = Part(told, Interval(apart, apart, apart), condition=True)
+        told = f"id: {margin:.0%} − size of ({first} − {nearest}), over all runs"
+        near = Part(told, Interval(apart, apart, apart), bootstrapped=False, condition=True)
         return [near, *(part for measure in measures for part in better(measure, first, nearest)(arms))]
 
     return look
@@ -108,8 +112,8 @@ def lasting_gap(lasting: str, fading: str, floor: float = 0.1) -> Look:
         kept = spread([left(row) - floor for row in arms[lasting]])
         lost = spread([floor - left(row) for row in arms[fading]])
         return [
-            Part(f"KL at the end, of its peak: {lasting} − {floor:.0%}", kept, paired=False),
-            Part(f"KL at the end, of its peak: {floor:.0%} − {fading}", lost, paired=False),
+            Part(f"KL at the end, of its peak: {lasting} − {floor:.0%}", kept, bootstrapped=False),
+            Part(f"KL at the end, of its peak: {floor:.0%} − {fading}", lost, bootstrapped=False),
         ]
 
     return look
@@ -129,8 +133,8 @@ def drifting_layers(direct: str, held: str) -> Look:
         deeper = spread([one[0] - one[-1] for one, _ in ends])
         kept = spread([other[-1] - one[-1] for one, other in ends])
         return [
-            Part(f"CKA under {direct}: first − last block", deeper, percent=False, paired=False),
-            Part(f"CKA of the last block: {held} − {direct}", kept, percent=False, paired=False),
+            Part(f"CKA under {direct}: first − last block", deeper, percent=False, bootstrapped=False),
+            Part(f"CKA of the last block: {held} − {direct}", kept, percent=False, bootstrapped=False),
         ]
 
     return look
@@ -149,8 +153,9 @@ def cheap(first: str, second: str, allowed: float) -> Look:
             (one.cpu_seconds, other.cpu_seconds) for one, other in zip(arms[first], arms[second], strict=True)
         ]
         room = [allowed - one / other for one, other in pairs if one and other]
-        told = f"{allowed:g} − time of {first} / {second}"
-        return [Part(told, spread(room), percent=False, paired=False)] if room else []
+        unknown = Interval(-math.inf, math.nan, math.inf)  # a run that was gone on with has no time
+        found = spread(room) if len(room) >= FEWEST else unknown
+        return [Part(f"{allowed:g} − time of {first} / {second}", found, percent=False, bootstrapped=False)]
 
     return look
 

@@ -6,6 +6,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +38,20 @@ def measure(
 ) -> dict[str, Any]:
     """Score the run, and the line from the pretrained model to it, on every shift; what was scored is kept."""
     file, asked = run.folder / FILE, suite(style, fold)
-    found = json.loads(file.read_text()) if file.exists() else begun(run, style, fold, cpu_seconds)
+    known = json.loads(file.read_text()) if file.exists() else begun(run, style, fold)
+    found = {"edition": edition(style, fold), **chosen(run, cpu_seconds), **known}
     whole = {alpha: scores for alpha, scores in found["scores"].items() if not lacking(scores, asked)}
+    if found["edition"] != edition(style, fold):
+        found["edition"], whole = edition(style, fold), {}
     if absent := [alpha for alpha in alphas if f"{alpha:g}" not in whole]:
         found["scores"] = whole | {f"{alpha:g}": scores for alpha, scores in scored(run, asked, absent)}
         write_text(file, json.dumps(found))
     return found
 
 
-def begun(run: Run, style: str, fold: int, cpu_seconds: float | None) -> dict[str, Any]:
-    """What is known of a run before it is scored."""
-    looked = {"gap": gap(run.folder), "layers": layers(run, emoji_kinds(style, fold, "val"))}
-    return {**chosen(run, cpu_seconds), **looked, "scores": {}}
+def begun(run: Run, style: str, fold: int) -> dict[str, Any]:
+    """What is seen of a run before it is scored."""
+    return {"gap": gap(run.folder), "layers": layers(run, emoji_kinds(style, fold, "val")), "scores": {}}
 
 
 def scored(run: Run, asked: Suite, alphas: Sequence[float]) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -67,6 +70,13 @@ def suite(style: str, fold: int) -> Suite:
     return corrupt(emojishift(style, fold), CORRUPTIONS)
 
 
+@cache
+def edition(style: str, fold: int) -> str:
+    """A hash of all test sets, in their order: answers to others are none to these."""
+    sets = [(each.shift.name, each.examples.fingerprint) for each in suite(style, fold).open().shifts]
+    return blake2b(repr(sets).encode(), digest_size=8).hexdigest()
+
+
 def lacking(scores: Mapping[str, Any], asked: Suite) -> list[str]:
     """The test sets of today that an earlier version did not measure."""
     return [each.name for each in asked.shifts if each.name not in scores]
@@ -79,6 +89,7 @@ def chosen(run: Run, cpu_seconds: float | None) -> dict[str, Any]:
         "run": run.description["id"],
         "validation": result["after"]["accuracy"],
         "cpu_seconds": cpu_seconds,
+        "commit": run.description.get("git"),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,24 +33,25 @@ How to read a verdict: a comparison speaks for a claim (✓) if it lies above ze
 *not seen here* that none does, with a word added where some speak against it; *not tested yet* that the runs have not
 been made. What a claim only presupposes (written `1% + A − B`: A is at most a point behind B) must hold too, and is no
 support by itself. An interval is a 95 % bootstrap over emoji, paired where two arms are compared; several comparisons
-of one claim are not corrected for their number. Where folds have two seeds (*main* and *fresh folds*), the spread
-between them is in the interval too; elsewhere what another seed would change is in no interval. Where it is marked so,
-an interval is the smallest and largest value over the runs, which is no test: three runs lie on one side by chance once
-in eight times. ECE OOD is that of an even mixture of the styles, in 15 bins; ECE is too large on few pictures, so that
-a small one says little, and differences of small ones are understated.
+of one claim are not corrected for their number. Where a study has several seeds for a fold, the spread between them is
+in the interval too; where it has one, what another seed would change is in no interval. Nor is, anywhere, what another
+pretrained model would change: in *three starts* and *weak* each fold begins with another one. Where it is marked so, an
+interval is the smallest and largest value over the runs, which is no test. ECE OOD is that of an even mixture of the
+styles, in 15 bins; ECE is too large on few pictures, so that a small one says little, and differences of small ones are
+understated.
 
 Learning rates were chosen for each arm from equally many, by accuracy on emoji that are not tested (the runs that
-choose do train on some that are); an arm marked ° took the rate of the arm that it varies, or the one that its whole
-study takes. In the study *chosen λ*, λ was chosen together with the rate, from nine pairs an arm, and stands beside it;
-methods without λ tried nine rates. Elsewhere λ and all other options are the methods'
-defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned weights in a mixture with the pretrained
-ones.
+choose do train on some that are, and all begin with the first pretrained model); an arm marked ° took the rate of the
+arm that it varies, or the one that its whole study takes. In the study *chosen λ*, λ was chosen together with the rate,
+from nine pairs an arm, and stands beside it; methods without λ tried nine rates. Elsewhere λ and all other options are
+the methods' defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned weights in a mixture with
+the pretrained ones.
 
-Every run used one thread; with `OMP_NUM_THREADS=1`, the same commit and the same machine its command gives the same
-bits again, and `tracer eval RUN --suite emojishift --corrupt all:3` its scores (those of a mixture after
-`tracer merge RUN --wise 0.5`). What follows from it for users stands in [EmojiShift](emojishift.md#what-came-out);
-terms, λ, interval and β were also varied [on digits](ablations.md), and the controlled experiment, with a shift of its
-own (colours the other way round), is the [toy study](toy.md).
+Every run used one thread; with `OMP_NUM_THREADS=1`, its commit and the same machine its command gives the same bits
+again, and `tracer eval RUN --suite emojishift --corrupt all:3 --device cpu` its scores (those of a mixture after
+`tracer merge RUN --wise 0.5 --device cpu`). What follows from it for users stands in
+[EmojiShift](emojishift.md#what-came-out); terms, λ, interval and β were also varied [on digits](ablations.md), and the
+controlled experiment, with a shift of its own (colours the other way round), is the [toy study](toy.md).
 
 What it cannot tell: the model is small, its pretraining is narrow and short, images have 32 pixels, and one run has a
 few hundred images. A claim that is not seen here may hold at the size of CLIP, and the other way round.
@@ -61,6 +62,8 @@ PICTURE = f"""![Task against OOD accuracy and retention, along the mixtures of W
 
 *What each arm learns and what it keeps; up and to the right is better.*"""
 
+Chosen = Literal["rate", "strength"]
+NAMED: dict[Chosen, str] = {"rate": "rate", "strength": "λ"}
 COLUMNS: dict[str, Measure] = {
     "ID": "id",
     "OOD": "ood",
@@ -78,7 +81,7 @@ def markdown(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def overview(arms: Arms, searched: Collection[str]) -> str:
-    """Every arm and its mixtures: task, shift, retention and calibration, in %, with 95 % intervals over emoji."""
+    """Every arm and its mixtures: task, shift, retention and calibration, in %, with 95 % intervals."""
     lines = [
         [told, *(percent(value(rows, measure, alpha)) for measure in COLUMNS.values()), rate, seconds]
         for told, rows, alpha, rate, seconds in entries(arms, searched)
@@ -105,29 +108,30 @@ def setting(row: Row) -> str:
 
 
 def edges(rows: Sequence[Row], study: str) -> str:
-    """Which arms chose the lowest or the highest rate that was tried, beyond which a better one may lie."""
-    tried, taken = searched(rows, study), rates(rows, study, "test")
-    least = [arm for arm, each in tried.items() if len(each) > 1 and min(each) in taken.get(arm, ())]
-    most = [arm for arm, each in tried.items() if len(each) > 1 and max(each) in taken.get(arm, ())]
-    told = [
-        f"the {name} of the rates tried ({rate:g}) was chosen by {', '.join(arms)}"
-        for name, arms, pick in (("lowest", least, min), ("highest", most, max))
-        if arms and (rate := pick(tried[arms[0]]))
-    ]
-    return f"At an edge: {'; '.join(told)}. A better rate may lie beyond." if told else ""
+    """Which arms chose the least or the most that was tried of something, beyond which a better value may lie."""
+    found: dict[str, list[str]] = {}
+    for of, name in NAMED.items():
+        tried, taken = values(rows, study, "search", of), values(rows, study, "test", of)
+        for arm, each in tried.items():
+            for edge, end in (("lowest", min(each)), ("highest", max(each))):
+                if len(each) > 1 and end in taken.get(arm, ()):
+                    found.setdefault(f"the {edge} {name} tried ({end:g})", []).append(arm)
+    told = "; ".join(f"{edge} was chosen by {', '.join(arms)}" for edge, arms in found.items())
+    return f"At an edge: {told}. A better value may lie beyond." if told else ""
 
 
-def searched(rows: Sequence[Row], study: str) -> dict[str, set[float]]:
-    """The arms of a study that searched their own rate, and what they tried."""
-    return rates(rows, study, "search")
+def searched(rows: Sequence[Row], study: str) -> Collection[str]:
+    """The arms of a study that searched their own rate."""
+    return values(rows, study, "search", "rate").keys()
 
 
-def rates(rows: Sequence[Row], study: str, role: Role) -> dict[str, set[float]]:
-    """The rates of each arm's runs in one role."""
+def values(rows: Sequence[Row], study: str, role: Role, of: Chosen) -> dict[str, set[float]]:
+    """The rates, or the λ that were chosen among several, of each arm's runs in one role."""
     found: dict[str, set[float]] = {}
     for row in rows:
-        if row.study == study and row.role == role:
-            found.setdefault(row.arm, set()).add(row.rate)
+        one = getattr(row, of)
+        if row.study == study and row.role == role and one is not None:
+            found.setdefault(row.arm, set()).add(one)
     return found
 
 
@@ -172,7 +176,7 @@ def sentence(part: Part) -> str:
     """A comparison with its interval, and whether it speaks for the claim; a range over runs says so."""
     low, found, high = (100 * each if part.percent else each for each in part.found)
     digits = 1 if part.percent else 2
-    how = "" if part.paired else " (range over runs)"
+    how = "" if part.bootstrapped else " (range over runs)"
     mark = {"for": "✓", "against": "✗", "neither": "·"}[part.speaks]
     return f"{mark} {part.label}: {found:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]{how}"
 
@@ -187,11 +191,12 @@ def runs(rows: Sequence[Row]) -> str:
             str(each.fold),
             str(each.seed),
             f"`{each.run}`",
+            f"`{each.commit[:10]}`" if each.commit else "",
             f"`{each.command}`",
         ]
         for each in rows
     ]
-    return markdown(("study", "arm", "role", "fold", "seed", "run", "command"), lines)
+    return markdown(("study", "arm", "role", "fold", "seed", "run", "commit", "command"), lines)
 
 
 def percent(found: Interval) -> str:
@@ -217,6 +222,6 @@ def page(head: dict[str, Any], rows: Sequence[Row], intro: str = INTRODUCTION) -
             ]
             parts += [teachers(arms)]
     commit = f", commit `{head['commit'][:10]}`" if "commit" in head else ""
-    told = f"Made by `{head['command']}` on {head['date']} with torch {head['versions']['torch']}{commit}."
+    told = f"Put together by `{head['command']}` on {head['date']} with torch {head['versions']['torch']}{commit}."
     parts += ["## Runs", told, f"<details><summary>{len(rows)} runs</summary>\n\n{runs(rows)}\n\n</details>"]
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -41,6 +41,7 @@ class Row(NamedTuple):
     layers: dict[str, float]
     scores: dict[str, dict[str, dict[str, Any]]]  # by α, then by shift
     strength: float | None = None  # λ, where the arm chose it
+    commit: str | None = None  # of the code that trained it
 
     def right(self, shift: str, alpha: float = 1.0) -> np.ndarray:
         """Whether each example was right, in the order of `ids`."""
@@ -81,6 +82,7 @@ def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
         layers=found["layers"] if tested else {},
         scores=found["scores"] if tested else {},
         strength=job.setting.strength,
+        commit=found["commit"],
     )
 
 
@@ -102,6 +104,7 @@ def beginning(name: str, run: Run) -> Row:
         gap={},
         layers={},
         scores={},
+        commit=found["commit"],
     )
 
 
@@ -114,7 +117,7 @@ def command(experiment: dict[str, Any]) -> str:
     for name, value in {**said, **experiment["options"]}.items():
         values = value if isinstance(value, tuple | list) else (value,)
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
-    return shlex.join(words)
+    return shlex.join([*words, "--device", "cpu"])
 
 
 def write(file: Path, rows: Iterable[Row], asked: str) -> None:
