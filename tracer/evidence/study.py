@@ -171,6 +171,15 @@ def strengths(taught: tuple[float, ...], sprung: tuple[float, ...]) -> tuple[Arm
     return (spring, *TEACHERS, *frontier(sprung, spring), *frontier(taught, *TEACHERS))
 
 
+def weak_others() -> tuple[Arm, ...]:
+    """Where there is much to learn: other methods with a head of its own for the task, and teachers of one tower."""
+    headed = tuple(arm for arm in others() if arm.name in ("carft", "ldifs", "lpft"))
+    static, _, tracer = (
+        replace(arm, name=f"{arm.name} image tower", options={"tune": "image"}) for arm in TEACHERS
+    )
+    return (*headed, static, tracer)
+
+
 def weak_strengths() -> tuple[Arm, ...]:
     """Where there is much to learn: a static teacher that lets go, and moving ones that hold more."""
     static, ema, tracer = TEACHERS
@@ -202,6 +211,7 @@ def variants() -> tuple[Arm, ...]:
         **{f"TRACER {term} only": alone | {term: weights[term]} for term in weights},
         **{f"TRACER without {term}": {term: 0.0} for term in weights},
         "TRACER pairs": {"targets": "pair"},
+        "TRACER image tower": {"tune": "image"},
     }
     varied = tuple(Arm(name, "tracer", options, rate="TRACER") for name, options in changed.items())
     matched = Arm("EMA of matched age", "ema_sd", {"horizon": 0.5}, rate="EMA")
@@ -231,6 +241,7 @@ def studies(scale: str) -> tuple[Study, ...]:
             replace(unmixed, name="strengths", arms=(*stiff, *frontier((0.1,), TEACHERS[2]))),
             weak,
             replace(weak, name="weak strengths", arms=weak_strengths(), alphas=(1.0,)),
+            replace(weak, name="weak others", arms=weak_others()),
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
             replace(small, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY, LIPSUM), starts=3),
             replace(small, name="second style", style="openmoji-color", arms=(*MAIN, LIPSUM), rates=FAST),
@@ -247,6 +258,7 @@ def studies(scale: str) -> tuple[Study, ...]:
         replace(main, name="variants", arms=(*MAIN[2:3], *TEACHERS, *variants())),
         weak,
         replace(weak, name="weak strengths", arms=weak_strengths()),
+        replace(weak, name="weak others", arms=weak_others()),
         replace(main, name="second style", style="openmoji-color", trials=EVERY_FOLD, rates=FAST),
         replace(main, name="fresh folds", arms=PROVEN, trials=FRESH),
         replace(main, name="others", arms=others()),
