@@ -228,6 +228,12 @@ CLAIMS = (
         at_equal_task("TRACER", LOOSE, "ood", "retention"),
     ),
     Claim(
+        "Ours: there Lipsum-FT keeps more with a moving teacher than with its frozen one, and learns as much",
+        "weak others",
+        ("lipsum WMA", "lipsum"),
+        keeps_more("lipsum WMA", "lipsum"),
+    ),
+    Claim(
         "Ours: with λ chosen beside the rate, TRACER improves OOD accuracy over FLYP and CaRot",
         "chosen λ",
         ("TRACER", "FLYP", "CaRot"),

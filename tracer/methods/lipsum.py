@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from tracer.heads import ZeroShot
+from tracer.kernels import family
 from tracer.method import Method, Stage
 from tracer.probes import RandomTexts
-from tracer.teachers import Frozen
+from tracer.teachers import WMA, Frozen
 from tracer.terms import classify, energy
 from tracer.tune import ImageTower
 
 
-def lipsum(*, strength: float = 1.0, texts: int = 80, length: int = 8) -> Method:
+def lipsum(*, strength: float = 1.0, texts: int = 80, length: int = 8, beta: float | None = None) -> Method:
     """Cross-entropy plus λ times the change of the images' similarities to texts without meaning.
 
     Args:
         strength: λ, the weight of the change.
         texts: random texts a step.
         length: tokens of each.
+        beta: hold to TRACER's average of the path, with this shape of its kernel, instead of the pretrained model.
     """
+    moving = None if beta is None else family("beta", beta=beta)
     stage = Stage(
         classify() + strength * energy(),
-        teacher=Frozen(),
+        teacher=Frozen() if moving is None else lambda steps: WMA(moving(steps)),
         tune=ImageTower(),
         head=ZeroShot(folded=False, bias=False),
         probe=RandomTexts(texts, length),
