@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,7 +44,7 @@ def conduct(studies: Iterable[Study], place: Place, tell: Tell) -> Iterator[list
     """All rows so far, after each study; pretraining comes first."""
     studies = list(studies)
     starts = {name: each for study in studies for name, each in study.pretrainings().items()}
-    with ProcessPoolExecutor(place.jobs, get_context("spawn"), initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(place.jobs, get_context("spawn"), initializer=_begin) as pool:
         for name, each in starts.items():
             tell(f"pretraining {name}: {each.steps} steps, unless it is finished")
         ready = [pool.submit(_pretrain, place, name, each) for name, each in starts.items()]
@@ -138,9 +140,19 @@ class Stopwatch:
                 self.seconds = time.process_time() - begun
 
 
-def _one_thread() -> None:
-    """One thread a process: sums then come in one order, and a run gives the same bits whoever runs beside it."""
+def _begin() -> None:
+    """One thread a process: sums then come in one order, and a run gives the same bits whoever runs beside it.
+
+    A process ends with the one that began it, however that ends; the pool alone would let it wait for ever.
+    """
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)  # the run goes on from its last checkpoint another time
 
 
 def _remove(path: Path) -> None:

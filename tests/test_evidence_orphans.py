@@ -1,0 +1,47 @@
+"""Processes of the evidence end with the one that began them, even where it is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BEGUN = """
+import os, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from tracer.evidence.conduct import _begin
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin)
+    print(pool.submit(os.getpid).result(), flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
+    script = tmp_path / "begun.py"  # spawned processes read it again
+    script.write_text(BEGUN)
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        assert alive(child)
+        parent.send_signal(signal.SIGKILL)
+    for _ in range(300):
+        if not alive(child):
+            return
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    raise AssertionError("the child lives on")
+
+
+def alive(pid: int) -> bool:
+    """A zombie, whom nobody has waited for yet, is dead."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
