@@ -244,13 +244,13 @@ def studies(scale: str) -> tuple[Study, ...]:
             replace(unmixed, name="strengths", arms=(*stiff, *frontier((0.1,), TEACHERS[2]))),
             weak,
             replace(weak, name="weak strengths", arms=weak_strengths(), alphas=(1.0,)),
-            replace(weak, name="weak others", arms=weak_others()),
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
             replace(small, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY, LIPSUM), starts=3),
             replace(small, name="second style", style="openmoji-color", arms=(*MAIN, LIPSUM), rates=FAST),
             replace(unmixed, name="variants", arms=(MAIN[2], *TEACHERS, *variants())),
-            replace(small, name="others", arms=others()),
             replace(unmixed, name="chosen λ", arms=chosen_strengths(), rates=small.rates[1:]),
+            replace(weak, name="weak others", arms=weak_others()),
+            replace(small, name="others", arms=others()),
         )
     every = replace(main, trials=EVERY_FOLD, starts=3)
     weak = replace(every, name="weak", regime="weak", arms=(*MAIN, STEADY, LIPSUM), rates=FAST)
