@@ -20,7 +20,7 @@ def steady(
 ) -> Method:
     """TRACER without its interactive term and at λ = 10: keeps more of a model that is good at the task already; ours.
 
-    Found on EmojiShift and tried there on folds that had no part in finding it: docs/emojishift.md. Where the
+    Found on EmojiShift: docs/emojishift.md tells where it is ahead of TRACER there and where it is not. Where the
     pretrained model is weak on the task, it learns too little, and TRACER as it is learns twice as much.
 
     Args:
