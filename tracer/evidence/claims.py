@@ -252,6 +252,12 @@ CLAIMS = (
         better("ood", "TRACER", "FLYP", "CaRot"),
     ),
     Claim(
+        "Ours: the same, with TRACER at the rate that the others chose",
+        "second style",
+        ("TRACER at 0.001", "FLYP", "CaRot"),
+        better("ood", "TRACER at 0.001", "FLYP", "CaRot"),
+    ),
+    Claim(
         "Ours: TRACER is better than direct finetuning, FLYP and CaRot on corrupted pictures",
         "main",
         ("TRACER", "direct FT", "FLYP", "CaRot"),

@@ -42,7 +42,7 @@ understated.
 
 Learning rates were chosen for each arm from equally many, by accuracy on emoji that are not tested (the runs that
 choose do train on some that are, and all begin with the first pretrained model); an arm marked ° took the rate of the
-arm that it varies, or the one that its whole study takes. In the study *chosen λ*, λ was chosen together with the rate,
+arm that it varies, or one that it was given. In the study *chosen λ*, λ was chosen together with the rate,
 from nine pairs an arm, and stands beside it; methods without λ tried nine rates. Elsewhere λ and all other options are
 the methods' defaults where no arm says otherwise. α is WiSE-FT: the share of the finetuned weights in a mixture with
 the pretrained ones.

@@ -139,6 +139,8 @@ MAIN = (
 # best of the other methods.
 STEADY = Arm("steady", "steady")
 LIPSUM = Arm("lipsum", "lipsum")
+# Task accuracy, which chooses the rates, knows nothing of what is kept: TRACER at the rate that the others took.
+AT_ONE_RATE = Arm("TRACER at 0.001", "tracer", rates=(1e-3,))
 FRESH = tuple(Trial(fold, seed) for fold in (3, 4) for seed in (fold, fold + 2))
 PROVEN = (
     ZERO_SHOT,
@@ -246,7 +248,13 @@ def studies(scale: str) -> tuple[Study, ...]:
             replace(weak, name="weak strengths", arms=weak_strengths(), alphas=(1.0,)),
             replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
             replace(small, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY, LIPSUM), starts=3),
-            replace(small, name="second style", style="openmoji-color", arms=(*MAIN, LIPSUM), rates=FAST),
+            replace(
+                small,
+                name="second style",
+                style="openmoji-color",
+                arms=(*MAIN, AT_ONE_RATE, LIPSUM),
+                rates=FAST,
+            ),
             replace(unmixed, name="variants", arms=(MAIN[2], *TEACHERS, *variants())),
             replace(unmixed, name="chosen λ", arms=chosen_strengths(), rates=small.rates[1:]),
             replace(weak, name="weak others", arms=weak_others()),
@@ -262,7 +270,14 @@ def studies(scale: str) -> tuple[Study, ...]:
         weak,
         replace(weak, name="weak strengths", arms=weak_strengths()),
         replace(weak, name="weak others", arms=weak_others()),
-        replace(main, name="second style", style="openmoji-color", trials=EVERY_FOLD, rates=FAST),
+        replace(
+            main,
+            name="second style",
+            style="openmoji-color",
+            arms=(*MAIN, AT_ONE_RATE, LIPSUM),
+            trials=EVERY_FOLD,
+            rates=FAST,
+        ),
         replace(main, name="fresh folds", arms=PROVEN, trials=FRESH),
         replace(main, name="others", arms=others()),
         replace(main, name="chosen λ", arms=chosen_strengths(), rates=main.rates[1:]),
