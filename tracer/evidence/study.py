@@ -174,7 +174,7 @@ def strengths(taught: tuple[float, ...], sprung: tuple[float, ...]) -> tuple[Arm
 
 
 def weak_others() -> tuple[Arm, ...]:
-    """Where there is much to learn: methods with a head of its own for the task, held by something that stays or moves."""
+    """Where there is much to learn: methods with a head of its own for the task, held to what stays or moves."""
     headed = (arm for arm in others() if arm.name in ("carft", "ldifs", "lpft"))
     return (LIPSUM, replace(LIPSUM, name="lipsum WMA", options={"beta": 0.5}), *headed)
 
