@@ -15,7 +15,7 @@ from tracer.commands.train import understood
 from tracer.data.emojishift import FOLDS, emoji_kinds, styles
 from tracer.errors import UserError
 from tracer.evidence import compare
-from tracer.evidence.claims import CLAIMS, Claim, grouped, looked, verdict
+from tracer.evidence.claims import CLAIMS
 from tracer.evidence.compare import answers, difference, per_style, seed_error, student_t, value, widened
 from tracer.evidence.conduct import _trials, best
 from tracer.evidence.frontiers import frontiers
@@ -32,6 +32,7 @@ from tracer.evidence.looks import (
 )
 from tracer.evidence.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
 from tracer.evidence.page import edges, overview, page, sentence, setting, verdicts
+from tracer.evidence.questions import QUESTIONS
 from tracer.evidence.results import Row, command, ids, read, write
 from tracer.evidence.study import (
     CHOSEN_ON,
@@ -46,6 +47,7 @@ from tracer.evidence.study import (
     studies,
     variants,
 )
+from tracer.evidence.verdict import Claim, grouped, looked, verdict
 from tracer.metrics import Interval, accuracy, ece
 from tracer.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.suites.emojishift import NAMES
@@ -264,7 +266,9 @@ def test_result_files_come_back_and_make_a_page(tmp_path: Path, monkeypatch: pyt
     for arm in MAIN:
         assert f"| {arm.name} |" in text
         assert f"`{arm.name}-0`" in text
-    assert verdicts(back).count("not tested yet") == sum(claim.study != "main" for claim in CLAIMS)
+    asked = (*CLAIMS, *QUESTIONS)
+    assert verdicts(back, asked).count("not tested yet") == sum(claim.study != "main" for claim in asked)
+    assert text.count("not tested yet") == 1 + verdicts(back, asked).count("not tested yet")
 
 
 def test_what_is_no_result_file_is_refused(tmp_path: Path) -> None:
@@ -312,7 +316,7 @@ def test_borrowed_rates_come_from_arms_of_the_same_study() -> None:
 def test_claims_name_arms_that_exist() -> None:
     for scale in ("part", "full"):
         arms = {study.name: {arm.name for arm in study.arms} for study in studies(scale)}
-        for claim in CLAIMS:
+        for claim in (*CLAIMS, *QUESTIONS):
             assert set(claim.needs) <= arms[claim.study]
 
 

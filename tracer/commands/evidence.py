@@ -10,12 +10,12 @@ import tyro
 from tracer.atomic import write_text
 from tracer.console import console
 from tracer.errors import UserError, at_least, unknown
-from tracer.evidence.claims import grouped
 from tracer.evidence.conduct import Place, conduct
 from tracer.evidence.frontiers import frontiers
 from tracer.evidence.page import FIGURE, overview, page, searched
 from tracer.evidence.results import read, write
 from tracer.evidence.study import SCALES, studies
+from tracer.evidence.verdict import grouped
 from tracer.figure import save
 
 

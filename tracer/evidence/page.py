@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from tracer.data.emojishift import styles
-from tracer.evidence.claims import CLAIMS, grouped, looked, verdict
+from tracer.evidence.claims import CLAIMS
 from tracer.evidence.compare import Measure, per_style, value
 from tracer.evidence.looks import Arms, Part, left
+from tracer.evidence.questions import QUESTIONS
 from tracer.evidence.results import Role, Row
 from tracer.evidence.study import ZERO_SHOT
+from tracer.evidence.verdict import Claim, grouped, looked, verdict
 from tracer.metrics import Interval
 
 INTRODUCTION = """
@@ -159,11 +161,11 @@ def teachers(arms: Arms) -> str:
     return markdown(("arm", *runs, "KL at the last step"), lines)
 
 
-def verdicts(rows: Sequence[Row]) -> str:
+def verdicts(rows: Sequence[Row], claims: Sequence[Claim]) -> str:
     """One line a claim."""
     studies = grouped(rows)
     lines = []
-    for claim in CLAIMS:
+    for claim in claims:
         parts = looked(claim, studies)
         told = "<br>".join(map(sentence, parts))
         runs = sum(len(studies[claim.study][name]) for name in claim.needs) if parts else 0
@@ -207,7 +209,8 @@ def percent(found: Interval) -> str:
 
 def page(head: dict[str, Any], rows: Sequence[Row], intro: str = INTRODUCTION) -> str:
     """The whole page."""
-    parts = [intro.strip(), "## Verdicts", verdicts(rows), PICTURE]
+    parts = [intro.strip(), "## Verdicts", verdicts(rows, CLAIMS)]
+    parts += ["## Questions of our own", verdicts(rows, QUESTIONS), PICTURE]
     for study, arms in grouped(rows).items():
         parts += [
             f"## Study: {study}",
