@@ -72,6 +72,12 @@ QUESTIONS = (
         keeps_more("lipsum WMA", "lipsum"),
     ),
     Claim(
+        "There a head that is probed first (LP-FT) keeps more than Lipsum-FT, and learns as much",
+        "weak others",
+        ("lpft", "lipsum"),
+        keeps_more("lpft", "lipsum"),
+    ),
+    Claim(
         "With λ chosen beside the rate, TRACER improves OOD accuracy over FLYP and CaRot",
         "chosen λ",
         ("TRACER", "FLYP", "CaRot"),

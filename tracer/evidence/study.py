@@ -139,6 +139,7 @@ MAIN = (
 # best of the other methods.
 STEADY = Arm("steady", "steady")
 LIPSUM = Arm("lipsum", "lipsum")
+LPFT = Arm("lpft", "lpft")
 # Task accuracy, which chooses the rates, knows nothing of what is kept: TRACER at the rate that the others took.
 AT_ONE_RATE = Arm("TRACER at 0.001", "tracer", rates=(1e-3,))
 FRESH = tuple(Trial(fold, seed) for fold in (3, 4) for seed in (fold, fold + 2))
@@ -175,8 +176,8 @@ def strengths(taught: tuple[float, ...], sprung: tuple[float, ...]) -> tuple[Arm
 
 def weak_others() -> tuple[Arm, ...]:
     """Where there is much to learn: methods with a head of its own for the task, held to what stays or moves."""
-    headed = (arm for arm in others() if arm.name in ("carft", "ldifs", "lpft"))
-    return (LIPSUM, replace(LIPSUM, name="lipsum WMA", options={"beta": 0.5}), *headed)
+    headed = (arm for arm in others() if arm.name in ("carft", "ldifs"))
+    return (LIPSUM, replace(LIPSUM, name="lipsum WMA", options={"beta": 0.5}), *headed, LPFT)
 
 
 def weak_strengths() -> tuple[Arm, ...]:
@@ -246,7 +247,7 @@ def studies(scale: str) -> tuple[Study, ...]:
                 small,
                 name="second style",
                 style="openmoji-color",
-                arms=(*MAIN, AT_ONE_RATE, LIPSUM),
+                arms=(*MAIN, AT_ONE_RATE, LIPSUM, LPFT),
                 rates=FAST,
             ),
             replace(unmixed, name="variants", arms=(MAIN[2], *TEACHERS, *variants())),
@@ -268,7 +269,7 @@ def studies(scale: str) -> tuple[Study, ...]:
             main,
             name="second style",
             style="openmoji-color",
-            arms=(*MAIN, AT_ONE_RATE, LIPSUM),
+            arms=(*MAIN, AT_ONE_RATE, LIPSUM, LPFT),
             trials=EVERY_FOLD,
             rates=FAST,
         ),
