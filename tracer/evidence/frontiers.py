@@ -51,8 +51,8 @@ def frontiers(studies: Mapping[str, Arms]) -> Figure:
                 _draw_mixtures(axes, studies[name], start, measure)
             else:
                 _draw_strengths(axes, studies[name], measure)
-                where = "; a start that is weak on the task" if name.startswith("weak") else ""
-                axes.set_title(f"Over λ, written beside the marks; ring: the default{where}")
+                where = "Weak start: over" if name.startswith("weak") else "Over"
+                axes.set_title(f"{where} λ (beside the marks; ring: default)")
             axes.plot(*_place(start, measure), "*", color=BLACK, markersize=12, label=ZERO_SHOT.name)
             axes.set(xlabel="task, unseen emoji in the trained style (%)", ylabel=KEPT[measure])
             axes.grid(alpha=0.3)
