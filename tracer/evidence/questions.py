@@ -54,7 +54,7 @@ QUESTIONS = (
         ),
     ),
     Claim(
-        "Where the pretrained model is weak on the task, TRACER is better than a static one in all three",
+        "Where the pretrained model is weak on the task, TRACER is better than a static teacher in all three",
         "weak",
         ("TRACER", "static"),
         all_of(*(better(measure, "TRACER", "static") for measure in ("id", "ood", "retention"))),
