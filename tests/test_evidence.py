@@ -216,9 +216,8 @@ def test_a_claim_without_its_runs_has_no_verdict() -> None:
     assert looked(claim, grouped(three("A", ALL))) == []
     assert looked(claim, grouped(three("A", ALL) + three("B", NONE)[:2])) == []
     six = three("A", ALL) + [made("A", ALL, fold=fold, seed=fold + 3) for fold in range(3)]
-    assert (
-        looked(claim, grouped(six + three("B", NONE))) == []
-    )  # a run of B was refused: they cannot be paired
+    # Runs of B were refused: what is left cannot be paired.
+    assert looked(claim, grouped(six + three("B", NONE))) == []
     (part,) = looked(claim, grouped(three("A", ALL) + three("B", NONE)))
     assert part.found.value == 1
 

@@ -9,6 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a process is seen in /proc")
+
 BEGUN = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tracer.evidence.looks import alike, all_of, better, cheap, drifting_layers, keeps_more, lasting_gap
+from tracer.evidence.looks import (
+    alike,
+    all_of,
+    better,
+    better_in_all,
+    cheap,
+    drifting_layers,
+    keeps_more,
+    lasting_gap,
+)
 from tracer.evidence.verdict import Claim
 
 ONLY = [f"TRACER {term} only" for term in ("feature", "relational", "interactive", "cross")]
@@ -41,7 +50,7 @@ CLAIMS = (
         "A WMA teacher is better than an EMA teacher, on the task, OOD and in retention",
         "main",
         ("TRACER", "EMA"),
-        all_of(*(better(measure, "TRACER", "EMA") for measure in ("id", "ood", "retention"))),
+        better_in_all("TRACER", "EMA"),
     ),
     Claim(
         "TRACER improves OOD accuracy over FLYP and CaRot",

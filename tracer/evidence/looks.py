@@ -78,6 +78,12 @@ def alike(measure: Measure, first: str, *others: str, margin: float = 0.01) -> L
     return look
 
 
+def better_in_all(first: str, *others: str, other_alpha: float = 1.0) -> Look:
+    """`first` is better than each of the others on the task, OOD and in retention."""
+    measures: tuple[Measure, ...] = ("id", "ood", "retention")
+    return all_of(*(better(measure, first, *others, other_alpha=other_alpha) for measure in measures))
+
+
 def keeps_more(first: str, *others: str, measures: Sequence[Measure] = ("ood", "retention")) -> Look:
     """`first` is better than each of the others in what it keeps, on condition that it learns as much."""
     return all_of(

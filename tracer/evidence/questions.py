@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.evidence.looks import all_of, at_equal_task, better, keeps_more, no_worse
+from tracer.evidence.looks import all_of, at_equal_task, better, better_in_all, keeps_more, no_worse
 from tracer.evidence.study import ZERO_SHOT
 from tracer.evidence.verdict import Claim
 
@@ -16,16 +16,13 @@ QUESTIONS = (
         "TRACER forgets less than L2-SP, whatever its λ, and learns as much (within one point)",
         "strengths",
         ("TRACER", *SPRINGS),
-        all_of(
-            better("retention", "TRACER", *SPRINGS),
-            *(no_worse("id", "TRACER", spring) for spring in SPRINGS),
-        ),
+        keeps_more("TRACER", *SPRINGS, measures=("retention",)),
     ),
     Claim(
         "TRACER is better than an EMA of the same mean age, on the task, OOD and in retention",
         "variants",
         ("TRACER", MATCHED),
-        all_of(*(better(measure, "TRACER", MATCHED) for measure in ("id", "ood", "retention"))),
+        better_in_all("TRACER", MATCHED),
     ),
     Claim(
         "Finetuning learns the task: more than zero-shot on ID",
@@ -49,15 +46,13 @@ QUESTIONS = (
         "TRACER is better than mixing weights (WiSE-FT, α = 0.5) after direct finetuning or FLYP",
         "main",
         ("TRACER", "direct FT", "FLYP"),
-        all_of(
-            *(better(m, "TRACER", "direct FT", "FLYP", other_alpha=0.5) for m in ("id", "ood", "retention"))
-        ),
+        better_in_all("TRACER", "direct FT", "FLYP", other_alpha=0.5),
     ),
     Claim(
         "Where the pretrained model is weak on the task, TRACER is better than a static teacher in all three",
         "weak",
         ("TRACER", "static"),
-        all_of(*(better(measure, "TRACER", "static") for measure in ("id", "ood", "retention"))),
+        better_in_all("TRACER", "static"),
     ),
     Claim(
         "There it keeps more than a static teacher whose λ lets it learn as much (within two points)",
@@ -174,6 +169,6 @@ QUESTIONS = (
         "Over three pretrained models TRACER is better than a static teacher on the task, OOD and in retention",
         "three starts",
         ("TRACER", "static"),
-        all_of(*(better(measure, "TRACER", "static") for measure in ("id", "ood", "retention"))),
+        better_in_all("TRACER", "static"),
     ),
 )
