@@ -29,14 +29,14 @@ evidence-quick: $(VENV)/ready
 	$(BIN)/tracer report runs/emojishift-quick/runs --out runs/emojishift-quick/report.html
 
 evidence: $(VENV)/ready
-	$(BIN)/tracer evidence part --results evidence/emojishift/part.json --verdicts docs/evidence.md
+	$(BIN)/tracer evidence part --results studies/emojishift/results/part.json --verdicts docs/evidence.md
 	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
 
 # A fast part of it is in `make test`.
 faults: $(VENV)/ready
-	$(BIN)/python -m faults --out evidence/faults/faults.json --page docs/reliability.md
+	$(BIN)/python -m studies.faults --out studies/faults/results/faults.json --page docs/reliability.md
 
-KEPT := --results evidence/bench/results.json --out docs/benchmarks.md
+KEPT := --results studies/bench/results/results.json --out docs/benchmarks.md
 bench: $(VENV)/ready
 	$(BIN)/tracer bench --models ViT-B-16 RN50 --only steps teacher --rounds 3 $(KEPT)
 	$(BIN)/tracer bench --models ViT-L-14 --batch 4 --only overhead --rounds 2 $(KEPT)

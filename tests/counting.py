@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tracer.model import Student
+from tracer.models.student import Student
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from tracer.cli import main
+from tracer.cli.app import main
 
 torch.set_num_threads(1)
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import tracer
+from studies.toy.mnist import located
+from tracer.core.errors import UserError
 from tracer.data import idx
 from tracer.data.sources import load as load_data
-from tracer.errors import UserError
-from tracer.toy.mnist import located
 
 ROOT = Path(tracer.__file__).parent
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}

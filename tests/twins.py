@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from tracer.batch import Scene
+from tracer.core.batch import Scene
 
 
 def arrays(scene: Scene) -> Any:

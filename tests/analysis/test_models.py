@@ -12,18 +12,18 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from tracer import cli
 from tracer.analysis import between, drift, likeness, task_share, walk
 from tracer.analysis.drift import place
 from tracer.analysis.layers import pooled, vision_layers, watched
 from tracer.analysis.meter import account, metered, overall
-from tracer.clip import open_clip
-from tracer.experiment import Experiment
-from tracer.model import Student, load
+from tracer.cli import app as cli
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.student import Student, load
 from tracer.parallel import World
-from tracer.plan import plan
-from tracer.run import Run
-from tracer.train import train
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import Run
+from tracer.training.loop import train
 
 # One of each kind: name, layers before the projection, width of the first and last of them.
 TOWERS = [

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tracer.core.errors import UserError
 from tracer.data.sources import load
-from tracer.errors import UserError
 
 GREY = np.arange(4 * 5 * 6, dtype=np.uint8).reshape(4, 5, 6)
 COLOUR = np.repeat(GREY[..., None], 3, axis=-1)

@@ -6,13 +6,13 @@ import shutil
 import numpy as np
 import pytest
 
-from tracer.cli import main
-from tracer.clip import open_clip
+from tracer.cli.app import main
 from tracer.data.check import command, describe
 from tracer.data.duplicates import duplicates
 from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import hold_out
+from tracer.models.open_clip_compat import open_clip
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tracer.clip import open_clip
+from tracer.core.errors import UserError
 from tracer.data.classes import classes
-from tracer.errors import UserError
+from tracer.models.open_clip_compat import open_clip
 
 
 def test_without_a_list_every_key_is_a_class_under_its_own_name():

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tracer.core.errors import UserError
 from tracer.data.digits import coloured, digits
 from tracer.data.examples import Pixels
 from tracer.data.idx import FILES, idx
-from tracer.errors import UserError
 
 
 def pixels(examples):

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from tracer.core.errors import UserError
 from tracer.data.options import canonical, unseen
 from tracer.data.sources import load
-from tracer.errors import UserError
 
 
 def test_classes_are_the_first_folders_at_any_depth(picture, tmp_path):

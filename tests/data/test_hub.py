@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from posting import posted
 
+from tracer.core.errors import UserError
 from tracer.data.sources import load
-from tracer.errors import UserError
 
 datasets = pytest.importorskip("datasets")
 

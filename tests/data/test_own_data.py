@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tracer.cli import main
+from tracer.cli.app import main
 from tracer.data.digits import digits
 from tracer.data.idx import Split
 from tracer.data.sources import load
-from tracer.evaluate import Predictions
+from tracer.evaluation.predict import Predictions
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 SMALL = "--model tiny-28 --pretrained none --steps 2 --batch 32 --workers 0 --device cpu"

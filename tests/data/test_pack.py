@@ -10,13 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
-from tracer.clip import open_clip
-from tracer.commands.pack import main
+from tracer.cli.commands.pack import main
+from tracer.core.errors import UserError
 from tracer.data.encoded import content
 from tracer.data.pack import pack
 from tracer.data.sources import load
 from tracer.data.transforms import Transform
-from tracer.errors import UserError
+from tracer.models.open_clip_compat import open_clip
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tracer.clip import open_clip
-from tracer.data.prompts import render, templates
-from tracer.errors import UserError
+from tracer.core.errors import UserError
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.prompts import render, templates
 
 
 def test_named_sets_say_what_open_clip_says():

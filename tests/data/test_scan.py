@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image, features
 
+from tracer.core.errors import UserError
 from tracer.data.digits import digits
 from tracer.data.encoded import BROKEN, decode
 from tracer.data.examples import Examples, Pixels
 from tracer.data.scan import scan
 from tracer.data.sources import load
-from tracer.errors import UserError
 
 
 @pytest.fixture

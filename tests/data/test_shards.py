@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 from posting import posted
 
+from tracer.core.errors import UserError
 from tracer.data.braces import expanded
 from tracer.data.sources import load
-from tracer.errors import UserError
 
 
 def png(shade: int) -> bytes:

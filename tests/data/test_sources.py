@@ -14,10 +14,10 @@ import pytest
 import torch
 from PIL import Image
 
-from tracer.cli import main
+from tracer.cli.app import main
+from tracer.core.errors import UserError
 from tracer.data.sources import load
-from tracer.errors import UserError
-from tracer.evaluate import Predictions
+from tracer.evaluation.predict import Predictions
 
 CLASSES = ("blue jay", "cardinal", "heron")
 KEYS = tuple(name.replace(" ", "_") for name in CLASSES)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tracer.core.errors import UserError
 from tracer.data.digits import digits
 from tracer.data.examples import Examples, Pixels
 from tracer.data.split import aligned, hold_out
-from tracer.errors import UserError
 
 
 def made(labels: list[int], classes: int = 5) -> Examples:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tracer.core.errors import UserError
 from tracer.data.check import validate
 from tracer.data.sources import load
-from tracer.errors import UserError
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracer.clip import open_clip
 from tracer.data.digits import digits
-from tracer.experiment import Experiment
+from tracer.models.open_clip_compat import open_clip
 from tracer.parallel import World
-from tracer.plan import plan
-from tracer.run import Run
-from tracer.train import train
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import Run
+from tracer.training.loop import train
 
 Finished = Callable[..., Path]
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from merge.conftest import Finished, archive
 
-from tracer.cli import main
+from tracer.cli.app import main
 from tracer.merge.family import family
 from tracer.merge.wise import interpolate
-from tracer.model import read_weights
-from tracer.run import Run
+from tracer.models.student import read_weights
+from tracer.runs.run import Run
 
 
 def merged(folder: Path, name: str) -> dict[str, torch.Tensor]:
@@ -136,7 +136,7 @@ def test_other_tokenizers_are_refused(
 ) -> None:
     from importlib.resources import files
 
-    config = json.loads((files("tracer") / "configs" / "tiny-28.json").read_text())
+    config = json.loads((files("tracer.models") / "configs" / "tiny-28.json").read_text())
     config["text_cfg"]["context_length"] = 24
     (tmp_path / "tiny-short.json").write_text(json.dumps(config))
     one, two = finished("ft"), finished("ft", model=str(tmp_path / "tiny-short.json"))

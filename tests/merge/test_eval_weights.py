@@ -9,14 +9,14 @@ import pytest
 import torch
 from merge.conftest import Finished
 
-from tracer.cli import main
+from tracer.cli.app import main
 from tracer.data.sources import load
-from tracer.evaluate import Predictions, Scorer
+from tracer.evaluation.predict import Predictions, Scorer
 from tracer.merge.family import family
 from tracer.merge.wise import interpolate
-from tracer.model import initialise_from, read_weights
+from tracer.models.student import initialise_from, read_weights
 from tracer.parallel import World
-from tracer.run import Run
+from tracer.runs.run import Run
 
 PROMPT = "the digit {}"  # of the runs, so that eval takes it without being told
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from counting import counted
 from merge.conftest import Finished
 
-from tracer.clip import open_clip
+from tracer.core.metrics import agreement
+from tracer.evaluation.summary import KNOWN_PROMPT, looked_at
 from tracer.merge.family import family
 from tracer.merge.judge import Judge
-from tracer.metrics import agreement
-from tracer.outcome import KNOWN_PROMPT, looked_at
+from tracer.models.open_clip_compat import open_clip
 from tracer.parallel import World
-from tracer.run import Run
+from tracer.runs.run import Run
 
 
 def test_held_out_images_are_embedded_once_for_each_weights(finished: Finished, few: Path) -> None:

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from tracer.batch import Batch
+from tracer.core.batch import Batch
 from tracer.merge.classes import class_logits
 from tracer.merge.fisher import information
 from tracer.merge.statistics import has_statistics, reestimate
 from tracer.merge.tpgm import first_radii, projected, tpgm
-from tracer.model import Head, Student
-from tracer.tune import HeadOnly, ImageTower
+from tracer.models.student import Head, Student
+from tracer.models.trainable import HeadOnly, ImageTower
 
 
 class Small(nn.Module):

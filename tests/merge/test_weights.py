@@ -10,13 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.errors import UserError
+from tracer.core.errors import UserError
+from tracer.core.model_stock import cosine, ratio, stock
+from tracer.core.weights import Weights
 from tracer.merge.fisher import fisher
 from tracer.merge.soup import greedy, uniform
-from tracer.merge.stock import cosine, ratio, stock
 from tracer.merge.tpgm import first_radii, projected
 from tracer.merge.wise import alphas, image_tower, interpolate
-from tracer.weights import Weights
 
 SHAPES = {
     "clip.visual.conv": (4, 3, 2, 2),

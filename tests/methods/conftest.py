@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracer.clip import open_clip
 from tracer.data.digits import digits
-from tracer.experiment import Experiment
+from tracer.models.open_clip_compat import open_clip
+from tracer.runs.experiment import Experiment
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +48,7 @@ def settings(few: Path) -> dict[str, object]:
 @pytest.fixture(scope="session")
 def experiment(settings: dict[str, object], few: Path):
     """Makes an experiment of a method's name; one that learns from anchors is given some."""
-    from tracer.method import options
+    from tracer.methods.base import options
 
     def make(name: str, **asked: object) -> Experiment:
         if "anchors" in {option.name for option in options(name)}:

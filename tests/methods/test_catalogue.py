@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tracer import tune
-from tracer.catalogue import entries, page
-from tracer.cli import main
-from tracer.commands.train import Machine
-from tracer.cost import cost
-from tracer.experiment import Experiment, Settings
-from tracer.method import method, methods, options
+from tracer.cli.app import main
+from tracer.cli.commands.train import Machine
+from tracer.methods.base import method, methods, options
+from tracer.methods.catalogue import entries, page
+from tracer.methods.cost import cost
+from tracer.models import trainable as tune
+from tracer.runs.experiment import Experiment, Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from tracer.cli import main
-from tracer.clip import open_clip
-from tracer.experiment import Experiment
-from tracer.method import methods
-from tracer.model import read_weights
+from tracer.cli.app import main
+from tracer.methods.base import methods
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.student import read_weights
 from tracer.parallel import World
-from tracer.plan import plan
-from tracer.run import Run
-from tracer.train import train
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import Run
+from tracer.training.loop import train
 
 Make = Callable[..., Experiment]
 

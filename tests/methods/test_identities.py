@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tracer.begin import batches, begin, opened
-from tracer.experiment import Experiment
-from tracer.kernels import Kernel
-from tracer.method import Method, method, methods, options
+from tracer.core.kernels import Kernel
+from tracer.core.regularizers import FTP, SPD
+from tracer.core.teachers import EMA, WMA, Frozen
+from tracer.core.weights import Weights
+from tracer.methods.base import Method, method, methods, options
 from tracer.parallel import World
-from tracer.plan import Plan, plan
-from tracer.step import step
-from tracer.teachers import EMA, WMA, Frozen
-from tracer.tether import FTP, SPD
-from tracer.weights import Weights
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import Plan, plan
+from tracer.training.setup import batches, begin, opened
+from tracer.training.step import step
 
 Make = Callable[..., Experiment]
 
@@ -139,8 +139,8 @@ def test_starfts_weight_fades(levels: int, expected: list[float]) -> None:
 
 
 def test_replicas_see_other_data_and_end_as_one(experiment: Make) -> None:
-    from tracer.merge.stock import stock_weights
-    from tracer.replicas import meet
+    from tracer.core.model_stock import stock_weights
+    from tracer.training.replicas import meet
 
     made = plan(experiment("stock"))
     world, pupil = World("cpu", "fp32"), opened(made)

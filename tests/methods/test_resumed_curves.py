@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from methods.test_every_method import interrupted
 
-from tracer.cli import main
-from tracer.experiment import Experiment
-from tracer.record import read
-from tracer.teachers import WMA, mean_age
+from tracer.cli.app import main
+from tracer.core.teachers import WMA, mean_age
+from tracer.runs.experiment import Experiment
+from tracer.runs.record import read
 
 
 @pytest.mark.usefixtures("few_names")

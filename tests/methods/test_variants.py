@@ -11,12 +11,12 @@ import pytest
 import torch
 from methods.test_every_method import equal, flags, interrupted
 
-from tracer.cli import main
-from tracer.errors import UserError
-from tracer.experiment import Experiment
-from tracer.model import block_features, load, read_weights
-from tracer.plan import plan
-from tracer.run import identity
+from tracer.cli.app import main
+from tracer.core.errors import UserError
+from tracer.models.student import block_features, load, read_weights
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import identity
 
 Make = Callable[..., Experiment]
 
@@ -92,7 +92,7 @@ def test_block_features_come_with_the_same_embedding(model: str) -> None:
 
 
 def test_block_features_of_a_resnet_are_pooled() -> None:
-    from tracer.clip import open_clip
+    from tracer.models.open_clip_compat import open_clip
 
     tower = open_clip.modified_resnet.ModifiedResNet([1, 1, 1, 1], 32, 8, image_size=64, width=16).eval()
     holder = torch.nn.Module()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from written import write_run
 
-from tracer.errors import UserError
+from tracer.core.errors import UserError
 from tracer.report.account import find_runs, read_account, read_accounts
 
 

@@ -8,8 +8,8 @@ import pytest
 from browser import Browser, chromium
 from test_sweep import mine as mine  # a recipe of a model that trains in a second
 
-from tracer import cli
-from tracer.record import read
+from tracer.cli import app as cli
+from tracer.runs.record import read
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
 

@@ -15,15 +15,15 @@ from PIL import Image
 from test_sweep import NANO  # a model that trains in a second
 from written import write_run, write_scores
 
-from tracer import cli
-from tracer.clip import open_clip
-from tracer.commands import train as training_command
-from tracer.errors import UserError
-from tracer.experiment import Experiment
+from tracer.cli import app as cli
+from tracer.cli.commands import train as training_command
+from tracer.core.errors import UserError
+from tracer.models.open_clip_compat import open_clip
 from tracer.report import write_report
 from tracer.report.account import read_account
 from tracer.report.page import HERE, embedded, read_page
 from tracer.report.reproduce import commands, training
+from tracer.runs.experiment import Experiment
 
 HOSTILE = "<script>x()</script>\"'&amp; \n</script><!-- 🦜 \u202e [red]"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from written import write_run, write_scores
 
-from tracer.assess import file_name
-from tracer.evaluate import Predictions
+from tracer.evaluation.predict import Predictions
+from tracer.evaluation.score import file_name
 from tracer.report.account import read_account
 from tracer.report.calibration import reliability
 from tracer.report.chart import Chart

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tracer.weights import Weights
+from tracer.core.weights import Weights
 
 # Patterns of parameter names inside a tower, the first that fits.
 LAYERS = (

@@ -14,17 +14,17 @@ from tracer.analysis.drift import drift, task_share
 from tracer.analysis.likeness import likeness
 from tracer.analysis.meter import account
 from tracer.analysis.path import walk
-from tracer.classifier import zero_shot
+from tracer.core.metrics import ece, reliability
+from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.evaluate import Scorer, Seen
-from tracer.heads import ZeroShot
-from tracer.metrics import ece, reliability
-from tracer.model import Student, initialise_from
+from tracer.evaluation.predict import Scorer, Seen
+from tracer.methods.heads import ZeroShot
+from tracer.models.student import Student, initialise_from
+from tracer.models.zero_shot import zero_shot
 from tracer.parallel import World
-from tracer.plan import Plan, prompts_for
-from tracer.run import Run
-from tracer.weights import Weights
+from tracer.runs.plan import Plan, prompts_for
+from tracer.runs.run import Run
 
 METERED = 1024  # images whose span is taken for the task's; more add few directions
 ALPHAS = tuple(i / 10 for i in range(11))

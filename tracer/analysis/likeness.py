@@ -13,7 +13,7 @@ from tracer.analysis.cka import linear_cka
 from tracer.analysis.layers import watched
 from tracer.analysis.moments import Moments
 from tracer.analysis.svcca import svcca
-from tracer.model import Student
+from tracer.models.student import Student
 
 
 class Likeness(NamedTuple):

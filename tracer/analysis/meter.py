@@ -1,4 +1,4 @@
-"""The forgetting meter (`tracer.theory.meter`) on the image towers of two students."""
+"""The forgetting meter (`tracer.analysis.forgetting`) on the image towers of two students."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from jaxtyping import Num
 from torch import Tensor
 
-from tracer.errors import UserError
-from tracer.model import Student
-from tracer.theory.meter import FeatureRow, WeightRow, feature_rows, weight_rows
+from tracer.analysis.forgetting import FeatureRow, WeightRow, feature_rows, weight_rows
+from tracer.core.errors import UserError
+from tracer.models.student import Student
 
 
 def metered(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tracer.core.errors import UserError
 from tracer.data.assembly import assembled
 from tracer.data.classes import Spec
 from tracer.data.columns import columns
 from tracer.data.examples import Examples, Pixels
 from tracer.data.options import Options
 from tracer.data.values import text, texts
-from tracer.errors import UserError
 
 CLASSES = ("classes", "class_names", "classnames", "names")
 

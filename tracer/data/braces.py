@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tracer.errors import UserError
+from tracer.core.errors import UserError
 
 BRACES = re.compile(r"\{([^{}]*)\}")
 MOST = 1_000_000

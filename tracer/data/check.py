@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tracer.core.errors import UserError
 from tracer.data.duplicates import duplicates
 from tracer.data.examples import Examples
 from tracer.data.report import Lengths, Report, Spread
-from tracer.errors import UserError
 
 CONTEXT = 77  # tokens that CLIP's text tower reads
 LOOKED_AT = 20_000  # captions whose tokens are counted: enough to know
@@ -86,7 +86,7 @@ def _lengths(
 
 
 def _clip_tokens() -> Callable[[str], int]:
-    from tracer.clip import open_clip  # late: only captions need it
+    from tracer.models.open_clip_compat import open_clip  # late: only captions need it
 
     tokeniser = open_clip.tokenizer.SimpleTokenizer()
     return lambda text: len(tokeniser.encode(text)) + 2  # the start and the end

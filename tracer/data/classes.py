@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tracer.errors import UserError, unknown
+from tracer.core.errors import UserError, unknown
 
 Spec = str | Path | Sequence[str] | Mapping[str, str]
 
@@ -100,7 +100,9 @@ def _numbered(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
 
 def _imagenet(keys: tuple[str, ...]) -> Classes:
     """ImageNet's 1000 names as in open_clip, for labels written as WordNet ids, as numbers or as names."""
-    from tracer.clip import open_clip  # late: it is slow to import, and timm needs its cure
+    from tracer.models.open_clip_compat import (
+        open_clip,  # late: it is slow to import, and timm needs its cure
+    )
 
     names = tuple(open_clip.IMAGENET_CLASSNAMES)
     from timm.data import ImageNetInfo

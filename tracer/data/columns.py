@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.options import Options
-from tracer.errors import UserError, unknown
 
 NONE = "none"  # said instead of a column: do not use any
 

@@ -2,7 +2,7 @@
 
 A subset of MNIST, 10 000 training and 2 000 test images, balanced over the ten digits.
 Y. LeCun, C. Cortes, C. Burges, *The MNIST database of handwritten digits*; licence CC BY-SA 3.0.
-`benchmarks/digits/build.py` made the file from the original ones.
+`studies/digits/build.py` made the file from the original ones.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.examples import Examples, Pixels
 from tracer.data.idx import Split, arrays, digit_examples
-from tracer.errors import UserError, unknown
 
 Task = Literal["digit", "colour", "group"]
 COLOURS = ("red", "blue")

@@ -1,7 +1,7 @@
 """The emoji that ship with the package: 1 379 of them, each drawn by up to twelve artists, at 32 pixels.
 
 One archive holds `index.json` (names, groups, keywords; the licence and source of every style) and a lossless
-sheet of pictures for each style. `benchmarks/emojishift/build.py` made it; every style has its own licence (NOTICE).
+sheet of pictures for each style. `studies/emojishift/build.py` made it; every style has its own licence (NOTICE).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from tracer.errors import unknown
+from tracer.core.errors import unknown
 
 ARCHIVE = files("tracer.data") / "emoji.zip"
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tracer.data.emoji import Emoji
 from tracer.data.emoji_kinds import KIND_OF, KINDS
-from tracer.data.prompts import render
+from tracer.models.prompts import render
 
 Regime = Literal["strong", "weak"]
 

@@ -15,12 +15,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.emoji import Emoji, archive
 from tracer.data.emoji_captions import PROMPTS, Regime, captions
 from tracer.data.emoji_kinds import KIND_OF, KINDS
 from tracer.data.examples import Examples, Pixels
 from tracer.data.options import Options
-from tracer.errors import UserError, unknown
 
 Part = Literal["train", "val", "test"]
 

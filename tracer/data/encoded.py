@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from PIL import Image
 
+from tracer.core.errors import UserError
 from tracer.data.examples import Images, Subset
 from tracer.data.pixels import rgb
-from tracer.errors import UserError
 
 SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif")

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tracer.core.errors import UserError
 from tracer.data.assembly import assembled
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples
 from tracer.data.options import SYNONYMS, Options, canonical, in_order
-from tracer.errors import UserError
 
 
 def foldered(root: Path, options: Options) -> Examples:

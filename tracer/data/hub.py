@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tracer.core.errors import UserError
 from tracer.data.assembly import assembled
 from tracer.data.classes import spoken
 from tracer.data.columns import columns
@@ -13,7 +14,6 @@ from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples
 from tracer.data.options import Options
 from tracer.data.values import text, texts
-from tracer.errors import UserError
 
 PREFIX = "hf:"
 SAVED = ("dataset_dict.json", "state.json")  # what `save_to_disk` leaves in a folder

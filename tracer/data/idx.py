@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.examples import Examples, Pixels
-from tracer.errors import UserError, unknown
 
 Split = Literal["train", "test"]
 DIGITS = tuple("0123456789")

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from tracer.batch import Batch
+from tracer.core.batch import Batch
+from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Images, Pixels
-from tracer.data.prompts import render
 from tracer.data.transforms import Transform
-from tracer.errors import UserError
-from tracer.text import Tokeniser
+from tracer.models.prompts import render
+from tracer.models.text import Tokeniser
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
-from tracer.errors import UserError, unknown
 
 SYNONYMS = {
     **dict.fromkeys(("train", "training"), "train"),

@@ -10,11 +10,11 @@ from typing import Any
 
 from PIL import Image
 
-from tracer.atomic import write_file
+from tracer.core.errors import UserError, at_least
 from tracer.data.encoded import content
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress
-from tracer.errors import UserError, at_least
+from tracer.storage.atomic import write_file
 
 QUALITY = 95
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from tracer.core.errors import UserError
 from tracer.data.assembly import assembled
 from tracer.data.columns import Columns, columns, split_column
 from tracer.data.encoded import Files
@@ -13,7 +14,6 @@ from tracer.data.examples import Examples
 from tracer.data.options import SYNONYMS, Options, canonical, in_order
 from tracer.data.table import Table, table
 from tracer.data.values import text, texts
-from tracer.errors import UserError
 
 
 @dataclass

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracer.core.errors import UserError
 from tracer.data.check import validate
 from tracer.data.encoded import BROKEN, content, decode, reason
 from tracer.data.examples import Examples
-from tracer.errors import UserError
 
 TOLERATED = 0.01  # share of unreadable images; with more of them something else is wrong
 THREADS = 8

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tracer.core.errors import UserError
 from tracer.data.assembly import assembled
 from tracer.data.braces import expanded
 from tracer.data.columns import columns
@@ -14,7 +15,6 @@ from tracer.data.examples import Examples
 from tracer.data.options import Options
 from tracer.data.tar import Sample, reached, samples
 from tracer.data.values import text, texts
-from tracer.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)

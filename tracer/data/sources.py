@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.arrays import arrayed
 from tracer.data.classes import Spec, classes
 from tracer.data.digits import coloured, digits
@@ -17,7 +18,6 @@ from tracer.data.idx import FILES, Split, idx
 from tracer.data.options import Options
 from tracer.data.rows import tabled
 from tracer.data.shards import sharded
-from tracer.errors import UserError, unknown
 
 EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits": digits,

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.examples import Examples
-from tracer.errors import UserError, unknown
 
 
 def hold_out(examples: Examples, share: float = 0.02, seed: int = 0) -> tuple[Examples, Examples]:

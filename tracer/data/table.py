@@ -11,8 +11,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from tracer.core.errors import UserError
 from tracer.data.columns import recognised
-from tracer.errors import UserError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 SPOKEN = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from fsspec.core import url_to_fs
 
+from tracer.core.errors import UserError, unknown
 from tracer.data.encoded import SUFFIXES
-from tracer.errors import UserError, unknown
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
 LARGEST = 1 << 20  # bytes; no caption is longer than this

@@ -13,10 +13,10 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
-from tracer.clip import open_clip
+from tracer.core.errors import unknown
 from tracer.data.encoded import Draft, draft
 from tracer.data.examples import Images, Pixels
-from tracer.errors import unknown
+from tracer.models.open_clip_compat import open_clip
 
 Augment = Literal["none", "crop", "crop+flip"]
 AUGMENTS = ("none", "crop", "crop+flip")

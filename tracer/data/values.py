@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from tracer.errors import UserError
+from tracer.core.errors import UserError
 
 
 def text(value: Any) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tracer.errors import UserError
+from tracer.core.errors import UserError
+from tracer.core.weights import Weights
 from tracer.merge.judge import Judge, Verdict
-from tracer.weights import Weights
 
 
 class Candidate(NamedTuple):

@@ -6,9 +6,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.func import functional_call
 
-from tracer.batch import Batch, Embedding
-from tracer.model import Student
-from tracer.weights import Weights
+from tracer.core.batch import Batch, Embedding
+from tracer.core.weights import Weights
+from tracer.models.student import Student
 
 
 def class_logits(student: Student, batch: Batch, weights: Weights | None = None) -> Float[Tensor, "n c"]:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tracer.errors import UserError
-from tracer.heads import ZeroShot
-from tracer.model import Head, Student, read_weights
+from tracer.core.errors import UserError
+from tracer.core.weights import Weights
+from tracer.methods.heads import ZeroShot
+from tracer.models.student import Head, Student, read_weights
 from tracer.parallel import World
-from tracer.plan import Plan, plan
-from tracer.run import Run
-from tracer.weights import Weights
+from tracer.runs.plan import Plan, plan
+from tracer.runs.run import Run
 
 TOKENIZER = ("vocab_size", "context_length", "hf_tokenizer_name", "tokenizer_kwargs", "tokenizer_mode")
 

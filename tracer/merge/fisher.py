@@ -6,10 +6,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tracer.batch import Batch
+from tracer.core.batch import Batch
+from tracer.core.weights import Weights
 from tracer.merge.classes import class_logits
-from tracer.model import Student
-from tracer.weights import Weights
+from tracer.models.student import Student
 
 FLOOR = 1e-8
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tracer.data.examples import Examples
-from tracer.evaluate import Predictions
+from tracer.evaluation.predict import Predictions
 from tracer.merge.dawin import clustered, coefficients, ensemble, entropies, mixed
 from tracer.merge.family import Family
 from tracer.merge.judge import Judge

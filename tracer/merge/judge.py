@@ -8,19 +8,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tracer.core.errors import UserError
+from tracer.core.metrics import agreement
+from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.errors import UserError
-from tracer.evaluate import Scorer
-from tracer.held_out import held_out_accuracy
+from tracer.evaluation.held_out import held_out_accuracy
+from tracer.evaluation.predict import Scorer
+from tracer.evaluation.summary import view
 from tracer.merge.family import Family
 from tracer.merge.statistics import has_statistics, reestimate
-from tracer.metrics import agreement
-from tracer.model import initialise_from
-from tracer.outcome import view
+from tracer.models.student import initialise_from
 from tracer.parallel import World
-from tracer.plan import prompts_for
-from tracer.weights import Weights
+from tracer.runs.plan import prompts_for
 
 SEEN = 2048  # training images on which the statistics of BatchNorm are estimated anew
 BATCH = 128

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from tracer.weights import Weights
+from tracer.core.weights import Weights
 
 
 class Greedy(NamedTuple):

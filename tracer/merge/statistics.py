@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from tracer.model import Student
+from tracer.models.student import Student
 
 
 def has_statistics(student: Student) -> bool:

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from tracer.batch import Batch
+from tracer.core.batch import Batch
+from tracer.core.projection import TINY, Norm, norms, project
+from tracer.core.weights import Weights
 from tracer.merge.classes import class_logits
-from tracer.model import Student
-from tracer.projection import TINY, Norm, norms, project
-from tracer.weights import Weights
+from tracer.models.student import Student
 
 
 class Radii(NamedTuple):

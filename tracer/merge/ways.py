@@ -9,22 +9,22 @@ from typing import Any
 
 import torch
 
-from tracer.batch import Batch
+from tracer.core.batch import Batch
+from tracer.core.errors import UserError
+from tracer.core.model_stock import By, stock
+from tracer.core.projection import Norm
+from tracer.core.weights import Weights
 from tracer.data.loader import Batches
-from tracer.data.prompts import render
 from tracer.data.transforms import Transform
-from tracer.errors import UserError
 from tracer.merge import choose
 from tracer.merge.choose import Candidate
 from tracer.merge.family import Family
 from tracer.merge.fisher import fisher, information
 from tracer.merge.judge import Judge, Verdict
 from tracer.merge.soup import greedy, uniform
-from tracer.merge.stock import By, stock
 from tracer.merge.tpgm import tpgm
 from tracer.merge.wise import image_tower, interpolate
-from tracer.projection import Norm
-from tracer.weights import Weights
+from tracer.models.prompts import render
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import torch
 
-from tracer.errors import UserError
-from tracer.weights import Weights
+from tracer.core.errors import UserError
+from tracer.core.weights import Weights
 
 MOST = 1000  # values of a sweep, each of which is measured
 

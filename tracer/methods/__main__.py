@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tracer.catalogue import page
+from tracer.methods.catalogue import page
 
 if __name__ == "__main__":
     sys.stdout.write(page())

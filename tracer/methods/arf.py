@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tracer.method import Method, Stage
-from tracer.terms import anchored, contrastive
-from tracer.terms.contrastive import Targets
+from tracer.core.terms import anchored, contrastive
+from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method, Stage
 
 
 def arf(*, anchors: str = "", strength: float = 1.0, targets: Targets = "class") -> Method:

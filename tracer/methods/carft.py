@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tracer.data.prompts import templates
-from tracer.method import Method, Stage
-from tracer.probes import Contexts
-from tracer.teachers import Frozen
-from tracer.terms import classify, context
-from tracer.terms.probe import Direction
-from tracer.tune import ImageTower
+from tracer.core.teachers import Frozen
+from tracer.core.terms import classify, context
+from tracer.core.terms.probe import Direction
+from tracer.methods.base import Method, Stage
+from tracer.methods.text_probes import Contexts
+from tracer.models.prompts import templates
+from tracer.models.trainable import ImageTower
 
 
 def carft(*, strength: float = 1.0, contexts: str = "openai", direction: Direction = "teacher") -> Method:

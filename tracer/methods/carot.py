@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tracer.method import Method, Stage
-from tracer.teachers import EMA
-from tracer.terms import contrastive, cross_frobenius, orthogonal, soft_pairs
-from tracer.terms.contrastive import Targets
+from tracer.core.teachers import EMA
+from tracer.core.terms import contrastive, cross_frobenius, orthogonal, soft_pairs
+from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method, Stage
 
 
 def carot(

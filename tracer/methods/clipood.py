@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tracer.finish import keep_teacher
-from tracer.heads import ZeroShot
-from tracer.kernels import Beta
-from tracer.method import Method, Stage
-from tracer.teachers import WMA
-from tracer.terms import margin
-from tracer.tune import ImageTower
+from tracer.core.kernels import Beta
+from tracer.core.teachers import WMA
+from tracer.core.terms import margin
+from tracer.methods.base import Method, Stage
+from tracer.methods.finish import keep_teacher
+from tracer.methods.heads import ZeroShot
+from tracer.models.trainable import ImageTower
 
 
 def clipood(*, strength: float = 0.3, beta: float = 0.5, prompt: str = "a photo of a {}.") -> Method:

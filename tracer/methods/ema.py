@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tracer.finish import keep_teacher
-from tracer.method import Method
+from tracer.core.teachers import EMA
+from tracer.methods.base import Method
+from tracer.methods.finish import keep_teacher
 from tracer.methods.supervised import Loss, task
-from tracer.teachers import EMA
-from tracer.tune import Towers
+from tracer.models.trainable import Towers
 
 
 def ema(*, horizon: float = 0.2, every: int = 1, loss: Loss = "contrastive", tune: Towers = "both") -> Method:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tracer.method import Method, Stage
-from tracer.terms import contrastive
-from tracer.terms.contrastive import Targets
-from tracer.tune import Towers, towers
+from tracer.core.terms import contrastive
+from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method, Stage
+from tracer.models.trainable import Towers, towers
 
 
 def flyp(*, targets: Targets = "class", tune: Towers = "both") -> Method:

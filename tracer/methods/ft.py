@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from tracer.errors import unknown
-from tracer.heads import ZeroShot
-from tracer.method import Method, Stage
-from tracer.terms import classify
-from tracer.tune import ImageTower
+from tracer.core.errors import unknown
+from tracer.core.terms import classify
+from tracer.methods.base import Method, Stage
+from tracer.methods.heads import ZeroShot
+from tracer.models.trainable import ImageTower
 
 Temperature = Literal["learned", "fixed"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tracer.method import Method, Stage
-from tracer.teachers import Frozen
-from tracer.terms import classify, soft_classes
-from tracer.tune import ImageTower
+from tracer.core.teachers import Frozen
+from tracer.core.terms import classify, soft_classes
+from tracer.methods.base import Method, Stage
+from tracer.models.trainable import ImageTower
 
 
 def kd(*, strength: float = 1.0, temperature: float = 1.0) -> Method:

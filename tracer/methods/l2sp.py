@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tracer.method import Method
+from tracer.core.regularizers import L2SP
+from tracer.methods.base import Method
 from tracer.methods.supervised import Loss, task
-from tracer.tether import L2SP
-from tracer.tune import Towers
+from tracer.models.trainable import Towers
 
 
 def l2sp(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tracer.method import Method
+from tracer.core.teachers import Frozen
+from tracer.core.terms import intermediate
+from tracer.methods.base import Method
 from tracer.methods.supervised import Loss, task
-from tracer.teachers import Frozen
-from tracer.terms import intermediate
-from tracer.tune import Towers
+from tracer.models.trainable import Towers
 
 
 def ldifs(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tracer.heads import ZeroShot
-from tracer.kernels import family
-from tracer.method import Method, Stage
-from tracer.probes import RandomTexts
-from tracer.teachers import WMA, Frozen
-from tracer.terms import classify, energy
-from tracer.tune import ImageTower
+from tracer.core.kernels import family
+from tracer.core.teachers import WMA, Frozen
+from tracer.core.terms import classify, energy
+from tracer.methods.base import Method, Stage
+from tracer.methods.heads import ZeroShot
+from tracer.methods.text_probes import RandomTexts
+from tracer.models.trainable import ImageTower
 
 
 def lipsum(*, strength: float = 1.0, texts: int = 80, length: int = 8, beta: float | None = None) -> Method:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from tracer.errors import unknown
-from tracer.heads import Random, Solved
-from tracer.method import Method, Stage
-from tracer.terms import classify
-from tracer.tune import HeadOnly
+from tracer.core.errors import unknown
+from tracer.core.terms import classify
+from tracer.methods.base import Method, Stage
+from tracer.methods.heads import Random, Solved
+from tracer.models.trainable import HeadOnly
 
 Solver = Literal["steps", "lbfgs"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tracer.method import Method, Stage
+from tracer.core.terms import classify
+from tracer.methods.base import Method, Stage
 from tracer.methods.lp import Solver, probe
-from tracer.terms import classify
-from tracer.tune import ImageTower
+from tracer.models.trainable import ImageTower
 
 
 def lpft(

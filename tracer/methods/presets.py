@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tracer.errors import unknown
-from tracer.objective import Objective
-from tracer.terms import contrastive, cross, cross_frobenius, feature, interactive, relational
-from tracer.terms.contrastive import Targets
+from tracer.core.errors import unknown
+from tracer.core.objective import Objective
+from tracer.core.terms import contrastive, cross, cross_frobenius, feature, interactive, relational
+from tracer.core.terms.contrastive import Targets
 
 Preset = Literal["released", "equations", "feature"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tracer.data.prompts import templates
-from tracer.method import Method, Stage
-from tracer.probes import SETTINGS, Wrapped
-from tracer.teachers import Frozen
-from tracer.terms import contrastive, spurious
-from tracer.terms.contrastive import Targets
+from tracer.core.teachers import Frozen
+from tracer.core.terms import contrastive, spurious
+from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method, Stage
+from tracer.methods.text_probes import SETTINGS, Wrapped
+from tracer.models.prompts import templates
 
 
 def starft(

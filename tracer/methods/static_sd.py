@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tracer.method import Method, Stage
+from tracer.core.teachers import Frozen
+from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method, Stage
 from tracer.methods.presets import Preset, composite
-from tracer.teachers import Frozen
-from tracer.terms.contrastive import Targets
-from tracer.tune import Towers, towers
+from tracer.models.trainable import Towers, towers
 
 
 def static_sd(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracer.method import Method
+from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method
 from tracer.methods.tracer import tracer
-from tracer.terms.contrastive import Targets
-from tracer.tune import Towers
+from tracer.models.trainable import Towers
 
 
 def steady(

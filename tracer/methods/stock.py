@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from tracer.merge.stock import By, stock_weights
-from tracer.method import Method, Replicas
+from tracer.core.model_stock import By, stock_weights
+from tracer.methods.base import Method, Replicas
 from tracer.methods.supervised import Loss, task
-from tracer.tune import Towers
+from tracer.models.trainable import Towers
 
 
 def stock(

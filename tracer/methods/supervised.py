@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from tracer.errors import unknown
-from tracer.method import Stage
-from tracer.objective import Sum
-from tracer.terms import classify, contrastive
-from tracer.tune import ImageTower, Towers, towers
+from tracer.core.errors import unknown
+from tracer.core.objective import Sum
+from tracer.core.terms import classify, contrastive
+from tracer.methods.base import Stage
+from tracer.models.trainable import ImageTower, Towers, towers
 
 Loss = Literal["classify", "contrastive"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tracer.kernels import family
-from tracer.method import Method, Stage
+from tracer.core.kernels import family
+from tracer.core.teachers import WMA
+from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method, Stage
 from tracer.methods.presets import Preset, composite
-from tracer.teachers import WMA
-from tracer.terms.contrastive import Targets
-from tracer.tune import Towers, towers
+from tracer.models.trainable import Towers, towers
 
 
 def tracer(

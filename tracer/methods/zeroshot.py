@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.method import Method
+from tracer.methods.base import Method
 
 
 def zeroshot() -> Method:

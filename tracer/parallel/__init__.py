@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tracer.errors import UserError
+from tracer.core.errors import UserError
 from tracer.parallel.device import PRECISIONS
 from tracer.parallel.world import Lost, World
 

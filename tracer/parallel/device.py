@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tracer.errors import UserError, unknown
+from tracer.core.errors import UserError, unknown
 
 PRECISIONS = ("auto", "fp32", "bf16")
 

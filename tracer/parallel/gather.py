@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from tracer.batch import Embedding, Scene
+from tracer.core.batch import Embedding, Scene
 
 # What every process computes alike, out of weights and texts that are the same everywhere: it stays as it is.
 ALIKE = ("scale", "classes", "probe", "projections")

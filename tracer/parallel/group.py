@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from tracer.batch import Scene
-from tracer.errors import Echo, UserError
+from tracer.core.batch import Scene
+from tracer.core.errors import Echo, UserError
 from tracer.parallel import device as devices
 from tracer.parallel.gather import gathered, global_scene
 from tracer.parallel.grace import grace

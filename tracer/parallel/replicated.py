@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from tracer.core.weights import Weights
 from tracer.parallel.group import Group, Running
-from tracer.weights import Weights
 
 T = TypeVar("T")
 

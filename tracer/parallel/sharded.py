@@ -13,9 +13,9 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.experimental import implicit_replication
 
+from tracer.core.regularizers.base import Hold, Tether
+from tracer.core.weights import Weights
 from tracer.parallel.group import Group, Running
-from tracer.tether.hold import Hold, Tether
-from tracer.weights import Weights
 
 T = TypeVar("T")
 

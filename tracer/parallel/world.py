@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
-from tracer.batch import Batch, Scene
-from tracer.errors import UserError
+from tracer.core.batch import Batch, Scene
+from tracer.core.errors import UserError
+from tracer.core.regularizers.base import Hold, Tether
+from tracer.core.weights import Weights
 from tracer.parallel import device as devices
-from tracer.tether.hold import Hold, Tether
-from tracer.weights import Weights
 
 T = TypeVar("T")
 

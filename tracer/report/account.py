@@ -10,11 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tracer.errors import UserError
-from tracer.method import method, methods, options
+from tracer.core.errors import UserError
+from tracer.methods.base import method, methods, options
 from tracer.report.number import count, number
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
-from tracer.seal import unsealed
+from tracer.storage.checksum import unsealed
 
 DESCRIPTION = "experiment.json"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tracer.assess import file_name
+from tracer.evaluation.score import file_name
 from tracer.report.account import Account
 from tracer.report.chart import BASE, Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
@@ -94,8 +94,8 @@ def _predicted(file: Path) -> Bins:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from tracer.errors import UserError
-    from tracer.metrics import reliability as curve
+    from tracer.core.errors import UserError
+    from tracer.core.metrics import reliability as curve
 
     try:
         tensors = load_file(file)

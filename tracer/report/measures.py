@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tracer.metrics import METRICS
+from tracer.core.metrics import METRICS
 from tracer.report.account import Account
 from tracer.report.number import number
 from tracer.report.scored import Moment

@@ -14,8 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tracer.atomic import write_bytes
-from tracer.errors import UserError
+from tracer.core.errors import UserError
 from tracer.report.ablation import ablations
 from tracer.report.account import find_runs, read_accounts
 from tracer.report.box import Box
@@ -30,6 +29,7 @@ from tracer.report.reproduce import commands
 from tracer.report.suite import suite_tables
 from tracer.report.svg import payload, svg
 from tracer.report.table import Table, comparison, costs
+from tracer.storage.atomic import write_bytes
 
 HERE = Path(__file__).parent
 POINTS = 60_000  # in all curves of a page together, which keeps it well under 5 MB

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tracer.atomic import write_bytes, write_text
-from tracer.errors import UserError
+from tracer.core.errors import UserError
 from tracer.report.chart import BASE, Chart, Series
+from tracer.storage.atomic import write_bytes, write_text
 
 COLOURS = ("#0b62c4", "#c2410c", "#0f766e", "#7c3aed", "#b4236b", "#8a6100", "#4d7c0f", "#475569")
 DASHES = ("-", "--", ":")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.data.sources import EMBEDDED
-from tracer.experiment import Settings
-from tracer.method import methods, options
+from tracer.methods.base import methods, options
 from tracer.report.account import Account
+from tracer.runs.experiment import Settings
 
 
 class Command(NamedTuple):

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from tracer.evaluation.suites.shift import ROLES
 from tracer.report.number import number
-from tracer.suites.shift import ROLES
 
 Moment = Literal["before", "after"]
 WEIGHTS: dict[Moment, str] = {"before": "pretrained", "after": "result"}  # whose predictions are told

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tracer import tables
+from tracer.core.metrics import Metric, accuracy, ece
 from tracer.data.examples import Examples
-from tracer.metrics import Metric, accuracy, ece
+from tracer.evaluation import tables
+from tracer.evaluation.suites.imagenet import FOUR
+from tracer.evaluation.suites.projection import Everything
+from tracer.evaluation.suites.shift import Shift, Suite
+from tracer.evaluation.tables.render import PARTIAL, WARNING
 from tracer.report.comparison import Group, Setting
 from tracer.report.number import number
 from tracer.report.scored import Moment
 from tracer.report.spread import Estimate, over_seeds
 from tracer.report.table import EMPTY, Cell, Column, Table, caption, named, scored, starts
-from tracer.suites.imagenet import FOUR
-from tracer.suites.projection import Everything
-from tracer.suites.shift import Shift, Suite
-from tracer.tables.render import PARTIAL, WARNING
 
 Cells = Mapping[str, tables.Cell]
 

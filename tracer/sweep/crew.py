@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tracer.record import read
+from tracer.runs.record import read
 from tracer.sweep.product import Sweep
 from tracer.sweep.worker import FAILED, ended
 

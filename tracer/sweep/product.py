@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tracer.errors import UserError, unknown
-from tracer.experiment import Experiment, Settings
-from tracer.method import method, options
+from tracer.core.errors import UserError, unknown
+from tracer.methods.base import method, options
+from tracer.runs.experiment import Experiment, Settings
 
 START = "@start"  # as a model: what the sweep's own first experiment has made
 SETTINGS = {field.name for field in fields(Settings)}

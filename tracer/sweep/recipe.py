@@ -5,18 +5,29 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import warnings
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from tracer.errors import UserError, unknown
-from tracer.method import arguments
+from tracer.core.errors import UserError, unknown
+from tracer.methods.base import arguments
 
 
 def recipe(name: str) -> FunctionType:
-    """`MODULE:FUNCTION` or `FILE.py:FUNCTION`, e.g. recipes.ablation:beta."""
+    """The function that `MODULE:FUNCTION` or `FILE.py:FUNCTION` names, e.g. tracer.recipes.ablation:beta.
+
+    Version 0.1 had the recipes in a package `recipes` of their own; that name is accepted in 0.2 with a warning.
+    """
     place, colon, function = name.rpartition(":")
+    if place == "recipes" or place.startswith("recipes."):
+        warnings.warn(
+            f"{place} is now tracer.{place}; the old name goes in version 0.3", FutureWarning, stacklevel=2
+        )
+        place = f"tracer.{place}"
     if not colon:
-        raise UserError(f"recipe {name!r} has no function: write MODULE:FUNCTION, e.g. recipes.ablation:beta")
+        raise UserError(
+            f"recipe {name!r} has no function: write MODULE:FUNCTION, e.g. tracer.recipes.ablation:beta"
+        )
     module = _from_file(Path(place)) if place.endswith(".py") else _imported(place)
     there = recipes(module)
     if function not in there:

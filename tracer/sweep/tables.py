@@ -7,11 +7,11 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracer.atomic import write_text
 from tracer.report.account import Account, read_account
 from tracer.report.comparison import Group, compare, show, varied
 from tracer.report.measures import Key, measured
 from tracer.report.spread import Estimate
+from tracer.storage.atomic import write_text
 from tracer.sweep.product import Sweep
 
 

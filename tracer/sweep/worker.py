@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tracer.atomic import write_text
-from tracer.errors import UserError
-from tracer.experiment import Experiment
-from tracer.export import export
+from tracer.core.errors import UserError
+from tracer.models.export import export
 from tracer.parallel import World
-from tracer.plan import plan
-from tracer.run import Run
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import Run
+from tracer.storage.atomic import write_text
 from tracer.sweep.product import Sweep
-from tracer.train import train
+from tracer.training.loop import train
 
 FAILED = "failed.txt"
 

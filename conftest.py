@@ -1,0 +1,50 @@
+"""Shapes and types of the pure core are checked at every call; models that many tests share are built once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import config, install_import_hook
+
+CHECKED = (
+    *(f"tracer.core.{name}" for name in ("kernels", "teachers", "objective", "terms", "metrics", "dynamics")),
+    *(f"tracer.analysis.{name}" for name in ("forgetting", "products", "sketch")),
+    "studies.theory",
+)
+install_import_hook(list(CHECKED), "typechecking.checked")  # before the first import
+
+torch.set_num_threads(1)  # the tests themselves run side by side
+
+
+@pytest.fixture(scope="session")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run alone, which test processes side by side share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # beside that lie older runs
+
+
+@pytest.fixture(scope="session")
+def shared_student():
+    """A tiny-28 with random weights, in eval mode: for tests that only look."""
+    from tracer.models.student import load
+
+    return load("tiny-28", seed=3).eval().requires_grad_(False)
+
+
+@pytest.fixture
+def student():
+    """A tiny-28 of a test's own, to train and to spoil."""
+    from tracer.models.student import load
+
+    return load("tiny-28", seed=3)
+
+
+@pytest.fixture
+def unchecked():
+    """For tests that hand in wrong shapes on purpose, to see what a user without the checker sees."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)

@@ -1,0 +1,96 @@
+"""What was measured: rows of ratios in sections that say when and on what machine, kept as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from tracer.core.errors import UserError
+from tracer.storage.atomic import write_text
+
+
+class Row(NamedTuple):
+    """One ratio, ours over the reference, with the range that the design asks for, where it asks."""
+
+    what: str
+    ratio: float
+    ours: str
+    reference: str
+    target: tuple[float, float] | None = None  # from … to
+    spread: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the ratio is where it should be; so is one of which nothing is asked."""
+        return self.target is None or self.target[0] <= self.ratio <= self.target[1]
+
+    @property
+    def asked(self) -> str:
+        """The target in words."""
+        if self.target is None:
+            return ""
+        low, high = self.target
+        return f"{low:.2f} … {high:.2f}" if low else f"≤ {high:.3g}"
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of one benchmark of one model."""
+
+    rows: tuple[Row, ...]
+    rounds: int
+    clock: str  # what a second is
+    machine: str
+    day: str
+
+
+Sections = dict[str, Section]  # by title
+
+
+def section(rows: list[Row], rounds: int, clock: str = "time on the wall") -> Section:
+    """Rows just measured, here."""
+    return Section(tuple(rows), rounds, clock, machine(), datetime.now(UTC).date().isoformat())
+
+
+def machine() -> str:
+    """The processor and the libraries, and nothing that names the machine."""
+    model = platform.processor() or platform.machine()
+    file = Path("/proc/cpuinfo")
+    if file.exists():
+        lines = [line for line in file.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].split(":")[1].strip() if lines else model
+    return f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def read(path: Path) -> Sections:
+    """Sections of earlier runs, none if there is no file."""
+    if not path.exists():
+        return {}
+    try:
+        told = json.loads(path.read_text())
+        return {title: _section(parts) for title, parts in told.items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise UserError(f"{path} holds no benchmarks: give --results another name") from None
+
+
+def write(path: Path, sections: Mapping[str, Section]) -> None:
+    """Keep sections; rows become objects, so that a reader needs no legend."""
+    told = {
+        title: {**asdict(each), "rows": [row._asdict() for row in each.rows]}
+        for title, each in sections.items()
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+
+
+def _section(parts: dict) -> Section:
+    rows = [Row(**{**row, "target": row["target"] and tuple(row["target"])}) for row in parts["rows"]]
+    return Section(**{**parts, "rows": tuple(rows)})

@@ -1,0 +1,279 @@
+"""What is tried: arms (methods with options) over folds and seeds, in studies, at three scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product, starmap
+from typing import Any, NamedTuple
+
+from tracer.data.emoji_captions import Regime
+from tracer.methods.base import methods
+from tracer.recipes.emojishift import finetuning, pretraining
+from tracer.runs.experiment import Experiment
+
+
+class Trial(NamedTuple):
+    """One fold to test on, and the seed of the run that does it."""
+
+    fold: int
+    seed: int
+
+
+class Setting(NamedTuple):
+    """What validation chooses: a learning rate, and λ where an arm tries several; None is the method's own."""
+
+    rate: float
+    strength: float | None = None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One row of a table. Its setting is searched for, or `rate` names the arm whose learning rate it takes."""
+
+    name: str
+    method: str
+    options: dict[str, Any] = field(default_factory=dict)
+    rate: str | None = None
+    strengths: tuple[float | None, ...] = (None,)
+    rates: tuple[float, ...] = ()  # instead of the study's: a method without λ may try more of them
+
+    @property
+    def trains(self) -> bool:
+        return self.method != "zeroshot"
+
+
+@dataclass(frozen=True)
+class Study:
+    """Arms that are compared with each other, all else being equal."""
+
+    name: str
+    arms: tuple[Arm, ...]
+    regime: Regime = "strong"
+    style: str = "twemoji"
+    trials: tuple[Trial, ...] = (Trial(0, 0), Trial(1, 1), Trial(2, 2))
+    rates: tuple[float, ...] = (3e-5, 1e-4, 3e-4, 1e-3)  # as many for every arm: equal budgets
+    steps: int = 150
+    pretraining: int = 1200  # steps
+    starts: int = 1  # pretrained models, taken in turn by seed
+    alphas: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)  # WiSE-FT over every arm
+
+    def settings(self, arm: Arm) -> tuple[Setting, ...]:
+        """All that an arm may choose from."""
+        return tuple(starmap(Setting, product(arm.rates or self.rates, arm.strengths)))
+
+    def start(self, seed: int) -> str:
+        """The name of the pretrained model that a seed begins with."""
+        return f"{self.regime}-{seed % self.starts}-{self.pretraining}"
+
+    def pretrainings(self) -> dict[str, Experiment]:
+        seeds = sorted({trial.seed % self.starts for trial in self.trials} | {0})
+        return {self.start(seed): pretraining(self.regime, seed, self.pretraining) for seed in seeds}
+
+
+class Job(NamedTuple):
+    """A run and what it is measured on."""
+
+    study: str
+    arm: str
+    setting: Setting
+    experiment: Experiment
+    style: str
+    trial: Trial
+    alphas: tuple[float, ...]  # none for a run that only chooses a rate and is never tested
+
+
+# Which fold's run chooses the rate for a test fold. A run validates on the fold after its own, so the emoji whose
+# accuracy chooses (fold 4 for tests on 0, 1, 2; fold 0 for tests on 3, 4) are never those that are tested.
+CHOSEN_ON = {0: 3, 1: 3, 2: 3, 3: 4, 4: 4}
+
+
+def job(study: Study, arm: Arm, trial: Trial, setting: Setting, home: str) -> Job:
+    """The run of one arm on one fold; `home` is the folder of the pretrained models."""
+    strength = {} if setting.strength is None else {"strength": setting.strength}
+    experiment = finetuning(
+        f"{home}/{study.start(trial.seed)}",
+        arm.method,
+        regime=study.regime,
+        style=study.style,
+        fold=trial.fold,
+        lr=setting.rate,
+        steps=study.steps,
+        seed=trial.seed,
+        **arm.options,
+        **strength,
+    )
+    alphas = study.alphas if arm.trains else (1.0,)
+    return Job(study.name, arm.name, setting, experiment, study.style, trial, alphas)
+
+
+def searches(study: Study, home: str) -> Iterator[Job]:
+    """The runs that choose settings: of each arm that searches, for each fold that chooses; none without a choice."""
+    for arm in study.arms:
+        if arm.trains and arm.rate is None and len(study.settings(arm)) > 1:
+            for fold in sorted({CHOSEN_ON[trial.fold] for trial in study.trials}):
+                for setting in study.settings(arm):
+                    made = job(study, arm, Trial(fold, 0), setting, home)
+                    spared = replace(made.experiment, retain=())
+                    yield made._replace(experiment=spared, alphas=())
+
+
+ZERO_SHOT = Arm("zero-shot", "zeroshot")
+TEACHERS = (
+    Arm("static", "static_sd"),
+    Arm("EMA", "ema_sd"),
+    Arm("TRACER", "tracer"),
+)
+MAIN = (
+    ZERO_SHOT,
+    Arm("direct FT", "ft"),
+    Arm("FLYP", "flyp"),
+    Arm("L2-SP", "l2sp"),
+    Arm("CaRot", "carot"),
+    *TEACHERS,
+)
+
+
+# What came out best of the arms on folds 0 to 2, tried anew on the folds that had no part in that, against the
+# start, the teachers at their defaults and what else had been good: a stiff static teacher, a stiff spring, and the
+# best of the other methods.
+STEADY = Arm("steady", "steady")
+LIPSUM = Arm("lipsum", "lipsum")
+LPFT = Arm("lpft", "lpft")
+# Task accuracy, which chooses the rates, knows nothing of what is kept: TRACER at the rate that the others took.
+AT_ONE_RATE = Arm("TRACER at 0.001", "tracer", rates=(1e-3,))
+FRESH = tuple(Trial(fold, seed) for fold in (3, 4) for seed in (fold, fold + 2))
+PROVEN = (
+    ZERO_SHOT,
+    *TEACHERS[::2],
+    STEADY,
+    LIPSUM,
+    Arm("static λ=10", "static_sd", {"strength": 10.0}),
+    Arm("L2-SP λ=1", "l2sp", {"strength": 1.0}),
+)
+
+
+def others() -> tuple[Arm, ...]:
+    """Every further method that can be had without data of its own."""
+    known = {arm.method for arm in (*MAIN, STEADY)} | {"supervised", "arf"}
+    return tuple(Arm(name, name) for name in methods() if name not in known)
+
+
+def frontier(strengths: tuple[float, ...], *arms: Arm) -> tuple[Arm, ...]:
+    """Distillation of several strengths under each of the arms, at the rate of the arm it varies."""
+    return tuple(
+        Arm(f"{arm.name} λ={strength:g}", arm.method, {"strength": strength}, rate=arm.name)
+        for arm in arms
+        for strength in strengths
+    )
+
+
+def strengths(taught: tuple[float, ...], sprung: tuple[float, ...]) -> tuple[Arm, ...]:
+    """The three teachers and L2-SP over λ; their scales have nothing to do with each other."""
+    spring = MAIN[3]
+    return (spring, *TEACHERS, *frontier(sprung, spring), *frontier(taught, *TEACHERS))
+
+
+def weak_others() -> tuple[Arm, ...]:
+    """Where there is much to learn: methods with a head of its own for the task, held to what stays or moves."""
+    headed = (arm for arm in others() if arm.name in ("carft", "ldifs"))
+    return (LIPSUM, replace(LIPSUM, name="lipsum WMA", options={"beta": 0.5}), *headed, LPFT)
+
+
+def weak_strengths() -> tuple[Arm, ...]:
+    """Where there is much to learn: a static teacher that lets go, and moving ones that hold more."""
+    static, ema, tracer = TEACHERS
+    return (*TEACHERS, *frontier((0.03, 0.1, 0.3), static), *frontier((3.0,), ema, tracer))
+
+
+def chosen_strengths() -> tuple[Arm, ...]:
+    """λ chosen together with the rate: a tenth of the default, the default, and ten times it, or more for L2-SP.
+
+    Methods without λ try as many rates instead, so that all have the same number of tries.
+    """
+    nine = (1e-4, 1.3e-4, 1.8e-4, 2.4e-4, 3e-4, 4.2e-4, 5.6e-4, 7.5e-4, 1e-3)
+    grids = {"L2-SP": (0.01, 1.0, 10.0), "CaRot": (0.15, 1.5, 15.0), "lipsum": (0.1, 1.0, 10.0)}
+    plain = tuple(replace(arm, rates=nine) for arm in MAIN[1:3])
+    held = (replace(arm, strengths=grids.get(arm.name, (0.1, 0.9, 10.0))) for arm in (*MAIN[3:], LIPSUM))
+    return (*plain, *held)
+
+
+def variants() -> tuple[Arm, ...]:
+    """TRACER with one thing changed: kernel, interval, clock, terms, targets; and EMA with TRACER's mean age."""
+    alone = {"feature": 0.0, "relational": 0.0, "interactive": 0.0, "cross": 0.0}
+    weights = {"feature": 2000 / 512, "relational": 0.5, "interactive": 1.0, "cross": 1.0}
+    changed: dict[str, dict[str, Any]] = {
+        **{f"TRACER β={beta:g}": {"beta": beta} for beta in (0.2, 1.0, 1.5)},
+        **{f"TRACER every {every}": {"every": every} for every in (5, 50)},
+        **{
+            f"TRACER every {every}, released clock": {"every": every, "clock": "updates"} for every in (5, 50)
+        },
+        **{f"TRACER {term} only": alone | {term: weights[term]} for term in weights},
+        **{f"TRACER without {term}": {term: 0.0} for term in weights},
+        "TRACER pairs": {"targets": "pair"},
+        "TRACER image tower": {"tune": "image"},
+    }
+    varied = tuple(Arm(name, "tracer", options, rate="TRACER") for name, options in changed.items())
+    matched = Arm("EMA of matched age", "ema_sd", {"horizon": 0.5}, rate="EMA")
+    return (*varied, Arm("FLYP pairs", "flyp", {"targets": "pair"}, rate="FLYP"), matched, STEADY)
+
+
+SCALES = ("quick", "part", "full")
+EVERY_FOLD = tuple(Trial(fold, fold) for fold in range(5))
+TWO_SEEDS = tuple(Trial(fold, seed) for fold in range(3) for seed in (fold, fold + 3))
+THREE_SEEDS = tuple(Trial(fold, seed) for seed in range(3) for fold in range(5))
+FAST = (1e-4, 3e-4, 1e-3, 3e-3)  # where there is much to learn
+
+
+def studies(scale: str) -> tuple[Study, ...]:
+    """The studies of a scale: "quick" in minutes, "part" in about four hours of two cores, "full" in a day of them."""
+    main = Study("main", MAIN)
+    if scale == "quick":
+        few = (*MAIN[:3], *TEACHERS)
+        return (replace(main, arms=few, rates=(1e-3,), steps=40, pretraining=300, alphas=(0.5, 1.0)),)
+    if scale == "part":
+        small = replace(main, steps=80, alphas=(0.5, 1.0))
+        unmixed = replace(small, alphas=(1.0,))
+        stiff = strengths((10.0,), (0.1, 1.0, 10.0))
+        weak = replace(small, name="weak", regime="weak", arms=(*MAIN, STEADY, LIPSUM), rates=FAST, starts=3)
+        return (
+            replace(small, trials=TWO_SEEDS, alphas=main.alphas),
+            replace(unmixed, name="strengths", arms=(*stiff, *frontier((0.1,), TEACHERS[2]))),
+            weak,
+            replace(weak, name="weak strengths", arms=weak_strengths(), alphas=(1.0,)),
+            replace(small, name="fresh folds", arms=PROVEN, trials=FRESH),
+            replace(small, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY, LIPSUM), starts=3),
+            replace(
+                small,
+                name="second style",
+                style="openmoji-color",
+                arms=(*MAIN, AT_ONE_RATE, LIPSUM, LPFT),
+                rates=FAST,
+            ),
+            replace(unmixed, name="variants", arms=(MAIN[2], *TEACHERS, *variants())),
+            replace(unmixed, name="chosen λ", arms=chosen_strengths(), rates=small.rates[1:]),
+            replace(weak, name="weak others", arms=weak_others()),
+            replace(small, name="others at one rate", arms=others(), rates=(1e-4,)),  # the usual choice above
+        )
+    every = replace(main, trials=EVERY_FOLD, starts=3)
+    weak = replace(every, name="weak", regime="weak", arms=(*MAIN, STEADY, LIPSUM), rates=FAST)
+    return (
+        replace(main, trials=THREE_SEEDS),
+        replace(every, name="three starts", arms=(*MAIN[:3], *TEACHERS, STEADY, LIPSUM)),
+        replace(main, name="strengths", arms=strengths((0.1, 0.3, 3.0, 10.0), (0.1, 1.0, 10.0))),
+        replace(main, name="variants", arms=(*MAIN[2:3], *TEACHERS, *variants())),
+        weak,
+        replace(weak, name="weak strengths", arms=weak_strengths()),
+        replace(weak, name="weak others", arms=weak_others()),
+        replace(
+            main,
+            name="second style",
+            style="openmoji-color",
+            arms=(*MAIN, AT_ONE_RATE, LIPSUM, LPFT),
+            trials=EVERY_FOLD,
+            rates=FAST,
+        ),
+        replace(main, name="fresh folds", arms=PROVEN, trials=FRESH),
+        replace(main, name="others", arms=others()),
+        replace(main, name="chosen λ", arms=chosen_strengths(), rates=main.rates[1:]),
+    )

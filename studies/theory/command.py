@@ -1,0 +1,35 @@
+"""Put every theorem of the paper to the test and draw its figures: `tracer theory`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tyro
+
+from studies.theory.study import study
+from tracer.cli.console import console, errors
+from tracer.core.errors import at_least
+
+
+def main(arguments: list[str]) -> int:
+    def verify(out: Path = Path("runs/theory"), instances: int = 100, seed: int = 0) -> int:
+        """Search random instances for the largest violation of each theorem, and draw the figures.
+
+        Args:
+            out: where the figures go.
+            instances: random instances a theorem.
+            seed: of the instances.
+        """
+        at_least(1, instances=instances)
+        at_least(0, seed=seed)
+        found = study(out, instances, seed)
+        for line in found.lines():
+            console.print(line, highlight=False, markup=False)
+        console.print(
+            f"figures: {', '.join(str(file) for file in found.files)}", highlight=False, markup=False
+        )
+        if not found.holds:
+            errors.print("a theorem does not hold", style="bold red")
+        return 0 if found.holds else 1
+
+    return tyro.cli(verify, args=arguments, prog="tracer theory")

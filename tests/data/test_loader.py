@@ -1,0 +1,232 @@
+"""A batch is a function of seed and step, whoever asks, in whatever order, on however many processes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tracer.core.batch import Batch
+from tracer.core.errors import UserError
+from tracer.data.examples import Examples, Pixels
+from tracer.data.loader import Batches, loader
+from tracer.data.transforms import Transform
+from tracer.models.student import Student
+
+SIZE = 28
+TEMPLATES = ("a photo of a {}.", "a drawing of a {}, on paper", "{}")
+
+
+def examples(count: int = 23, **changed: Any) -> Examples:
+    """Image i has the value i everywhere, so that a batch tells which images it holds."""
+    grey = np.arange(count, dtype=np.uint8)[:, None, None, None]
+    given = {
+        "images": Pixels(np.broadcast_to(grey, (count, SIZE, SIZE, 3)).copy()),
+        "ids": [f"{i}.png" for i in range(count)],
+        "labels": np.arange(count) % 3,
+        "captions": [()] * count,
+        "classes": ("cat", "dog", "emu"),
+    }
+    return Examples("squares", **(given | changed))
+
+
+def textured() -> Examples:
+    """Images on which a crop and a mirror show."""
+    return examples(images=Pixels(np.random.default_rng(0).integers(0, 256, (23, 31, 29, 3), dtype=np.uint8)))
+
+
+@pytest.fixture
+def make(shared_student: Student):
+    def build(data: Examples | None = None, augment: Any = "none", **given: Any) -> Batches:
+        chosen = {
+            "batch": 6,
+            "seed": 0,
+            "tokeniser": shared_student.tokeniser,
+            "templates": TEMPLATES,
+        } | given
+        return Batches(data or examples(), transform=Transform(shared_student.preprocess, augment), **chosen)
+
+    return build
+
+
+def shown(batch: Batch) -> list[int]:
+    return batch.image[:, 0, 0, 0].tolist()
+
+
+def pair_tokens(batch: Batch) -> list[list[int]]:
+    """Each image's tokens, without the padding that depends on its neighbours."""
+    assert batch.text is not None
+    assert batch.caption is not None
+    return [[token for token in row if token] for row in batch.text[batch.caption].tolist()]
+
+
+def equal(a: Batch, b: Batch) -> bool:
+    return all(
+        torch.equal(x, y) if isinstance(x, Tensor) and isinstance(y, Tensor) else x is y
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def test_a_batch_is_a_function_of_seed_and_step(make) -> None:
+    """Asked forwards, backwards, alone, or amid other randomness, by two loaders that know nothing of each other."""
+    first, second = (make(textured(), augment="crop+flip") for _ in range(2))
+    expected = [first[step] for step in range(8)]
+    for step in (7, 3, 0, 5):
+        random.seed(step)
+        np.random.seed(step)
+        torch.manual_seed(step)
+        assert equal(second[step], expected[step])
+    other = make(textured(), augment="crop+flip", seed=1)
+    assert not equal(other[0], expected[0])
+
+
+def test_making_batches_draws_nothing_from_the_global_generators(make) -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    expected = torch.rand(1), np.random.rand(), random.random()
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    list(loader(make(textured(), augment="crop+flip"), range(2)))
+    assert (torch.rand(1), np.random.rand(), random.random()) == expected
+
+
+@pytest.mark.parametrize(("count", "batch"), [(24, 6), (23, 6), (7, 7), (5, 1)])
+def test_an_epoch_visits_every_example_once(make, count: int, batch: int) -> None:
+    """All of them where batches divide them; else all but the rest, and another rest in each epoch."""
+    batches = make(examples(count), batch=batch)
+    epochs = []
+    for epoch in range(3):
+        steps = range(epoch * batches.per_epoch, (epoch + 1) * batches.per_epoch)
+        epochs.append([index for step in steps for index in batches.indices(step).tolist()])
+    for visited in epochs:
+        assert len(visited) == len(set(visited)) == count // batch * batch
+        assert set(visited) <= set(range(count))
+    if count > 7:
+        assert epochs[0] != epochs[1] != epochs[2]
+
+
+def test_a_batch_holds_what_it_says(make) -> None:
+    batches = make()
+    for step in range(5):
+        batch = batches[step]
+        assert shown(batch) == batches.indices(step).tolist()
+        assert batch.label is not None
+        assert batch.label.tolist() == [i % 3 for i in shown(batch)]
+        texts = batches.texts(batches.indices(step), step)
+        assert pair_tokens(batch) == pair_tokens(
+            Batch(batch.image, batches.tokeniser(texts), caption=torch.arange(6))
+        )
+        for index, text in zip(shown(batch), texts, strict=True):
+            assert text in {
+                template.replace("{}", ("cat", "dog", "emu")[index % 3]) for template in TEMPLATES
+            }
+
+
+def test_each_distinct_caption_comes_once(make) -> None:
+    batch = make(templates=("{}",))[0]
+    assert batch.text is not None
+    assert len(batch.text) == len(set(map(tuple, batch.text.tolist()))) <= 3
+
+
+def test_templates_are_drawn_anew_and_evenly(make) -> None:
+    """600 draws over three templates: each about 200 (within 4 standard deviations of 11.5)."""
+    batches = make(batch=20, templates=TEMPLATES)
+    drawn = Counter(
+        text.replace(name, "{}") for step in range(30) for text, name in named_texts(batches, step)
+    )
+    assert set(drawn) == set(TEMPLATES)
+    assert all(abs(count - 200) < 46 for count in drawn.values())
+    image = np.array([4])
+    assert len({batches.texts(image, step)[0] for step in range(40)}) == 3
+
+
+def named_texts(batches: Batches, step: int) -> list[tuple[str, str]]:
+    indices = batches.indices(step)
+    names = [batches.examples.classes[batches.examples.labels[i]] for i in indices]
+    return list(zip(batches.texts(indices, step), names, strict=True))
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("augment", ["none", "crop+flip"])
+def test_the_shares_of_the_ranks_make_the_batch_of_one(make, ranks: int, augment: str) -> None:
+    whole = make(textured(), augment=augment)
+    parts = [make(textured(), augment=augment, rank=rank, ranks=ranks) for rank in range(ranks)]
+    for step in range(6):
+        shares = [part[step] for part in parts]
+        assert {len(share.image) for share in shares} == {6 // ranks}
+        assert torch.equal(torch.cat([share.image for share in shares]), whole[step].image)
+        assert torch.equal(torch.cat([share.label for share in shares]), whole[step].label)  # pyright: ignore
+        assert [row for share in shares for row in pair_tokens(share)] == pair_tokens(whole[step])
+
+
+@pytest.mark.parametrize("steps", [range(6), range(3, 7)])
+def test_workers_change_nothing_but_time(make, steps: range) -> None:
+    batches = make(textured(), augment="crop+flip")
+    alone = list(loader(batches, steps))
+    helped = list(loader(batches, steps, workers=2))
+    assert len(alone) == len(helped) == len(steps)
+    assert all(
+        equal(a, b) and equal(a, batches[step]) for a, b, step in zip(alone, helped, steps, strict=True)
+    )
+
+
+def test_own_captions_come_before_class_names(make) -> None:
+    own = [("first of 0", "second of 0"), (), *[("caption",)] * 21]
+    batches = make(examples(captions=own))
+    zero = {batches.texts(np.array([0]), step)[0] for step in range(30)}
+    assert zero == set(own[0])
+    one = {batches.texts(np.array([1]), step)[0] for step in range(60)}
+    assert one == {template.replace("{}", "dog") for template in TEMPLATES}
+
+
+def test_without_classes_equal_captions_share_a_label(make) -> None:
+    captions = [("a cat",), ("a dog",), ("a cat",), *[(f"{i}",) for i in range(20)]]
+    data = examples(captions=captions, classes=(), labels=np.full(23, -1))
+    labels = make(data).labels
+    assert labels[0] == labels[2] != labels[1]
+    assert len(set(labels.tolist())) == 22
+
+
+def test_an_image_without_any_text_is_refused(make) -> None:
+    """Label −1 would silently name the last class."""
+    data = examples(labels=np.array([*range(3)] * 7 + [0, -1]))
+    with pytest.raises(UserError, match=r"1 have neither caption nor class, 22\.png"):
+        make(data)
+    assert make(data, tokeniser=None)[0].text is None  # no text is needed, so none is missing
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [({"batch": 24}, "24 cannot be drawn from 23"), ({"batch": 6, "ranks": 4}, "does not divide among 4")],
+)
+def test_batches_that_cannot_be_made(make, given: dict[str, int], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        make(**given)
+
+
+def test_augmentation_changes_from_epoch_to_epoch(make) -> None:
+    batches = make(textured(), augment="crop+flip", batch=23)
+    one, two = (batches[epoch].image[np.argsort(batches.indices(epoch))] for epoch in (0, 1))
+    changed = (one != two).flatten(1).any(dim=1)
+    assert changed.float().mean() > 0.8
+
+
+def test_each_image_has_its_own_augmentation(make) -> None:
+    """23 times the same picture in one batch: were chance shared, 23 times the same crop."""
+    one = np.random.default_rng(0).integers(0, 256, (1, 31, 29, 3), dtype=np.uint8)
+    same = examples(images=Pixels(np.repeat(one, 23, axis=0)))
+    seen = make(same, augment="crop+flip", batch=23)[0].image.flatten(1)
+    assert len(seen.unique(dim=0)) > 10
+
+
+def test_the_streams_of_chance_are_apart(make) -> None:
+    """Two seeds and two steps whose digits run together are two streams still."""
+    texts = [make(seed=seed).texts(np.arange(23), step) for seed, step in [(1, 12), (11, 2), (112, 0)]]
+    assert texts[0] != texts[1] != texts[2] != texts[0]

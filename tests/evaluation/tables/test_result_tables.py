@@ -1,0 +1,234 @@
+"""Tables: the paper's layout and averages, marks, intervals, and formats that can be read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from tracer.core import metrics
+from tracer.core.errors import UserError
+from tracer.core.metrics import Interval
+from tracer.data.examples import Examples
+from tracer.evaluation.suites import Average, Everything, Shift, Suite
+from tracer.evaluation.suites.imagenet import FOUR, SETS
+from tracer.evaluation.tables import (
+    Cell,
+    Table,
+    averaged,
+    cell,
+    from_csv,
+    from_json,
+    render,
+    tabulated,
+    to_csv,
+    to_json,
+)
+
+
+def unread() -> Examples:
+    raise AssertionError("a table reads no data")
+
+
+def layout(*extra: Shift) -> Suite:
+    shifts = [
+        Shift(each.name, each.role, unread, (), Everything(1000), short=each.short) for each in SETS.values()
+    ]
+    return Suite("imagenet", (*extra, *shifts), extra=(FOUR,))
+
+
+NAMES = [each.name for each in SETS.values()]
+
+# Table 1 of the paper, in percent: ID, V2, R, A, Sketch, ObjectNet, and its average over the five shifts.
+PAPER = {
+    "FLYP": ((82.72, 72.76, 71.32, 48.49, 49.87, 54.83), 59.45),
+    "Lipsum-FT": ((83.32, 73.57, 75.93, 49.87, 51.43, 54.35), 61.03),
+    "CaRot": ((83.15, 74.08, 77.74, 51.57, 52.68, 56.63), 62.54),
+    "TRACER": ((82.76, 74.14, 79.33, 54.92, 53.69, 58.26), 64.07),
+}
+
+
+def paper() -> Table:
+    results = {
+        name: {column: cell(value / 100) for column, value in zip(NAMES, values, strict=True)}
+        for name, (values, _) in PAPER.items()
+    }
+    return tabulated(metrics.accuracy, layout(), results, title="ImageNet", notes=("a note",))
+
+
+def test_columns_in_the_papers_order() -> None:
+    heads = [column.head for column in paper().columns]
+    assert heads == [
+        *("IN", "IN-V2", "IN-R", "IN-A", "IN-S", "ObjNet"),
+        *("OOD avg (5)", "OOD w/o ObjNet avg (4)"),
+    ]
+    kept = Shift("Pets", "retain", unread, (), Everything(37))
+    assert [column.name for column in tabulated(metrics.nll, layout(kept), {}).columns][-1] == "Pets"
+
+
+def test_averages_are_those_of_the_paper() -> None:
+    table = paper()
+    for name, cells in table.rows:
+        values, average = PAPER[name]
+        assert table.shown(cells["OOD"].mean) == f"{average:.2f}"
+        assert cells[FOUR.name].mean == pytest.approx(sum(values[1:5]) / 400)
+
+
+def test_best_and_second_best() -> None:
+    table = paper()
+    marks = {name: [table.mark(row, column) for column in NAMES] for row, (name, _) in enumerate(table.rows)}
+    assert marks == {
+        "FLYP": ["", "", "", "", "", ""],
+        "Lipsum-FT": ["best", "", "", "", "", ""],
+        "CaRot": ["second", *["second"] * 5],
+        "TRACER": ["", *["best"] * 5],
+    }
+
+
+def small(better: metrics.Metric[...], **values: float | Cell) -> Table:
+    suite = Suite("s", (Shift("x", "id", unread, (), Everything(2)),))
+    cells = {name: {"x": value if isinstance(value, Cell) else cell(value)} for name, value in values.items()}
+    return tabulated(better, suite, cells)
+
+
+def test_for_errors_less_is_better() -> None:
+    table = small(metrics.ece, a=0.3, b=0.1, c=0.2)
+    assert [table.mark(row, "x") for row in range(3)] == ["", "best", "second"]
+
+
+def test_what_prints_the_same_ranks_the_same() -> None:
+    table = small(metrics.accuracy, a=0.50001, b=0.50002, c=0.4, d=0.3)
+    assert [table.mark(row, "x") for row in range(4)] == ["best", "best", "second", ""]
+
+
+def test_alone_is_not_the_best() -> None:
+    assert small(metrics.accuracy, a=0.5).mark(0, "x") == ""
+
+
+def test_partial_numbers_are_marked_and_do_not_compete() -> None:
+    table = small(metrics.accuracy, a=cell(0.9, partial=True), b=0.5, c=0.4)
+    assert [table.mark(row, "x") for row in range(3)] == ["", "best", "second"]
+    for format, sign in (("text", "90.00†"), ("markdown", "90.00†"), ("latex", r"90.00$^{\dagger}$")):
+        assert sign in render(table, format)
+        assert "incomplete copy" in render(table, format)
+    assert "incomplete copy" not in render(small(metrics.accuracy, a=0.9), "text")
+
+
+def test_what_is_partial_or_absent_touches_its_averages() -> None:
+    both = Average("both", ("x", "y"))
+    assert averaged(both, {"x": cell(0.25), "y": cell(0.75)}) == Cell((0.5,))
+    assert averaged(both, {"x": cell(0.25), "y": cell(0.75, partial=True)}) == Cell((0.5,), partial=True)
+    assert averaged(both, {"x": cell(0.25)}) == Cell((0.25,), partial=True)
+    assert averaged(both, {}) is None
+
+
+def test_averages_over_seeds_are_taken_seed_by_seed() -> None:
+    both = Average("both", ("x", "y"))
+    mean = averaged(both, {"x": cell([0.1, 0.3]), "y": cell([0.5, 0.3])})
+    assert mean is not None
+    assert mean.values == pytest.approx((0.3, 0.3))
+    assert mean.std == pytest.approx(0)
+    uneven = averaged(both, {"x": cell([0.1, 0.3]), "y": cell([0.5])})
+    assert uneven is not None
+    assert uneven.values == pytest.approx((0.35,))
+
+
+def test_intervals_of_independent_sets_add_in_squares() -> None:
+    cells = {"x": cell(Interval(0.17, 0.2, 0.23)), "y": cell(Interval(0.36, 0.4, 0.44))}
+    mean = averaged(Average("both", ("x", "y")), cells)
+    assert mean is not None
+    assert mean.low is not None
+    assert 0.3 - mean.low == pytest.approx(math.hypot(0.03, 0.04) / 2)
+    assert mean.high == pytest.approx(0.325)
+    half = averaged(Average("both", ("x", "y")), {**cells, "y": cell(0.4)})
+    assert half is not None
+    assert (half.low, half.high) == (None, None)
+
+
+def test_text() -> None:
+    table = small(metrics.accuracy, ours=cell([0.81, 0.83]), theirs=0.5)
+    assert render(table).splitlines() == [
+        "accuracy ↑                x",
+        "──────────  ───────────────",
+        "ours        **82.00** ±1.41",
+        "theirs              _50.00_",
+    ]
+
+
+def test_markdown() -> None:
+    lines = render(small(metrics.ece, **{"a|b": 0.1, "c": 0.0451}), "markdown").splitlines()
+    assert lines == ["| ece ↓ | x |", "| :-- | --: |", "| a\\|b | _0.1000_ |", "| c | **0.0451** |"]
+
+
+def test_latex() -> None:
+    table = replace(
+        small(metrics.accuracy, **{"L2_SP & 50%": cell([0.81, 0.83]), "b": 0.5}), title="T", notes=("n",)
+    )
+    assert render(table, "latex").splitlines() == [
+        "% T",
+        "% n",
+        r"\begin{tabular}{l|c}",
+        r"\toprule",
+        r"Method & x$\uparrow$ \\",
+        r"\midrule",
+        r"L2\_SP \& 50\% & \textbf{82.00$_{\pm 1.41}$} \\",
+        r"b & \underline{50.00} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    assert r"\begin{tabular}{l|c||ccccc|cc}" in render(paper(), "latex")
+
+
+def test_intervals_can_be_shown() -> None:
+    from tracer.evaluation.tables import latex, text
+
+    table = small(metrics.accuracy, a=cell(Interval(0.4, 0.5, 0.6)), b=0.1)
+    assert "**50.00** [40.00, 60.00]" in text(table, intervals=True)
+    assert r"\textbf{50.00$_{[40.00, 60.00]}$}" in latex(table, intervals=True)
+    assert "[" not in text(table)
+
+
+def test_a_number_that_is_missing_is_a_dash() -> None:
+    suite = Suite(
+        "s", (Shift("x", "id", unread, (), Everything(2)), Shift("y", "id", unread, (), Everything(2)))
+    )
+    table = tabulated(metrics.accuracy, suite, {"a": {"x": cell(0.5)}})
+    assert render(table).splitlines()[-1].split() == ["a", "50.00", "–"]
+
+
+def rich() -> Table:
+    odd = {'IN, the "first"': {"ImageNet": cell([1 / 3, 2 / 3]), "ImageNet-A": cell(0.1, partial=True)}}
+    more = {"b": {name: cell(Interval(0.1, 0.2, 0.30000000000000004)) for name in NAMES}}
+    return tabulated(metrics.ece, layout(), odd | more, title="Títle", notes=("one", "two"))
+
+
+def test_json_is_read_back() -> None:
+    for table in (paper(), rich()):
+        assert from_json(to_json(table)) == table
+    assert json.loads(to_json(rich()))["title"] == "Títle"
+
+
+def test_csv_is_read_back() -> None:
+    for table in (paper(), rich()):
+        assert from_csv(to_csv(table)) == replace(table, title="", notes=())
+
+
+@pytest.mark.parametrize("wrong", ["", "a,b\n1,2\n", "{}", "[1]", "nonsense"])
+def test_other_files_are_refused(wrong: str) -> None:
+    with pytest.raises(UserError, match="not a table"):
+        from_csv(wrong)
+    with pytest.raises(UserError, match="not a table"):
+        from_json(wrong)
+
+
+def test_unknown_formats_are_told() -> None:
+    with pytest.raises(UserError, match="did you mean latex"):
+        render(paper(), "latx")
+
+
+@pytest.mark.parametrize("wrong", [[], [math.nan], [0.1, math.inf]])
+def test_a_cell_holds_numbers(wrong: list[float]) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        cell(wrong)

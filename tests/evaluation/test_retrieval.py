@@ -1,0 +1,102 @@
+"""Retrieval and temperature as a user meets them: `tracer eval` over captions, and what a run says of itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tracer.cli.app import main
+from tracer.core.metrics import bootstrap, ece, match_ranks, mean_interval, recall_at, temperature, top1
+from tracer.data.sources import load as load_data
+from tracer.evaluation.predict import Predictions, Scorer
+from tracer.evaluation.retrieval import DEPTHS, Retrieval, retrieve
+from tracer.models.student import load
+from tracer.parallel import World
+
+
+@pytest.fixture
+def captioned(tmp_path: Path) -> Path:
+    """Twelve pictures, one to three captions each, one without any."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(12, 28, 28, 3), dtype=np.uint8)
+    captions = np.array(["\n".join(f"picture {i} seen {j}" for j in range(i % 3 + 1)) for i in range(12)])
+    captions[4] = ""
+    file = tmp_path / "pictures.npz"
+    np.savez(file, images=images, captions=captions)
+    return file
+
+
+def test_recall_of_ranks_is_recall_of_features() -> None:
+    generator = torch.Generator().manual_seed(0)
+    image, text = torch.randn(20, 8, generator=generator), torch.randn(50, 8, generator=generator)
+    owners = torch.arange(50) % 20
+    found = Retrieval(*match_ranks(image, text, owners)).recalls()
+    for depth in DEPTHS:
+        recall = recall_at(image, text, owners, depth)
+        assert found[f"image_to_text@{depth}"].value == recall.image_to_text
+        assert found[f"text_to_image@{depth}"].value == recall.text_to_image
+    assert found["image_to_text@1"].low <= found["image_to_text@1"].value <= found["image_to_text@1"].high
+
+
+def test_mean_interval_is_the_bootstrap_of_accuracy() -> None:
+    generator = torch.Generator().manual_seed(1)
+    logits, label = torch.randn(200, 4, generator=generator), torch.randint(4, (200,), generator=generator)
+    hits = (logits.argmax(1) == label).double()
+    assert mean_interval(hits) == pytest.approx(bootstrap(top1, logits, label))
+
+
+def test_images_without_a_caption_are_left_out(captioned: Path) -> None:
+    examples = load_data(captioned)
+    student, world = load("tiny-28"), World("cpu")
+    found = retrieve(student, Scorer(student, world).embed(examples), world)
+    said = [own for own in examples.captions if own]
+    assert len(found.image_to_text) == len(said)
+    assert len(found.text_to_image) == sum(map(len, said))
+
+
+def test_eval_shows_retrieval_where_there_are_only_captions(
+    captioned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    asked = ["eval", "tiny-28", "--pretrained", "none", "--data", str(captioned), "--device", "cpu"]
+    assert main([*asked, "--out", str(out)]) == 0
+    rows = {row["metric"]: row for row in json.loads((out / "rows.json").read_text())}
+    assert set(rows) == {f"{way}@{k}" for way in ("image_to_text", "text_to_image") for k in DEPTHS}
+    assert rows["image_to_text@10"]["value"] >= rows["image_to_text@1"]["value"]
+    assert "image→text R@1" in capsys.readouterr().out
+
+
+def test_a_run_fits_its_temperature_and_eval_applies_it(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", tmp_path / "out"
+    tiny = ["--data", "digits", "--held-out", "digits", "--model", "tiny-28", "--pretrained", "none"]
+    assert (
+        main(
+            [
+                "train",
+                "ft",
+                *tiny,
+                "--steps",
+                "8",
+                "--batch",
+                "16",
+                "--lr",
+                "1e-3",
+                "--device",
+                "cpu",
+                "--out",
+                str(run),
+            ]
+        )
+        == 0
+    )
+    fitted = json.loads((run / "result.json").read_text())["after"]["temperature"]
+    asked = ["eval", str(run), "--data", "digits", "--device", "cpu", "--out", str(out)]
+    assert main(asked) == 0
+    rows = {row["metric"]: row["value"] for row in json.loads((out / "rows.json").read_text())}
+    found = Predictions.read(out / "digits.safetensors")
+    assert rows["scaled_ece"] == pytest.approx(ece(found.logits / fitted, found.label))
+    assert temperature(found.logits / fitted, found.label) == pytest.approx(1.0, abs=1e-3), "the same images"

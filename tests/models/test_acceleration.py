@@ -1,0 +1,220 @@
+"""What is saved changes nothing but the price."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tracer.core.batch import Batch, Scene
+from tracer.core.errors import UserError
+from tracer.core.objective import Term
+from tracer.core.teachers import Frozen, Shadow
+from tracer.core.terms import classify, contrastive, feature, relational
+from tracer.methods.base import Stage, method
+from tracer.models.acceleration import compile_towers, end_early, recompute_blocks
+from tracer.models.gradient_cache import embed_both
+from tracer.models.student import Student, load
+from tracer.parallel import World
+from tracer.parallel.device import bf16
+from tracer.training.optim import Schedule, adamw
+from tracer.training.step import State, step
+
+HOST = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal")  # operations that make the host wait
+
+
+class Operations(TorchDispatchMode):
+    """Notes the name of every operation that runs inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = Counter[str]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def state_of(stage: Stage, student: Student, steps: int = 4, **more: Any) -> State:
+    stage.tune(student)
+    policy = stage.policy(steps)
+    return State(
+        stage=stage,
+        student=student.train(),
+        shadow=Shadow(student, policy, steps=steps) if policy else None,
+        optimiser=adamw(student, 0.1),
+        hold=None,
+        schedule=Schedule(1e-3, 1, steps),
+        world=World("cpu", "fp32"),
+        **more,
+    )
+
+
+def batch_of(student: Student, count: int = 6) -> Batch:
+    generator = torch.Generator().manual_seed(0)
+    image = torch.randint(256, (count, 3, 28, 28), dtype=torch.uint8, generator=generator)
+    text = student.tokeniser(["a dog", "a red car", "a house by the sea"])
+    label = torch.arange(count) % 3
+    return Batch(image, text, label, label)
+
+
+@pytest.mark.parametrize("chunk", [None, 4])
+def test_a_step_never_makes_the_host_wait(student: Student, chunk: int | None) -> None:
+    state = state_of(method("tracer").stages[0], student, clip=1.0, chunk=chunk)
+    batch = batch_of(student)
+    step(state, batch)  # the first one makes the optimiser's state
+    with Operations() as operations:
+        step(state, batch)
+    assert not {name for name in operations.seen if name in HOST}
+
+
+def test_attention_is_fused(student: Student) -> None:
+    state = state_of(method("flyp").stages[0], student)
+    with Operations() as operations:
+        step(state, batch_of(student))
+    fused = sum(count for name, count in operations.seen.items() if "scaled_dot_product" in name)
+    layers = 4 + 2  # of tiny-28's two towers, each forward and backward
+    assert fused == 2 * layers
+    assert not operations.seen["_softmax_backward_data"]  # attention spelt out would have one
+
+
+def test_a_cpu_computes_in_fp32_unless_told_otherwise() -> None:
+    """Without bf16 instructions bf16 takes 14 to 20 times as long; that it exists says nothing of its speed."""
+    assert not World("cpu", "auto").bf16
+    assert World("cpu", "bf16").bf16
+
+
+@pytest.mark.parametrize("in_hardware", [True, False])
+def test_a_gpu_that_only_emulates_bf16_computes_in_fp32(
+    in_hardware: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch answers on an A100, and on a V100 or T4."""
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: in_hardware or including_emulation
+    )
+    gpu = torch.device("cuda")
+    assert bf16(gpu, "auto") == in_hardware
+    assert not bf16(gpu, "fp32")
+    if in_hardware:
+        assert bf16(gpu, "bf16")
+    else:
+        with pytest.raises(UserError, match="use --precision fp32"):
+            bf16(gpu, "bf16")
+
+
+def test_distilling_each_k_steps_is_k_times_as_loud_and_spares_the_teacher(student: Student) -> None:
+    stage = Stage(contrastive() + 0.5 * feature(), teacher=Frozen(), distill_every=3)
+    loud = {term.name: weight for weight, term in stage.objective_at(2).weighted}
+    assert loud == {"contrastive": 1.0, "feature": 1.5}
+    assert [repr(stage.objective_at(number)) for number in (0, 1, 3, 4)] == ["contrastive"] * 4
+    state, asked = state_of(stage, student, steps=6), []
+    assert state.shadow is not None
+    state.shadow.model.register_forward_hook(lambda *_: asked.append(state.step))
+    for _ in range(6):
+        step(state, batch_of(student))
+    assert asked == [2, 5]
+
+
+def test_distilling_at_every_step_is_the_objective_itself() -> None:
+    stage = method("tracer").stages[0]
+    assert stage.objective_at(7) is stage.objective
+
+
+@pytest.mark.parametrize(
+    ("minimise", "every"), [(relational(), 2), (contrastive() + feature(), 0), (classify() + feature(), 2)]
+)
+def test_distilling_now_and_then_is_refused_where_it_means_nothing(minimise: Term, every: int) -> None:
+    with pytest.raises(ValueError, match="distil"):
+        Stage(minimise, teacher=Frozen(), distill_every=every)
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_last_block_that_ends_early_changes_no_gradient(student: Student, checkpointing: bool) -> None:
+    """Of a student, and of a teacher, whose block is a copy."""
+    objective, batch, rows = method("tracer").stages[0].objective, batch_of(student), list[int]()
+    twin = deepcopy(student.double().train())
+    end_early(twin)
+    shadows = [Shadow(model, Frozen(), steps=1) for model in (student, twin)]
+    if checkpointing:
+        recompute_blocks(twin)
+    for model in (twin, shadows[1].model):
+        last: Any = model.get_submodule("clip.visual.transformer.resblocks.3")
+        last.register_forward_hook(lambda _, __, out: rows.append(out.shape[1]))
+    for model, shadow in zip((student, twin), shadows, strict=True):
+        seen, taught = embed_both(model, shadow, batch, objective.needs)
+        objective(Scene(seen, taught, batch.label)).total.backward()
+    assert rows[:2] == [1, 1]
+    for (name, plain), early in zip(student.named_parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(plain.grad, early.grad, atol=1e-10, rtol=1e-8, msg=name)
+
+
+def test_all_rows_come_back_for_an_objective_that_looks_at_them(student: Student) -> None:
+    image, needs = batch_of(student), frozenset({"features"})
+    before = student(image, needs).features
+    end_early(student)
+    end_early(student, early=False)
+    after = student(image, needs).features
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+def test_a_tower_without_a_class_token_is_left_alone() -> None:
+    resnet = load("RN50")
+    end_early(resnet)
+    assert not any("forward" in vars(module) for module in resnet.modules())
+
+
+INDUCTOR = pytest.param(
+    "inductor",
+    marks=[
+        pytest.mark.evidence,  # generating and building C++ takes a minute or two
+        pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler on a CPU"),
+    ],
+)
+
+
+@pytest.mark.parametrize("name", ["flyp", "tracer"])
+@pytest.mark.parametrize("backend", ["eager", INDUCTOR])
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+def test_a_compiled_step_has_the_same_gradient(student: Student, name: str, backend: str) -> None:
+    """Gradients, not weights: Adam's first step is ±lr whatever the gradient."""
+    twin = deepcopy(student)
+    end_early(twin)
+    plain, compiled = (state_of(method(name).stages[0], each) for each in (student, twin))
+    for state in (plain, compiled):
+        if state.shadow:
+            stray(state.shadow.model)
+    compile_towers(twin, *([compiled.shadow.model] if compiled.shadow else []), backend=backend)
+    assert twin.state_dict().keys() == student.state_dict().keys()
+    batch = batch_of(student)
+    expected, found = (gradients_of(state, batch) for state in (plain, compiled))
+    assert len(found) == len(expected) == len(list(student.parameters()))
+    largest = max(float(gradient.abs().max()) for gradient in expected.values())
+    for at, gradient in expected.items():
+        torch.testing.assert_close(found[at], gradient, atol=1e-5 * largest, rtol=0, msg=at)
+
+
+def stray(teacher: torch.nn.Module) -> None:
+    """A teacher that equals its student distils nothing: move it away, always by the same steps."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in teacher.parameters():
+            parameter += 0.02 * torch.randn(parameter.shape, generator=generator)
+
+
+def gradients_of(state: State, batch: Batch) -> dict[str, Tensor]:
+    """What one step hands to the optimiser."""
+    found: dict[str, Tensor] = {}
+
+    def note(*_: object) -> None:
+        named = state.student.named_parameters()
+        found.update({name: p.grad.clone() for name, p in named if p.grad is not None})
+
+    state.optimiser.register_step_pre_hook(note)
+    step(state, batch)
+    return found

@@ -1,0 +1,83 @@
+"""A classifier out of words: normalise each prompt, average, normalise again."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from tracer.models import zero_shot as classifier
+from tracer.models.student import Student
+from tracer.models.text import Tokeniser
+from tracer.models.zero_shot import zero_shot
+
+CLASSES = ["cat", "a very long class name of many, many words", "dog", "cat"]
+TEMPLATES = ["a photo of a {}.", "{}", "the {} in the rain, seen from far away"]
+
+
+@torch.no_grad()
+def by_hand(student: Student) -> Tensor:
+    """One prompt at a time, padded to the full context, by open_clip itself."""
+    rows = []
+    for name in CLASSES:
+        tokens = student.tokeniser.tokeniser([template.replace("{}", name) for template in TEMPLATES])
+        prompts = torch.cat([student.clip.encode_text(prompt[None], normalize=True) for prompt in tokens])
+        rows.append(normalize(prompts.mean(dim=0), dim=0))
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 256])
+def test_it_is_the_mean_of_normalised_prompts(
+    shared_student: Student, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(classifier, "CHUNK", chunk)
+    rows = zero_shot(shared_student, CLASSES, TEMPLATES)
+    torch.testing.assert_close(rows, by_hand(shared_student), atol=1e-5, rtol=0)
+    torch.testing.assert_close(rows.norm(dim=1), torch.ones(4))
+    assert torch.equal(rows[0], rows[3])
+
+
+def test_texts_come_once_and_in_one_order(shared_student: Student, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of a set changes from process to process, and with it the last bits: a resumed run would differ."""
+    seen: list[str] = []
+    whole = shared_student.tokeniser
+
+    def watched(texts: list[str]) -> Tensor:
+        seen.extend(texts)
+        return whole.tokeniser(texts)
+
+    monkeypatch.setattr(shared_student, "tokeniser", Tokeniser(watched, whole.end))
+    zero_shot(shared_student, ["bb", "ab", "bb"], ["{}", "a {}"])
+    assert seen == ["bb", "a bb", "ab", "a ab"]
+
+
+def test_no_text_is_padded(shared_student: Student, monkeypatch: pytest.MonkeyPatch) -> None:
+    tower, seen = shared_student.embed_text, []
+
+    def watched(tokens: Tensor) -> Tensor:
+        seen.append(tokens)
+        return tower(tokens)
+
+    monkeypatch.setattr(shared_student, "embed_text", watched)
+    zero_shot(shared_student, CLASSES, TEMPLATES)
+    assert len({tokens.shape[1] for tokens in seen}) == len(seen) > 1
+    assert all((tokens != 0).all() for tokens in seen)  # open_clip pads with zeros
+
+
+def test_it_leaves_the_student_as_it_was(student: Student) -> None:
+    for mode in (True, False):
+        student.train(mode)
+        rows = zero_shot(student, CLASSES, TEMPLATES)
+        assert student.training is mode
+        assert not rows.requires_grad
+
+
+def test_even_when_it_fails(student: Student, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(tokens: Tensor) -> Tensor:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(student, "embed_text", broken)
+    with pytest.raises(RuntimeError, match="memory"):
+        zero_shot(student.train(), CLASSES, TEMPLATES)
+    assert student.training

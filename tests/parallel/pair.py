@@ -1,0 +1,285 @@
+"""Two processes do what one does: every comparison of `test_pair.py`, measured behind one start of Python.
+
+`python pair.py FOLDER` forks two ranks. Each method is trained in float64 by one process, by two with equal weights
+(DDP) and, some or with `all` every one, by two with shards (FSDP2); runs are stopped and resumed by another number
+of processes; data sets are scored in shares. Rank 0 writes what it found to FOLDER/found.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import traceback
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from tracer.core.errors import Echo, UserError
+from tracer.core.regularizers import TETHERS
+from tracer.evaluation.predict import Scorer
+from tracer.methods.base import methods, options
+from tracer.models.acceleration import compile_towers
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.student import load, read_weights
+from tracer.parallel import World
+from tracer.parallel.replicated import Replicated
+from tracer.parallel.sharded import Sharded
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.record import Onlooker, read
+from tracer.runs.run import Run
+from tracer.training import loop as training
+from tracer.training import setup as beginning
+from tracer.training.checkpoint import _trained
+from tracer.training.step import State
+
+STEPS, STOP = 5, 3  # steps, and the checkpoint behind which some runs are stopped
+WORLDS = {"ddp": Replicated, "fsdp": Sharded}
+
+
+def data(folder: Path) -> None:
+    """Noise in three classes; 7 held-out images, a number that no two processes share evenly."""
+    rng = np.random.default_rng(0)
+    for name, count in (("train", 24), ("test", 7)):
+        images = rng.integers(0, 256, (count, 28, 28, 3), np.uint8)
+        np.savez(folder / f"{name}.npz", images=images, labels=np.arange(count) % 3)
+    vision = {"image_size": 28, "layers": 2, "width": 16, "head_width": 8, "patch_size": 14}
+    text = {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 1, "layers": 2}
+    config = {"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}
+    (folder / "minute.json").write_text(json.dumps(config))
+
+
+def experiment(folder: Path, method: str, *, tether: str | None = None, **asked: Any) -> Experiment:
+    known = {option.name: option.default for option in options(method)}
+    if "anchors" in known:
+        asked = {"anchors": str(folder / "train.npz"), **asked}
+    return Experiment(
+        method=method,
+        options={**known, **asked},
+        data=str(folder / "train.npz"),
+        held_out=str(folder / "test.npz"),
+        model=str(folder / "minute.json"),
+        pretrained="none",
+        templates="the thing {}",
+        tether=tether,
+        steps=STEPS,
+        batch=8,
+        lr=1e-3,
+        clip=0.5,
+        precision="fp32",
+    )
+
+
+def trained(asked: Experiment, folder: Path, world: World, stop: bool = False) -> None:
+    """Train or resume into `folder`, perhaps to `stop` after a checkpoint; the first gradient is kept."""
+    precision = folder.name.partition("-")[0]
+    torch.set_default_dtype(torch.float32 if precision in ("single", "half") else torch.float64)
+    world.bf16 = precision == "half"
+    made, begin = plan(asked), training.begin
+
+    def noting(*arguments: Any) -> list[State]:
+        states = begin(*arguments)
+        states[0].optimiser.register_step_pre_hook(lambda *_: note_gradient(states[0], folder))
+        return states
+
+    world.lead(lambda: (folder / "experiment.json").exists() or Run.create(made, folder))
+    run = Run.open(folder)
+    if not world.first:
+        run.recorder = Onlooker(run.recorder.path)
+    training.begin = noting
+    try:
+        pace = {"save_every": STOP, "evaluate_every": STEPS}
+        for report in training.train(made, run, world, **pace):
+            if stop and report.step > STOP:
+                break
+    finally:
+        training.begin = begin
+
+
+def note_gradient(state: State, folder: Path) -> None:
+    file = folder / "gradient.safetensors"
+    if state.step == 0:
+        found = state.world.whole({n: p.grad for n, p in _trained(state).items() if p.grad is not None})
+        if found and not file.exists():
+            save_file({name: gradient.contiguous() for name, gradient in found.items()}, file)
+
+
+def difference(one: Path, two: Path) -> float:
+    """The largest absolute difference of two files of tensors; infinite if names or shapes differ."""
+    mine, theirs = read_weights(one), read_weights(two)
+    if {n: t.shape for n, t in mine.items()} != {n: t.shape for n, t in theirs.items()}:
+        return float("inf")
+    return max((mine[name].double() - theirs[name].double()).abs().max().item() for name in mine)
+
+
+def compared(one: Path, two: Path) -> dict[str, float]:
+    """Two runs side by side: losses of every step, held-out accuracies, gradient and all weights that were kept."""
+    found = {}
+    files = [folder / "log.jsonl" for folder in (one, two)]
+    logs = [list(read(file)) if file.exists() else [] for file in files]  # zero-shot takes no step
+    for key in ("loss", "accuracy", "weight_gap", "scale"):
+        curves = [[entry[key] for entry in log if key in entry] for log in logs]
+        apart = [abs(a - b) for a, b in zip(*curves, strict=True)]
+        found |= {key: max(apart, default=0.0)} | (
+            {"first loss": apart[0]} if key == "loss" and apart else {}
+        )
+    for file in [*sorted((one / "weights").iterdir()), *one.glob("gradient.safetensors")]:
+        found[file.stem] = difference(file, two / file.relative_to(one))
+    return found
+
+
+def cases(folder: Path) -> dict[str, Experiment]:
+    """Every method there is, with both kinds of targets where it has them, and every tether."""
+    found = {}
+    for name in methods():
+        kinds = ("pair", "class") if "targets" in {option.name for option in options(name)} else ()
+        found |= {f"{name}-{kind}": experiment(folder, name, targets=kind) for kind in kinds}
+        found |= {} if kinds else {name: experiment(folder, name)}
+    found |= {f"flyp-{name}": experiment(folder, "flyp", tether=name) for name in TETHERS}
+    found |= {f"single-{kind}": found[f"tracer-{kind}"] for kind in ("pair", "class")}  # precision
+    usual = found["tracer-class"]
+    found["half-class"] = usual
+    found["tracer-chunk"] = replace(usual, chunk=2)
+    found["tracer-compiled"] = replace(usual, compile=True)
+    found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
+    return found
+
+
+def shown(folder: Path, kind: str) -> dict[str, Experiment]:
+    """The cases of one kind of world; shards are slow on a CPU, so by default they are shown on a few."""
+    found = cases(folder)
+    everything = kind == "ddp" or "all" in sys.argv
+    return (
+        found if everything else {name: found[name] for name in (*STOPPED, *THRIFTY, "stock", "half-class")}
+    )
+
+
+THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom")
+STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a tether with a memory, two stages
+RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
+
+
+def alone(folder: Path, rank: int) -> None:
+    """What one process does; the two share the work, each by itself."""
+    world = World("cpu", "fp32")
+    for index, (name, asked) in enumerate(cases(folder).items()):
+        if index % 2 == rank:
+            trained(asked, folder / f"{name}-one", world)
+            if name in STOPPED:
+                for _, after in [pair for pair in RESUMED if pair[0] == "one"]:
+                    trained(asked, folder / f"{name}-one-{after}", world, stop=True)
+
+
+def side_by_side(folder: Path, kind: str, world: World) -> dict[str, Any]:
+    """What two processes do together."""
+    for name, asked in shown(folder, kind).items():
+        trained(asked, folder / f"{name}-{kind}", world)
+        if name in STOPPED:
+            trained(asked, folder / f"{name}-one-{kind}", world)
+            trained(asked, folder / f"{name}-{kind}-one", world, stop=True)
+    return {"scored": scored(folder, world), "refused": refused(world)}
+
+
+def afterwards(folder: Path) -> dict[str, Any]:
+    """One process goes on where two were stopped; then all runs are compared."""
+    found: dict[str, Any] = {}
+    for name, asked in cases(folder).items():
+        one = folder / f"{name}-one"
+        for kind in [kind for kind in WORLDS if name in shown(folder, kind)]:
+            found[f"{name} {kind}"] = compared(one, folder / f"{name}-{kind}")
+        if name in STOPPED:
+            for before, after in RESUMED:
+                place = folder / f"{name}-{before}-{after}"
+                trained(asked, place, World("cpu", "fp32"))  # nothing is left to do where two have ended it
+                found[f"{name} {before} to {after}"] = compared(one, place)
+    found["half to single"] = compared(folder / "single-class-one", folder / "half-class-one")
+    return found
+
+
+def scored(folder: Path, world: World) -> dict[int, float]:
+    """Sizes of data sets, and how far logits in shares are from those of one process."""
+    student = load(str(folder / "minute.json"), seed=3)
+    examples, found = plan(experiment(folder, "zeroshot")).train, {}
+    for count in (1, 2, 3, 7, 24):
+        some = examples.take(np.arange(count))
+        whole = Scorer(student, World("cpu", "fp32")).predict(some, ("{}",)).logits
+        shared = Scorer(student, world).predict(some, ("{}",)).logits
+        found[count] = (whole - shared).abs().max().item() if whole.shape == shared.shape else float("inf")
+    return found
+
+
+def refused(world: World) -> dict[str, list[str]]:
+    """How each process fares when the first one, the second one or both cannot go on."""
+
+    def fail(ranks: tuple[int, ...]) -> None:
+        if world.rank in ranks:
+            raise UserError("no")
+
+    told: dict[str, list[str]] = {}
+    for name, ranks in {"first": (0,), "second": (1,), "both": (0, 1), "none": ()}.items():
+        try:
+            world.together(lambda ranks=ranks: fail(ranks))
+            mine = 0
+        except Echo:
+            mine = 1
+        except UserError:
+            mine = 2
+        everyone = world.collect(torch.tensor([mine]), world.size)
+        told[name] = [("went on", "echoed", "said so")[code] for code in everyone.tolist()]
+    return told
+
+
+def peer(folder: Path, rank: int, ports: list[int]) -> None:
+    os.fsync = lambda descriptor: None  # no power is cut here
+    torch.set_num_threads(1)
+    beginning.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++
+    open_clip.IMAGENET_CLASSNAMES = open_clip.IMAGENET_CLASSNAMES[:5]
+    open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}
+    alone(folder, rank)
+    found: dict[str, Any] = {}
+    for (kind, make), port in zip(WORLDS.items(), ports, strict=True):
+        os.environ["MASTER_PORT"] = str(port)
+        world = make("cpu", "fp32")
+        found[kind] = side_by_side(folder, kind, world)
+        world.close()
+    if rank == 0:
+        (folder / "found.json").write_text(json.dumps({**found, "runs": afterwards(folder)}))
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def main(folder: Path) -> int:
+    data(folder)
+    ports, children = free_ports(len(WORLDS)), []
+    for rank in range(2):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                peer(folder, rank, ports)
+                code = 0
+            finally:
+                traceback.print_exc()
+                os._exit(code)
+        children.append(child)
+    return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

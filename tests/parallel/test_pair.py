@@ -1,0 +1,95 @@
+"""Two processes are one: the same losses, gradients, teachers and scores, whichever way the weights are held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tracer.core.regularizers import TETHERS
+from tracer.methods.base import methods, options
+
+EXACT = 1e-12  # float64, sums in another order
+# Adam divides by √v + 1e-8: a weight whose gradient is zero but for rounding moves by lr · rounding / 1e-8 a step.
+MOVED = 1e-7
+
+Found = dict[str, Any]
+
+
+def targets(name: str) -> list[str]:
+    kinds = ("pair", "class") if "targets" in {option.name for option in options(name)} else ()
+    return [f"{name}-{kind}" for kind in kinds] or [name]
+
+
+CASES = [case for name in methods() for case in targets(name)] + [f"flyp-{tether}" for tether in TETHERS]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_train_what_one_does(found: Found, case: str) -> None:
+    equal(found["runs"][f"{case} ddp"])
+
+
+@pytest.mark.parametrize("case", ["tracer-class", "lpft", "flyp-ftp", "stock"])
+def test_shards_train_what_one_process_does(found: Found, case: str) -> None:
+    equal(found["runs"][f"{case} fsdp"])
+
+
+@pytest.mark.parametrize("thrift", ["chunk", "compiled", "seldom"])
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_what_is_saved_in_two_processes_changes_nothing(found: Found, kind: str, thrift: str) -> None:
+    """A batch in chunks, towers compiled, distillation at every other step."""
+    equal(found["runs"][f"tracer-{thrift} {kind}"])
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_the_teacher_is_the_same_after_five_steps(found: Found, kind: str) -> None:
+    assert found["runs"][f"tracer-class {kind}"]["teacher"] < EXACT
+
+
+@pytest.mark.parametrize("case", ["tracer-class", "lpft", "flyp-ftp"])
+@pytest.mark.parametrize("path", ["one to ddp", "ddp to one", "one to fsdp", "fsdp to one"])
+def test_another_number_of_processes_goes_on(found: Found, case: str, path: str) -> None:
+    equal(found["runs"][f"{case} {path}"])
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_every_image_is_scored_once(found: Found, kind: str) -> None:
+    scored = found[kind]["scored"]
+    assert set(scored) == {"1", "2", "3", "7", "24"}
+    assert all(difference < 1e-6 for difference in scored.values()), scored  # logits are fp32
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_what_one_is_refused_all_are_and_it_is_said_once(found: Found, kind: str) -> None:
+    assert found[kind]["refused"] == {
+        "first": ["said so", "echoed"],
+        "second": ["echoed", "said so"],
+        "both": ["said so", "echoed"],
+        "none": ["went on", "went on"],
+    }
+
+
+@pytest.mark.parametrize("case", ["single-pair", "single-class"])
+def test_single_precision_is_equal_to_a_millionth(found: Found, case: str) -> None:
+    difference = found["runs"][f"{case} ddp"]
+    assert difference["gradient"] < 1e-6
+    assert difference["first loss"] < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_two_processes_autocast_as_one_does(found: Found, kind: str) -> None:
+    """Encoders in bf16, which rounds at 2⁻⁹; two processes are ten times nearer to one than bf16 is to fp32."""
+    rounded, difference = found["runs"]["half to single"], found["runs"][f"half-class {kind}"]
+    assert rounded["first loss"] > 0  # it was bf16 that ran
+    for name in ("first loss", "loss", "gradient"):
+        assert difference[name] < rounded[name] / 10, (name, difference, rounded)
+
+
+def equal(difference: dict[str, float]) -> None:
+    """Everything of two runs: the exact part, and what Adam has made of rounding."""
+    told = dict(difference)
+    assert told.pop("accuracy") == 0
+    assert told.pop("weight_gap") < 1e-6  # measured in fp32
+    for name in ("loss", "first loss", "scale", "gradient"):
+        assert told.pop(name, 0.0) < EXACT, name
+    assert all(value < MOVED for value in told.values()), told

@@ -1,0 +1,135 @@
+"""A file or a folder is there whole, or as it was: whatever goes wrong in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tracer.storage import atomic
+
+
+class PowerCut(BaseException):
+    """Not an Exception: nobody may catch it on the way."""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_is_written_is_there(tmp_path: Path) -> None:
+    atomic.write_bytes(tmp_path / "deep" / "down" / "a.bin", b"\0\1")
+    atomic.write_text(tmp_path / "a.txt", "Grüße")
+    atomic.write_json(tmp_path / "a.json", {"β": [1, 2.5, None]})
+    assert (tmp_path / "deep" / "down" / "a.bin").read_bytes() == b"\0\1"
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "Grüße"
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"β": [1, 2.5, None]}
+    assert names(tmp_path) == ["a.json", "a.txt", "deep"]
+    atomic.write_text(tmp_path / "a.txt", "new")
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_failed_file_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, existing: bool
+) -> None:
+    file = tmp_path / "a.txt"
+    if existing:
+        file.write_text("old")
+
+    def fail(*args: object) -> None:
+        raise PowerCut
+
+    monkeypatch.setattr(*((os, "fsync") if broken == "fsync" else (Path, "replace")), fail)
+    with pytest.raises(PowerCut):
+        atomic.write_text(file, "new")
+    assert names(tmp_path) == (["a.txt"] if existing else [])
+    assert not existing or file.read_text() == "old"
+
+
+def test_nothing_is_renamed_before_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File, then rename, then the folder that holds the name."""
+    events: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def watched_fsync(descriptor: int) -> None:
+        events.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def watched_replace(self: Path, target: Path) -> Path:
+        events.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", watched_fsync)
+    monkeypatch.setattr(Path, "replace", watched_replace)
+    atomic.write_text(tmp_path / "a.txt", "new")
+    assert events == ["file", "rename", "folder"]
+    events.clear()
+    atomic.write_folder(tmp_path / "set", fill)
+    assert sorted(events[:4]) == ["file", "file", "folder", "folder"]
+    assert events[4:] == ["rename", "folder"]
+
+
+def old(beside: Path) -> None:
+    (beside / "old").write_text("old")
+
+
+def fill(beside: Path) -> None:
+    (beside / "one").write_text("1")
+    (beside / "below").mkdir()
+    (beside / "below" / "two").write_text("2")
+
+
+def test_a_folder_comes_whole(tmp_path: Path) -> None:
+    atomic.write_folder(tmp_path / "set", fill)
+    assert (tmp_path / "set" / "below" / "two").read_text() == "2"
+    assert names(tmp_path) == ["set"]
+
+
+def test_a_folder_is_replaced_whole(tmp_path: Path) -> None:
+    place = tmp_path / "set"
+    atomic.write_folder(place, old)
+    atomic.write_folder(place, fill)
+    assert names(place) == ["below", "one"]
+    assert names(tmp_path) == ["set"]
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_failed_folder_leaves_the_old_one(tmp_path: Path, existing: bool) -> None:
+    place = tmp_path / "set"
+    if existing:
+        atomic.write_folder(place, old)
+
+    def half(beside: Path) -> None:
+        (beside / "half").write_text("half")
+        raise PowerCut
+
+    with pytest.raises(PowerCut):
+        atomic.write_folder(place, half)
+    assert names(tmp_path) == (["set"] if existing else [])
+    assert not existing or names(place) == ["old"]
+
+
+def test_an_old_folder_is_never_half_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed at the exchange, the old files are all still somewhere, and none are left under the name."""
+    place = tmp_path / "set"
+    atomic.write_folder(place, old)
+    replace = Path.replace
+
+    def cut_after_first(self: Path, target: Path) -> Path:
+        if self.name.endswith(".tmp"):
+            raise PowerCut
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", cut_after_first)
+    with pytest.raises(PowerCut):
+        atomic.write_folder(place, fill)
+    assert [path.read_text() for path in tmp_path.rglob("old")] == ["old"]
+    assert not place.exists()
+    monkeypatch.undo()
+    atomic.write_folder(place, fill)
+    assert names(tmp_path) == ["set"]

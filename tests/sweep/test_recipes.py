@@ -1,0 +1,92 @@
+"""Every recipe is imported and planned, on embedded digits in place of ImageNet: no weights are fetched."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tracer.methods.base import method, options
+from tracer.recipes import own_data, paper
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+
+TABLES = [getattr(paper, name) for name in dir(paper) if name.startswith("table")]
+PRESETS = [getattr(own_data, name) for name in dir(own_data) if name.startswith("images_")]
+
+
+def experiments(recipe: Callable[..., tuple[Experiment, ...] | Experiment]) -> tuple[Experiment, ...]:
+    stand_in = {"data": "digits", "classes": "", "anchors": "digits"}
+    made = recipe(
+        **{name: stand_in[name] for name in inspect.signature(recipe).parameters if name in stand_in}
+    )
+    return (made,) if isinstance(made, Experiment) else made
+
+
+@pytest.mark.parametrize("recipe", [*TABLES, *PRESETS], ids=lambda recipe: recipe.__name__)
+def test_every_recipe_can_be_planned(recipe: Callable[..., tuple[Experiment, ...]]) -> None:
+    assert inspect.getdoc(recipe)
+    for asked in experiments(recipe):
+        made = plan(asked, check_images=False)
+        assert made.steps == 0 if asked.method == "zeroshot" else made.steps > made.warmup
+
+
+@pytest.mark.parametrize("recipe", TABLES, ids=lambda recipe: recipe.__name__)
+def test_rows_differ_and_have_three_seeds(recipe: Callable[..., tuple[Experiment, ...]]) -> None:
+    made = experiments(recipe)
+    assert len({asked.id for asked in made}) == len(made)
+    for name in {asked.method for asked in made}:
+        seeds = [asked.seed for asked in made if asked.method == name]
+        assert seeds == ([0] if name == "zeroshot" else [0, 1, 2])
+
+
+def test_table_two_has_the_papers_rows() -> None:
+    rows = {asked.method for asked in paper.table2_vitb16(data="x", anchors="y")}
+    assert rows == set(paper.ROWS)
+    assert "arf" not in {asked.method for asked in paper.table2_vitb16(data="x")}
+
+
+def test_the_length_of_the_paper_is_its_own() -> None:
+    """1 281 167 images in whole batches of 512, ten times, have 500 steps of warm-up."""
+    (tracer, *_) = [a for a in paper.table1_vitb16(data="x") if a.method == "tracer"]
+    assert tracer.epochs == 10
+    assert round(paper.WARMUP * 10 * (1_281_167 // 512)) == 500
+    assert tracer.decay_on == "all"
+
+
+def test_released_coefficients_follow_the_width_of_the_embedding() -> None:
+    for recipe, width, feature in (
+        (paper.table3_rn50, 1024, 200),
+        (paper.table3_vitb16, 512, 2000),
+        (paper.table3_vitl14, 768, 2000),
+    ):
+        asked = next(a for a in recipe(data="x") if a.method == "tracer")
+        weighted = method("tracer", **{**asked.options, "strength": 1.0}).stages[0].objective.weighted
+        weights = {term.name: weight for weight, term in weighted}
+        assert weights["feature"] == pytest.approx(feature / width)
+
+
+def test_presets_take_some_hundred_steps() -> None:
+    for recipe, count in zip(sorted(PRESETS, key=lambda r: r(data="x").lr), (200, 2000, 20_000), strict=True):
+        asked = recipe(data="x")
+        assert 150 < asked.epochs * (count // asked.batch) < 2000
+
+
+def test_a_preset_takes_another_method_and_what_to_retain() -> None:
+    asked = own_data.images_200(data="x", method="flyp", retain="y")
+    assert (asked.method, asked.retain) == ("flyp", ("y",))
+    assert replace(asked, seed=1).id != asked.id
+
+
+def test_an_experiment_is_the_same_however_much_of_it_was_said() -> None:
+    short = Experiment(data="digits", method="tracer")
+    defaults = {option.name: option.default for option in options("tracer")}
+    assert replace(short, options=defaults).id == short.id
+    for name, value in {"beta": 0.7, "every": 2, "strength": 1.0}.items():
+        assert (
+            replace(short, options={**defaults, name: value}).id == replace(short, options={name: value}).id
+        )
+        assert replace(short, options={name: value}).id != short.id
+    assert replace(short, compile=True).id != short.id

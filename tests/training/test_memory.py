@@ -1,0 +1,74 @@
+"""The memory that `--dry-run` announces is the memory that a run takes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from studies.bench import peak
+from tracer.core.batch import Scene
+from tracer.models.acceleration import save_memory
+from tracer.models.gradient_cache import embed_both
+from tracer.models.student import load
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import Plan, plan
+from tracer.training.memory.allocations import Ledger
+from tracer.training.memory.estimate import estimate
+from tracer.training.memory.simulation import _sample, step_bytes
+
+
+def planned(**settings: object) -> Plan:
+    common = {"data": "digits", "model": "tiny-28", "pretrained": "none", "steps": 2, "augment": "none"}
+    return plan(Experiment(**{**common, "method": "tracer", "batch": 64, **settings}))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_ledger_counts_what_is_alive_once() -> None:
+    there = torch.zeros(1000)
+    with Ledger([there]) as ledger:
+        first = there + 1
+        assert ledger.held == 4000
+        view = first.view(10, 100)  # the same bytes
+        second = view * 2
+        assert ledger.held == 8000
+        there.add_(1)  # was there before
+        del first, view
+        assert ledger.held == 4000
+        del second
+    assert (ledger.held, ledger.peak) == (0, 8000)
+
+
+@pytest.mark.parametrize("settings", [{}, {"chunk": 32}, {"checkpointing": True}])
+def test_the_simulated_step_takes_what_a_real_one_takes(settings: dict[str, int]) -> None:
+    made = planned(**settings)
+    stage, chunk = made.method.stages[0], made.experiment.chunk
+    student = load("tiny-28")
+    stage.tune(student)
+    save_memory(student.train(), chunk=chunk, checkpointing=made.experiment.checkpointing)
+    batch = _sample(made, stage, student, 64)
+    simulated = step_bytes(made, stage, student)
+    teacher = torch.no_grad()(student)
+    with Ledger([*student.parameters(), *student.buffers(), batch.image]) as ledger:
+        seen, taught = embed_both(student, teacher, batch, stage.objective.needs, chunk)
+        stage.objective(Scene(seen, taught, batch.label)).total.backward()
+    assert simulated is not None
+    assert simulated == pytest.approx(ledger.peak + batch.image.numel(), rel=0.01)
+
+
+def test_chunks_and_checkpoints_take_less_and_a_batch_in_chunks_takes_what_two_of_them_take() -> None:
+    def taken(**settings: int | bool) -> int:
+        found = estimate(planned(batch=512, **settings)).step
+        assert found is not None
+        return found
+
+    plain, chunked, recomputed = taken(), taken(chunk=32), taken(checkpointing=True)
+    assert chunked < plain / 2
+    assert recomputed < plain / 2
+    weights = 4 * estimate(planned()).parameters
+    assert chunked > weights  # gradients are whole from the second chunk on
+
+
+@pytest.mark.evidence  # a process's size is measured by the system, which a busy machine may page out
+def test_what_is_announced_is_within_a_fifth_of_what_is_measured() -> None:
+    """Each in a process of its own, as a user runs them; the batch is large enough to outweigh the libraries."""
+    announced, taken = (peak.apart(each, "tiny-28", 1024) for each in (peak.announced, peak.taken))
+    assert announced == pytest.approx(taken, rel=0.2), announced / taken

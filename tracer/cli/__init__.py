@@ -1,0 +1,5 @@
+"""The command `tracer`."""
+
+from tracer.cli.app import main
+
+__all__ = ["main"]

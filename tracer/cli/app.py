@@ -1,0 +1,111 @@
+"""The command `tracer`: runs a subcommand, prints errors as sentences, returns an exit code."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import tracer
+from tracer.cli import commands
+from tracer.cli.console import console, errors
+from tracer.core.errors import Echo, UserError, denied, unknown
+
+EXAMPLES = """\
+  tracer check photos/                     what is in your data, and the command to train on it
+  tracer train --data photos/              TRACER on CLIP ViT-B-16, defaults by the size of your data
+  tracer train flyp --data pairs.csv --lr 3e-6 --dry-run
+  tracer resume runs/1a2b3c                after a crash or Ctrl-C, bit for bit
+  tracer eval runs/1a2b3c --data test/     accuracy and calibration, before and after
+  tracer export runs/1a2b3c                a folder that open_clip loads in one line
+  tracer demo                              all of it on embedded digits, in minutes"""
+
+# Commands of the repository that are not part of the installed package, by the folder in `studies` that has them.
+STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
+REPOSITORY = Path(tracer.__file__).parents[1]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a subcommand. 0: done; 2: an error the user can correct; 128 + n: stopped by signal n.
+
+    `tracer check` returns 1 where something is missing.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        _overview()
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        console.print(f"tracer {tracer.__version__}")
+        return 0
+    try:
+        return import_module(_module(arguments[0])).main(arguments[1:])
+    except Echo:
+        return 2
+    except (
+        UserError,
+        OSError,
+    ) as error:  # OSError: a full disk, a read-only folder, a host that does not answer
+        message = denied(error) if isinstance(error, OSError) else str(error)
+        errors.print(f"[bold red]{_process()}error:[/] {_escape(message)}", highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        errors.print("stopped")
+        return 130
+
+
+def _module(command: str) -> str:
+    """The module whose `main` runs this command."""
+    if command in STUDIES:
+        folder = REPOSITORY / "studies" / STUDIES[command]
+        if not folder.is_dir():
+            raise UserError(
+                f"`tracer {command}` is a study and not part of the installed package: clone the repository, "
+                f"run `make demo` there once, then `.venv/bin/tracer {command}`"
+            )
+        if str(REPOSITORY) not in sys.path:
+            sys.path.append(str(REPOSITORY))
+        return f"studies.{STUDIES[command]}.command"
+    if command not in _names():
+        raise unknown("command", command, [*_names(), *STUDIES])
+    return f"tracer.cli.commands.{command}"
+
+
+def _process() -> str:
+    """The rank of this process, unless it is the first or the only one."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"process {rank}: "
+
+
+def _names() -> list[str]:
+    return [module.name for module in iter_modules(commands.__path__)]
+
+
+def _overview() -> None:
+    console.print("[bold]tracer[/]: finetune CLIP-style models without losing what they already know\n")
+    _list(Path(commands.__path__[0]) / f"{name}.py" for name in _names())
+    studies = [REPOSITORY / "studies" / folder / "command.py" for folder in STUDIES.values()]
+    if any(file.is_file() for file in studies):
+        console.print("\nStudies (in a clone of the repository only)")
+        _list(studies, STUDIES)
+    console.print(
+        f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.",
+        highlight=False,
+        markup=False,
+    )
+
+
+def _list(files: Iterable[Path], names: Iterable[str] | None = None) -> None:
+    """Print each command with the first line of its docstring, which is parsed rather than imported: faster."""
+    files = list(files)
+    for name, file in zip(names or [file.stem for file in files], files, strict=True):
+        summary = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()[0]
+        console.print(f"  [bold]{name:10}[/] {_escape(summary)}", highlight=False, soft_wrap=True)
+
+
+def _escape(text: str) -> str:
+    """Escape Rich markup."""
+    return text.replace("[", r"\[")

@@ -1,0 +1,53 @@
+"""Resize a data set once, so that training reads small images: `tracer pack DATA --out FILE.tar`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from tracer.cli.console import console, counting
+from tracer.data.pack import check_place, pack
+from tracer.data.reading import AS_FOUND, Reading
+from tracer.data.scan import scan
+from tracer.data.sources import load
+
+
+def main(arguments: list[str]) -> int:
+    def write(
+        data: Annotated[str, tyro.conf.Positional],
+        out: Path,
+        side: int = 256,
+        lossless: bool = False,
+        split: str | None = None,
+        reading: Reading = AS_FOUND,
+        strict: bool = False,
+    ) -> int:
+        """Write one tar file of resized images with their labels and captions; train on it with --data FILE.tar.
+
+        Args:
+            data: a folder of images, a table, shards, or an embedded name.
+            out: the tar file to write.
+            side: pixels of the shorter side; a model of 224 with random crops wants 256.
+            lossless: PNG instead of JPEG of quality 95: larger, and the same pixels.
+            split: train, val or test, where the data have several.
+            strict: refuse the data if any image is unreadable, instead of leaving out up to one in a hundred.
+        """
+        check_place(out, side)
+        found = load(data, split=split, **reading.keywords)
+        with counting("looking at the images") as count:
+            examples = scan(found, strict, count)
+        with counting("packing") as count:
+            pack(examples, out, side=side, lossless=lossless, progress=count)
+        size = out.stat().st_size / 2**20
+        console.print(
+            f"{len(examples)} images in {out}, {size:.1f} MiB. Next: tracer train --data {shlex.quote(str(out))}",
+            highlight=False,
+            markup=False,
+        )
+        return 0
+
+    flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    return tyro.cli(write, args=arguments, prog="tracer pack", config=flat)

@@ -1,0 +1,1 @@
+"""Mathematics on tensors and floats: kernels, teachers, loss terms, regularizers, metrics."""

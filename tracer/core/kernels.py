@@ -1,0 +1,157 @@
+"""Kernels: how much each moment of training counts in the teacher.
+
+A kernel is a density on (0, 1) over normalised training time; any callable from float to float is one. Only
+ratios matter to the average, yet the ones here integrate to 1, so that their values can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracer.core.errors import UserError, unknown
+
+Kernel = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Beta:
+    """t^(a−1) (1−t)^(b−1) / B(a, b). Beta(½) is TRACER's: both ends of the path weigh most (arcsine law)."""
+
+    a: float = 0.5
+    b: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.a <= 0 or self.right <= 0:
+            raise ValueError(f"Beta needs positive shapes, not a={self.a}, b={self.right}")
+
+    @property
+    def right(self) -> float:
+        """b, which is a where none is given."""
+        return self.a if self.b is None else self.b
+
+    def __call__(self, t: float) -> float:
+        a, b = self.a, self.right
+        log_norm = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+        return math.exp((a - 1) * math.log(t) + (b - 1) * math.log1p(-t) - log_norm)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every iterate counts the same: the running mean (Polyak averaging, SWA)."""
+
+    def __call__(self, t: float) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Early:
+    """(p+1)(1−t)^p: the start of the path weighs most."""
+
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_power(self.power)
+
+    def __call__(self, t: float) -> float:
+        return (self.power + 1) * (1 - t) ** self.power
+
+
+@dataclass(frozen=True)
+class Late:
+    """(p+1) t^p: the end of the path weighs most."""
+
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_power(self.power)
+
+    def __call__(self, t: float) -> float:
+        return (self.power + 1) * t**self.power
+
+
+def _check_power(power: float) -> None:
+    if power <= -1:
+        raise ValueError(f"a power kernel needs a power above −1 to have an integral, not {power}")
+
+
+@dataclass(frozen=True)
+class Triangular:
+    """Rises linearly to `peak`, then falls: the middle of the path weighs most."""
+
+    peak: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.peak < 1:
+            raise ValueError(f"Triangular needs its peak inside (0, 1), not {self.peak}")
+
+    def __call__(self, t: float) -> float:
+        return 2 * t / self.peak if t <= self.peak else 2 * (1 - t) / (1 - self.peak)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """The kernel that makes a weighted average equal an EMA: α₀ = 1, α_k = (1−ρ) ρ^(−k).
+
+    It is a density over steps, so it must know their number, the one its shadow follows. EMA(momentum=ρ)
+    computes the same average with no kernel at all. Reference: TRACER, appendix "Mean-teacher within the WMA
+    recursion".
+    """
+
+    momentum: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.momentum < 1:
+            raise ValueError(f"Exponential needs a momentum inside (0, 1), not {self.momentum}")
+        if -self.steps * math.log(self.momentum) > 700:
+            raise ValueError(
+                f"Exponential({self.momentum}) over {self.steps} steps spans more than a float holds; "
+                f"EMA(momentum={self.momentum}) computes the same average"
+            )
+
+    def __call__(self, t: float) -> float:
+        k = t * (self.steps + 1) - 0.5
+        return 1.0 if k < 0.5 else (1 - self.momentum) * self.momentum**-k
+
+
+KERNELS: dict[str, Callable[..., Kernel]] = {
+    "beta": Beta,
+    "uniform": Uniform,
+    "early": Early,
+    "late": Late,
+    "triangular": Triangular,
+    "exponential": Exponential,
+}
+
+
+def family(spelling: str, *, beta: float = 0.5) -> Callable[[int], Kernel]:
+    """A kernel for a run of so many steps, as one word: FAMILY or FAMILY:SHAPE, e.g. uniform, late:2.
+
+    `beta` is the shape of the family beta. The shape of exponential is the horizon h of the EMA that it equals,
+    as a share of training: ρ = exp(−1/(hT)); by default ½, the mean age of TRACER's teacher.
+    """
+    name, colon, told = spelling.partition(":")
+    if name not in KERNELS:
+        raise unknown("kernel", name, KERNELS)
+    if colon and name in ("beta", "uniform"):
+        raise UserError(
+            f"kernel {spelling}: {'its shape is --beta' if name == 'beta' else 'it has no shape'}"
+        )
+    if name != "beta" and beta != 0.5:
+        raise UserError(f"beta {beta:g} is the shape of the kernel beta, and the kernel is {name}")
+    try:
+        shape = [beta] if name == "beta" else [float(told)] if colon else []
+        if name == "exponential":
+            return _exponential(*shape)
+        made = KERNELS[name](*shape)
+    except ValueError as error:
+        raise UserError(f"kernel {spelling}: {error}") from None
+    return lambda steps: made
+
+
+def _exponential(horizon: float = 0.5) -> Callable[[int], Kernel]:
+    if not horizon >= 0.002:
+        raise ValueError(f"the horizon of an EMA is a share of training, 0.002 or more, not {horizon:g}")
+    return lambda steps: Exponential(math.exp(-1 / (horizon * steps)), steps)

@@ -1,0 +1,57 @@
+"""Measures: pure functions of saved predictions, so that every number can be had again without the model."""
+
+from __future__ import annotations
+
+from tracer.core.metrics.calibration import (
+    Bin,
+    Curve,
+    adaptive_ece,
+    ece,
+    ece_batched,
+    noise_floor,
+    reliability,
+)
+from tracer.core.metrics.metric import Metric
+from tracer.core.metrics.resampling import Interval, Spread, bootstrap, mean_interval, mean_std, paired
+from tracer.core.metrics.retention import agreement, kl
+from tracer.core.metrics.retrieval import Recall, match_ranks, recall_at
+from tracer.core.metrics.scaling import temperature
+from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, topk
+
+top1 = accuracy
+top5 = topk.fixed("top5", k=5)
+
+METRICS: dict[str, Metric[...]] = {
+    metric.name: metric for metric in (accuracy, top5, macro_f1, nll, brier, ece, adaptive_ece, ece_batched)
+}
+
+__all__ = [
+    "METRICS",
+    "Bin",
+    "Curve",
+    "Interval",
+    "Metric",
+    "Recall",
+    "Spread",
+    "accuracy",
+    "adaptive_ece",
+    "agreement",
+    "bootstrap",
+    "brier",
+    "ece",
+    "ece_batched",
+    "kl",
+    "macro_f1",
+    "match_ranks",
+    "mean_interval",
+    "mean_std",
+    "nll",
+    "noise_floor",
+    "paired",
+    "recall_at",
+    "reliability",
+    "temperature",
+    "top1",
+    "top5",
+    "topk",
+]

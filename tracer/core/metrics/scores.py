@@ -1,0 +1,77 @@
+"""Right or wrong, and how sure: accuracy, top-k, macro-F1, NLL and Brier score."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import nll_loss, one_hot
+
+from tracer.core.metrics.metric import metric, positive
+
+
+def rank(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
+    """How many classes come before the label: those with a larger logit, and equal ones of smaller index."""
+    own = logits.gather(1, label[:, None])
+    before = torch.arange(logits.shape[1], device=logits.device) < label[:, None]
+    return ((logits > own) | ((logits == own) & before)).sum(dim=1)
+
+
+def label_rank(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
+    """The rank of the right class among each sample's logits, 0 for the first."""
+    return rank(logits, label).double()[:, None]
+
+
+def choice(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 2"]:
+    """The class predicted (the first of equals) and the true one."""
+    return torch.stack([logits.argmax(dim=1), label], dim=1).double()
+
+
+def surprise(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
+    """−log p of the right class."""
+    return nll_loss(logits.log_softmax(dim=1), label, reduction="none")[:, None]
+
+
+def squared_error(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
+    """Squared distance of the probabilities from the truth."""
+    truth = one_hot(label, logits.shape[1])
+    return (logits.softmax(dim=1) - truth).square().sum(dim=1, keepdim=True)
+
+
+@metric(of=label_rank, better="higher", percent=True)
+def accuracy(ranks: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
+    """Share of samples whose largest logit is the label's; among equal logits the first class counts."""
+    return (ranks[..., 0] == 0).double().mean(dim=-1)
+
+
+@metric(of=label_rank, better="higher", percent=True)
+def topk(ranks: Float[Tensor, "*m n 1"], k: int = 5) -> Float[Tensor, "*m"]:
+    """Share of samples whose label is among the k largest logits."""
+    return (ranks[..., 0] < positive("k", k)).double().mean(dim=-1)
+
+
+@metric(of=choice, better="higher", percent=True)
+def macro_f1(choices: Float[Tensor, "*m n 2"]) -> Float[Tensor, "*m"]:
+    """Mean over the classes that occur of F1_c = 2 TP_c / (predicted_c + actual_c).
+
+    A class without any sample has no recall and is left out, as WILDS does for iWildCam (arXiv 2012.07421).
+    """
+    predicted, actual = choices.long().unbind(dim=-1)
+    empty = torch.zeros(*predicted.shape[:-1], int(choices.max()) + 1, dtype=torch.float64)
+    ones = torch.ones_like(predicted, dtype=torch.float64)
+    hit = empty.scatter_add(-1, actual, (predicted == actual).double())
+    present = empty.scatter_add(-1, actual, ones)
+    f1 = 2 * hit / (empty.scatter_add(-1, predicted, ones) + present).clamp(min=1)
+    return f1.sum(dim=-1) / (present > 0).sum(dim=-1)
+
+
+@metric(of=surprise, better="lower")
+def nll(losses: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
+    """Mean of −log p(label), in nats."""
+    return losses[..., 0].mean(dim=-1)
+
+
+@metric(of=squared_error, better="lower")
+def brier(errors: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
+    """Mean of Σ_k (p_k − y_k)² over all classes: 0 is perfect, 2 is certain and wrong (Brier, 1950)."""
+    return errors[..., 0].mean(dim=-1)

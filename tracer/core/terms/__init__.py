@@ -1,0 +1,31 @@
+"""The terms of every objective: pure mathematics over a scene. One sentence, the formula, the reference."""
+
+from tracer.core.terms.anchors import anchored
+from tracer.core.terms.classify import classify
+from tracer.core.terms.contrastive import contrastive
+from tracer.core.terms.distill import cross, feature, interactive, relational
+from tracer.core.terms.frobenius import cross_frobenius
+from tracer.core.terms.intermediate import intermediate
+from tracer.core.terms.margin import margin
+from tracer.core.terms.orthogonal import orthogonal
+from tracer.core.terms.probe import context, energy, spurious
+from tracer.core.terms.soft import soft_classes, soft_pairs
+
+__all__ = [
+    "anchored",
+    "classify",
+    "context",
+    "contrastive",
+    "cross",
+    "cross_frobenius",
+    "energy",
+    "feature",
+    "interactive",
+    "intermediate",
+    "margin",
+    "orthogonal",
+    "relational",
+    "soft_classes",
+    "soft_pairs",
+    "spurious",
+]

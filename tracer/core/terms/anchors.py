@@ -1,0 +1,25 @@
+"""A second stream of pairs that keeps the model where it was pretrained."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from tracer.core.batch import Scene
+from tracer.core.objective import Term
+from tracer.core.terms.contrastive import symmetric_infonce
+
+
+def anchored() -> Term:
+    """ARF: the symmetric InfoNCE of `contrastive` on anchor pairs, each pair its own positive.
+
+    Anchors are rich captions of the task's images or pairs retrieved from data like those of pretraining.
+    Reference: ARF (arXiv 2404.06244).
+    """
+
+    def formula(scene: Scene) -> Tensor:
+        anchors = scene.student.anchors
+        if anchors is None:
+            raise ValueError("anchored needs a second stream of pairs")
+        return symmetric_infonce(anchors.logits, anchors.logits.T, None)
+
+    return Term("anchored", formula, needs=frozenset({"anchors"}))

@@ -1,0 +1,1 @@
+"""Predictions, scores and tables of a model on test sets."""

@@ -1,0 +1,26 @@
+"""Tables of results, in the paper's layout and in every format that people paste."""
+
+from __future__ import annotations
+
+from tracer.evaluation.tables.render import FORMATS, document, latex, markdown, render, text
+from tracer.evaluation.tables.store import from_csv, from_json, to_csv, to_json
+from tracer.evaluation.tables.table import Cell, Column, Table, averaged, cell, tabulated
+
+__all__ = [
+    "FORMATS",
+    "Cell",
+    "Column",
+    "Table",
+    "averaged",
+    "cell",
+    "document",
+    "from_csv",
+    "from_json",
+    "latex",
+    "markdown",
+    "render",
+    "tabulated",
+    "text",
+    "to_csv",
+    "to_json",
+]

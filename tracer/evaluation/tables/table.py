@@ -1,0 +1,136 @@
+"""Results as a table: a row for each model, a column for each test set, averages by role."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from tracer.core.metrics import Interval, Metric, mean_std
+from tracer.evaluation.suites.shift import Average, Role, Suite
+
+Mark = Literal["best", "second", ""]
+ORDER = ("id", "ood", "average", "retain")  # as the paper has it; what is retained stands at the end
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number: a value for each seed, an interval if there is one, and whether the data were complete."""
+
+    values: tuple[float, ...]
+    low: float | None = None
+    high: float | None = None
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.values or not all(map(math.isfinite, self.values)):
+            raise ValueError(f"a cell needs finite values, not {self.values}")
+
+    @property
+    def mean(self) -> float:
+        return mean_std(self.values).mean
+
+    @property
+    def std(self) -> float | None:
+        return mean_std(self.values).std
+
+
+class Column(NamedTuple):
+    """A test set or an average, with the head it has in print."""
+
+    name: str
+    head: str
+    role: Role | Literal["average"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One metric of several models on several test sets."""
+
+    metric: str
+    better: Literal["higher", "lower"]
+    percent: bool
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, Mapping[str, Cell]], ...]  # a model's name, and its cells by the columns' names
+    title: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        return any(cell.partial for _, cells in self.rows for cell in cells.values())
+
+    def shown(self, value: float) -> str:
+        """A value as it is printed: 82.76 for a share, 0.0451 for an error."""
+        return f"{100 * value:.2f}" if self.percent else f"{value:.4f}"
+
+    def mark(self, row: int, column: str) -> Mark:
+        """Best or second best of its column, as printed; partial numbers do not compete."""
+        cell = self.rows[row][1].get(column)
+        rivals = [cells[column] for _, cells in self.rows if column in cells and not cells[column].partial]
+        if cell is None or cell.partial or len(rivals) < 2:
+            return ""
+        distinct = {float(self.shown(rival.mean)) for rival in rivals}
+        place = sorted(distinct, reverse=self.better == "higher").index(float(self.shown(cell.mean)))
+        return "best" if place == 0 else "second" if place == 1 else ""
+
+
+def cell(values: float | Interval | Iterable[float], partial: bool = False) -> Cell:
+    """A cell of one value, of a value with its interval, or of one value for each seed."""
+    if isinstance(values, Interval):
+        return Cell((values.value,), values.low, values.high, partial)
+    return Cell(
+        (float(values),) if isinstance(values, int | float) else tuple(map(float, values)), partial=partial
+    )
+
+
+def tabulated(
+    metric: Metric[...],
+    suite: Suite,
+    results: Mapping[str, Mapping[str, Cell]],
+    *,
+    title: str = "",
+    notes: Sequence[str] = (),
+) -> Table:
+    """The table of one metric, in the paper's order: ID, shifts, their averages, and what was retained."""
+    plain = [Column(shift.name, shift.head, shift.role) for shift in suite]
+    averages = [
+        Column(each.name, f"{each.name} avg ({len(each.members)})", "average") for each in suite.averages
+    ]
+    rows = []
+    for name, cells in results.items():
+        means = {each.name: averaged(each, cells) for each in suite.averages}
+        rows.append((name, {**cells, **{key: mean for key, mean in means.items() if mean is not None}}))
+    columns = sorted([*plain, *averages], key=lambda column: ORDER.index(column.role))
+    return Table(metric.name, metric.better, metric.percent, tuple(columns), tuple(rows), title, tuple(notes))
+
+
+def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:
+    """The mean over the members that are there, seed by seed; partial if any is missing or partial itself.
+
+    Test sets are independent, so the half-widths of their intervals add up in squares.
+    """
+    members = [cells[name] for name in average.members if name in cells]
+    if not members:
+        return None
+    seeds = {len(member.values) for member in members}
+    if len(seeds) == 1:
+        values = tuple(
+            math.fsum(each) / len(members) for each in zip(*(m.values for m in members), strict=True)
+        )
+    else:
+        values = (math.fsum(member.mean for member in members) / len(members),)
+    low = _combined([None if m.low is None else m.mean - m.low for m in members])
+    high = _combined([None if m.high is None else m.high - m.mean for m in members])
+    mean = math.fsum(values) / len(values)
+    return Cell(
+        values,
+        None if low is None else mean - low,
+        None if high is None else mean + high,
+        partial=len(members) < len(average.members) or any(member.partial for member in members),
+    )
+
+
+def _combined(widths: list[float | None]) -> float | None:
+    known = [width for width in widths if width is not None]
+    return math.hypot(*known) / len(known) if len(known) == len(widths) else None

@@ -1,0 +1,32 @@
+"""What is kept at the end: weights in, named weights out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tracer.core.errors import UserError
+from tracer.models.student import Weights
+
+
+class Trained(NamedTuple):
+    """All that a finish may choose from."""
+
+    pretrained: Weights
+    student: Weights
+    teacher: Weights | None = None
+
+
+Finish = Callable[[Trained], Weights]
+
+
+def keep_student(trained: Trained) -> Weights:
+    """The student at its last step: the paper's choice."""
+    return trained.student
+
+
+def keep_teacher(trained: Trained) -> Weights:
+    """The average itself is the result (EMA, SWA, CLIPood)."""
+    if trained.teacher is None:
+        raise UserError("this method keeps the teacher, and it has none")
+    return trained.teacher

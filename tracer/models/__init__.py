@@ -1,0 +1,1 @@
+"""Dual encoders: loading, text, zero-shot heads, trainable parameters, export."""

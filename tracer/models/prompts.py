@@ -1,0 +1,62 @@
+"""Prompt templates: sentences with a place `{}` for the name of a class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tracer.core.errors import UserError, unknown
+
+PLACE = "{}"
+PLAIN = {"name": ("{}",), "digit": ("the digit {}",)}
+NAMES = ("openai", "simple", *PLAIN)
+
+
+def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
+    """Templates by name ("openai", "simple", "name", "digit"), from a file, or as given.
+
+    A file holds one template a line; a string with `{}` in it is itself the one template.
+    "openai" are the 80 of CLIP (arXiv:2103.00020), "simple" the best 7 of them, both as in open_clip.
+    """
+    if isinstance(spec, str | Path):
+        return _named(spec)
+    return _checked(spec, "the list of templates")
+
+
+def render(template: str, name: str) -> str:
+    """The sentence that `template` makes of a class name."""
+    return template.replace(PLACE, name)
+
+
+def _named(spec: str | Path) -> tuple[str, ...]:
+    if spec in PLAIN:
+        return PLAIN[str(spec)]
+    if spec in NAMES:
+        return _open_clip(str(spec))
+    if PLACE in str(spec):
+        return _checked([str(spec)], "the template")
+    if not Path(spec).is_file():
+        raise unknown("template set or file", spec, NAMES)
+    try:
+        text = Path(spec).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the template file {spec} cannot be read: {error}") from error
+    return _checked([line.strip() for line in text.splitlines() if line.strip()], str(spec))
+
+
+def _open_clip(name: str) -> tuple[str, ...]:
+    from tracer.models.open_clip_compat import open_clip  # late: only these two sets pay for the import
+
+    functions = {"openai": open_clip.OPENAI_IMAGENET_TEMPLATES, "simple": open_clip.SIMPLE_IMAGENET_TEMPLATES}
+    return tuple(function(PLACE) for function in functions[name])
+
+
+def _checked(found: Sequence[str], where: str) -> tuple[str, ...]:
+    if not found:
+        raise UserError(f"{where} is empty: give at least one template such as 'a photo of a {{}}.'")
+    for template in found:
+        if template.count(PLACE) != 1:
+            raise UserError(
+                f"the template {template!r} ({where}) must hold exactly one {{}}, the class name's place"
+            )
+    return tuple(found)

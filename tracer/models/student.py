@@ -1,0 +1,212 @@
+"""The model that learns: two towers and, where a method wants one, a classification head, behind one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int, Num
+from torch import Tensor, nn
+from torch.nn.functional import linear, normalize
+
+from tracer.core.batch import Batch, Embedding
+from tracer.core.errors import UserError
+from tracer.core.weights import Weights, check_finite, check_fit
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.text import End, Tokeniser, encode_text, text_tower
+from tracer.storage.safetensors_io import read_weights as read_weights
+
+MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned temperature
+
+
+class Head(nn.Module):
+    """A linear classifier over image features f: s W f/‖f‖ + b with a fixed s, or W f + b where s is None."""
+
+    scale: Tensor | None
+
+    def __init__(self, weight: Float[Tensor, "c d"], bias: bool = True, scale: float | None = 1.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach().clone())
+        self.bias = nn.Parameter(weight.new_zeros(len(weight))) if bias else None
+        self.register_buffer("scale", None if scale is None else weight.new_tensor(scale))
+
+    def forward(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
+        seen = features if self.scale is None else self.scale * normalize(features, dim=-1)
+        return linear(seen, self.weight, self.bias)
+
+
+class Student(nn.Module):
+    """Any open_clip model: `student(batch, needs)` computes what the objective needs and nothing else."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, clip: Any, tokeniser: Any, *, name: str, config: dict[str, Any]) -> None:
+        super().__init__()
+        self.clip = clip
+        self.head: Head | None = None
+        self.still_norms = False  # BatchNorm keeps its statistics even in training
+        self.name = name
+        self.config = config  # open_clip's model_cfg, which an export carries along
+        self.preprocess: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
+        self.tokeniser = Tokeniser(tokeniser, End.of(clip))
+        for key in ("mean", "std"):
+            values = torch.tensor(self.preprocess[key]).view(3, 1, 1)
+            self.register_buffer(key, values, persistent=False)
+
+    def forward(self, batch: Batch, needs: frozenset[str] = frozenset({"text"})) -> Embedding:
+        blocks = None
+        if "features" in needs:
+            features, blocks = block_features(self.clip, self.pixels(batch.image))
+        else:
+            features = self.encode_image(batch.image)
+        return Embedding(
+            image=normalize(features, dim=-1),
+            text=self._texts(batch) if "text" in needs else None,
+            scale=self.scale,
+            scores=self.classify(features) if "scores" in needs else None,
+            classes=self.head.weight if "scores" in needs and self.head is not None else None,
+            probe=self._probe(batch) if "probe" in needs else None,
+            projections=projections(self.clip) if "projections" in needs else None,
+            features=blocks,
+            anchors=self.forward(batch.anchors) if "anchors" in needs and batch.anchors is not None else None,
+        )
+
+    def encode_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Image features as the tower makes them, of uint8 pixels or of floats already normalised."""
+        return self.clip.encode_image(self.pixels(image))
+
+    def embed_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
+        """Unit-length image embeddings."""
+        return normalize(self.encode_image(image), dim=-1)
+
+    def embed_text(self, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
+        """Unit-length text embeddings, each row at the length it comes in."""
+        return normalize(encode_text(self.clip, tokens), dim=-1)
+
+    @property
+    def scale(self) -> Float[Tensor, ""]:
+        """exp(logit_scale): the inverse temperature of the similarities."""
+        return self.clip.logit_scale.exp().squeeze()
+
+    @torch.no_grad()
+    def clamp_scale(self, highest: float = MAX_LOG_SCALE) -> None:
+        """Keep the learned temperature where CLIP keeps it."""
+        self.clip.logit_scale.clamp_(max=highest)
+
+    @property
+    def image_tower(self) -> nn.Module:
+        """The image side, whatever its architecture."""
+        return self.clip.visual
+
+    @property
+    def text_parameters(self) -> list[nn.Parameter]:
+        """All parameters of the text side; in the original CLIP they lie beside the image tower."""
+        tower = text_tower(self.clip)
+        if tower is not self.clip:
+            return list(tower.parameters())
+        return [
+            parameter
+            for name, parameter in self.clip.named_parameters()
+            if not name.startswith("visual.") and name not in ("logit_scale", "logit_bias")
+        ]
+
+    @property
+    def still_text(self) -> bool:
+        """Whether a text has one embedding throughout training: nothing in the tower learns or drops out."""
+        return End.of(self.clip) is not None and not any(p.requires_grad for p in self.text_parameters)
+
+    def train(self, mode: bool = True) -> Student:
+        """Train or evaluate; statistics that the stage keeps still are left alone."""
+        super().train(mode)
+        if self.still_norms:
+            for module in self.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        return self
+
+    def pixels(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
+        """What the tower is given: uint8 pixels normalised, floats as they are."""
+        if image.is_floating_point():
+            return image
+        return (image.to(self.mean.dtype) / 255 - self.mean) / self.std
+
+    def _probe(self, batch: Batch) -> Tensor | None:
+        if batch.probe is None or batch.probe.is_floating_point():
+            return batch.probe
+        return self.embed_text(batch.probe)
+
+    def _texts(self, batch: Batch) -> Tensor:
+        if batch.text is None:
+            raise ValueError("the objective needs text and the batch has none")
+        text = self.embed_text(batch.text)
+        return text if batch.caption is None else text[batch.caption]
+
+    def classify(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
+        """The head's scores of image features."""
+        if self.head is None:
+            raise ValueError("the objective needs class scores and the student has no head")
+        return self.head(features)
+
+
+def block_features(clip: Any, pixels: Float[Tensor, "n 3 h w"]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Image features, and the output of every block: its class token, or its mean over the image."""
+    seen = clip.visual.forward_intermediates(pixels, output_extra_tokens=True)
+    if "image_intermediates_prefix" in seen:
+        return seen["image_features"], tuple(tokens[:, 0] for tokens in seen["image_intermediates_prefix"])
+    return seen["image_features"], tuple(block.mean(dim=(2, 3)) for block in seen["image_intermediates"])
+
+
+def projections(clip: Any) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]]:
+    """The last linear map of each tower, with the shared embedding as columns."""
+    visual, text = clip.visual, text_tower(clip)
+    candidates = {
+        "image": [_path(visual, "proj"), _path(visual, "attnpool.c_proj"), _path(visual, "head.proj")],
+        "text": [_path(text, "text_projection"), _path(text, "proj")],
+    }
+    found = []
+    for side, maps in candidates.items():
+        matrices = [_matrix(map_) for map_ in maps if _matrix(map_) is not None]
+        if not matrices:
+            raise UserError(f"this model's {side} tower ends without a linear projection; use --frobenius 0")
+        found.append(matrices[0])
+    return found[0], found[1]
+
+
+def _path(module: Any, dotted: str) -> Any:
+    for name in dotted.split("."):
+        module = getattr(module, name, None)
+    return module
+
+
+def _matrix(map_: Any) -> Tensor | None:
+    if isinstance(map_, nn.Linear):
+        return map_.weight.T
+    return map_ if isinstance(map_, Tensor) and map_.ndim == 2 else None
+
+
+def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student:
+    """A student by name: see `tracer list models`.
+
+    `model` is an open_clip name, a folder written by `tracer export` (or open_clip), an `hf-hub:` name, or a
+    config JSON; `pretrained` is a tag known to open_clip or a local file (safetensors, or a torch file, which
+    is read weights-only). Without weights the model starts at random, from `seed`.
+    """
+    from tracer.models.registry import locate
+
+    place = locate(model, pretrained)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        clip = place.build()
+    check_finite(dict(clip.named_parameters()), what=f"the weights of {model}")
+    return Student(clip, place.tokeniser(), name=place.name, config=place.config)
+
+
+def initialise_from(student: Student, weights: Weights) -> None:
+    """Load a run's weights, head included, into a student of the same architecture."""
+    if "head.weight" in weights:
+        scale = 1.0 if "head.scale" in weights else None
+        student.head = Head(torch.zeros_like(weights["head.weight"]), "head.bias" in weights, scale)
+    check_fit(weights, student.state_dict(), what="these weights", owner=student.name)
+    check_finite(weights, what=f"these weights of {student.name}")
+    student.load_state_dict(weights)

@@ -1,0 +1,46 @@
+"""A classifier out of words: class names in prompts, through the text tower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from tracer.models.prompts import render
+from tracer.models.student import Student
+
+CHUNK = 256
+
+
+@torch.no_grad()
+def zero_shot(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
+    """One unit row a class: the normalised mean of its prompts' normalised embeddings.
+
+    Each text is encoded once, among texts of its own length, so that nothing is padded.
+    """
+    rendered = [[render(template, name) for template in templates] for name in classes]
+    row = {text: index for index, text in enumerate(dict.fromkeys(chain.from_iterable(rendered)))}
+    training = student.training
+    student.eval()
+    try:
+        features = _embedded(student, [*row])
+    finally:
+        student.train(training)
+    prompts = torch.tensor([[row[text] for text in texts] for texts in rendered], device=features.device)
+    return normalize(features[prompts].mean(dim=1), dim=-1)
+
+
+def _embedded(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
+    tokens = student.tokeniser(texts)
+    lengths = student.tokeniser.lengths(tokens)
+    order, parts = [], []
+    for length in lengths.unique().tolist():
+        for rows in (lengths == length).nonzero().flatten().split(CHUNK):
+            order.append(rows)
+            parts.append(student.embed_text(tokens[rows, :length].to(student.mean.device)))
+    features = torch.cat(parts)[torch.cat(order).argsort().to(student.mean.device)]
+    return features.to(torch.promote_types(features.dtype, torch.float32))

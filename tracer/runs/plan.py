@@ -1,0 +1,134 @@
+"""An experiment made concrete: data found and split, numbers settled, contradictions refused before any work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tracer.data.examples import Examples
+from tracer.models.prompts import templates
+from tracer.data.scan import Progress, scan
+from tracer.data.sources import load
+from tracer.data.split import aligned, hold_out
+from tracer.core.errors import UserError
+from tracer.runs.experiment import Experiment
+from tracer.methods.base import Method, method
+from tracer.core.regularizers import tether
+from tracer.models.registry import locate, pretrained_tag
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run needs, ready to go."""
+
+    experiment: Experiment  # with nothing left open
+    method: Method
+    train: Examples
+    held_out: Examples
+    retain: tuple[Examples, ...]
+    templates: tuple[str, ...]
+    steps: int
+    warmup: int
+    anchors: Examples | None = None  # a second stream of pairs, for methods that learn from one
+
+    @property
+    def batch(self) -> int:
+        assert self.experiment.batch is not None
+        return self.experiment.batch
+
+    @property
+    def stage_steps(self) -> list[int]:
+        """Steps of each stage; they sum to `steps`."""
+        shares = [stage.share for stage in self.method.stages]
+        ends = [round(self.steps * sum(shares[: i + 1]) / (sum(shares) or 1)) for i in range(len(shares))]
+        return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def plan(experiment: Experiment, *, check_images: bool = True, progress: Progress | None = None) -> Plan:
+    """Find the data, settle what is open, refuse what cannot work; `progress` hears of the look at all images."""
+    chosen = method(experiment.method, **experiment.options)
+    if experiment.tether is not None:
+        chosen = chosen.tethered(tether(experiment.tether))
+    locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
+    train, held_out = _data(experiment, check_images, progress)
+    _check_fit(experiment, chosen, train)
+    settled, steps, warmup = _settle(experiment, len(train))
+    return Plan(
+        experiment=settled,
+        method=chosen,
+        train=train,
+        held_out=held_out,
+        retain=tuple(load(spec, split="test") for spec in experiment.retain),
+        templates=prompts_for(train, experiment.templates),
+        steps=steps if any(stage.share for stage in chosen.stages) else 0,
+        warmup=warmup,
+        anchors=_anchors(experiment, chosen, progress),
+    )
+
+
+def prompts_for(examples: Examples, asked: str | None = None) -> tuple[str, ...]:
+    """The prompts asked for, else those that the data bring along, else OpenAI's."""
+    return templates(asked) if asked else examples.templates or templates("openai")
+
+
+def _data(experiment: Experiment, check_images: bool, progress: Progress | None) -> tuple[Examples, Examples]:
+    def found(spec: str, split: str) -> Examples:
+        examples = load(spec, split=split, **experiment.keywords)
+        return scan(examples, experiment.strict, progress) if check_images else examples
+
+    train = found(experiment.data, "train")
+    if experiment.held_out is None:
+        return hold_out(train)
+    return train, aligned(found(experiment.held_out, "test"), train.classes)
+
+
+def _anchors(experiment: Experiment, chosen: Method, progress: Progress | None) -> Examples | None:
+    """The second stream of pairs, if the method learns from one."""
+    if "anchors" not in chosen.needs:
+        return None
+    specs = {stage.anchors for stage in chosen.stages if "anchors" in stage.objective.needs}
+    if specs == {""}:
+        raise UserError(
+            f"method {experiment.method} learns from {experiment.data} and from anchor pairs, and has no "
+            "anchors: give --anchors TABLE with images and captions, or --strength 0 to do without"
+        )
+    (spec,) = specs
+    return scan(load(spec, split="train"), experiment.strict, progress)
+
+
+def _check_fit(experiment: Experiment, chosen: Method, train: Examples) -> None:
+    if "scores" in chosen.needs and not train.labelled:
+        raise UserError(
+            f"method {experiment.method} trains a classifier and {experiment.data} has no labels: "
+            "give --label-column, or use a method that learns from captions (tracer, flyp)"
+        )
+
+
+def _settle(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
+    """Batch, length and warm-up from the size of the data, where the user left them open."""
+    batch = experiment.batch or min(128, max(2, 1 << max(1, (count // 8).bit_length() - 1)))
+    if batch > count:
+        raise UserError(
+            f"batch {batch} is larger than the data: {count} training images; use --batch {count}"
+        )
+    if batch < 2:
+        raise UserError(f"batch {batch} is too small: a contrastive loss compares at least 2 images")
+    if experiment.chunk is not None and experiment.chunk < 1:
+        raise UserError(f"--chunk {experiment.chunk}: a chunk holds at least one image")
+    if experiment.epochs is not None and experiment.steps is not None:
+        raise UserError(f"give --epochs {experiment.epochs} or --steps {experiment.steps}, not both")
+    epochs = experiment.epochs or (20 if count < 5000 else 10)
+    steps = experiment.steps or max(1, round(epochs * (count // batch)))
+    warmup = _warmup(experiment.warmup, steps)
+    settled = replace(experiment, batch=batch, steps=steps, epochs=None, warmup=warmup)
+    return settled, steps, warmup
+
+
+def _warmup(asked: float | None, steps: int) -> int:
+    if asked is None:
+        return round(max(0.02 * steps, min(0.1 * steps, 50)))
+    warmup = round(asked * steps) if asked < 1 else round(asked)
+    if warmup >= steps:
+        raise UserError(f"warm-up of {warmup} steps is not shorter than training, {steps} steps")
+    if asked < 0:
+        raise UserError(f"warm-up {asked} is negative")
+    return warmup

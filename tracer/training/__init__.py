@@ -1,0 +1,1 @@
+"""Training: the step, the loop, the optimiser, checkpoints."""

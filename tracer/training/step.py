@@ -1,0 +1,70 @@
+"""One training step: the screen that everybody reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from tracer.core.batch import Batch, Scene
+from tracer.core.objective import Loss
+from tracer.core.regularizers import Hold
+from tracer.core.teachers import Shadow
+from tracer.methods.base import Stage
+from tracer.models.gradient_cache import embed_both
+from tracer.models.student import Student
+from tracer.parallel import World
+from tracer.training.optim import Schedule
+
+
+@dataclass
+class State:
+    """All that changes while a stage trains, and what it trains with."""
+
+    stage: Stage
+    student: Student
+    shadow: Shadow | None
+    optimiser: torch.optim.Optimizer
+    hold: Hold | None
+    schedule: Schedule
+    world: World
+    clip: float | None = None
+    chunk: int | None = None  # images at a time, where a whole batch does not fit
+    step: int = 0  # optimiser steps taken in this stage
+    scene: Scene | None = None  # the last one seen, for the probes
+
+    @property
+    def progress(self) -> float:
+        """Share of the stage that is done."""
+        return self.step / self.schedule.steps
+
+
+def step(state: State, batch: Batch) -> Loss:
+    """Embed, compare, learn; then let the tether hold and the teacher follow."""
+    student, world, objective = state.student, state.world, state.stage.objective_at(state.step)
+    teacher = state.shadow if "teacher" in objective.needs else None
+    batch = world.to_device(batch)
+    lr = state.schedule(state.step)
+
+    with world.autocast():
+        seen, taught = world.forward(embed_both, student, teacher, batch, objective.needs, state.chunk)
+    state.scene = world.gather(Scene(seen, taught, batch.label, state.progress))
+    loss = objective(state.scene)
+
+    loss.total.backward()
+    if state.hold:
+        state.hold.pull()
+    if state.clip:
+        world.clip(student.parameters(), state.clip)
+    for group in state.optimiser.param_groups:
+        group["lr"] = lr
+    state.optimiser.step()
+    state.optimiser.zero_grad(set_to_none=True)
+    student.clamp_scale()
+    if state.hold:
+        state.hold.clamp(lr)
+    state.step += 1
+    if state.shadow:
+        world.reshard(state.shadow.model)
+        state.shadow.follow(student)
+    return loss
