@@ -33,7 +33,7 @@ LAYERS = (
     "runs",
     "evaluation",
     "training",
-    "merge",
+    "merging",
     "analysis",
     "report",
     "api",

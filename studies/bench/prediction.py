@@ -18,7 +18,7 @@ from studies.bench.turns import Times, Turns
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
 from tracer.evaluation.predict import Scorer
-from tracer.merge.wise import interpolate
+from tracer.merging.wise import interpolate
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student, initialise_from, load
 from tracer.models.zero_shot import zero_shot

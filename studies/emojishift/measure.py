@@ -21,8 +21,8 @@ from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
 from tracer.evaluation.predict import Predictions, Scorer
 from tracer.evaluation.suites import Opened, Suite, corrupt, emojishift
-from tracer.merge.family import family
-from tracer.merge.wise import interpolate
+from tracer.merging.family import family
+from tracer.merging.wise import interpolate
 from tracer.models.student import initialise_from, read_weights
 from tracer.parallel import World
 from tracer.runs import record

@@ -91,7 +91,7 @@ def prepare() -> None:
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     for command in iter_modules(commands.__path__):
         import_module(f"{commands.__name__}.{command.name}")
-    for late in ("evaluation.summary", "report", "data.sources", "merge.ways"):
+    for late in ("evaluation.summary", "report", "data.sources", "merging.ways"):
         import_module(f"tracer.{late}")
 
 

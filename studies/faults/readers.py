@@ -13,12 +13,12 @@ import numpy as np
 import torch
 
 from studies.faults.site import STEPS
-from tracer.core.regularizers import tether
+from tracer.core.regularizers import regularizer
 from tracer.data.check import validate
 from tracer.data.classes import classes
 from tracer.data.idx import FILES, arrays
 from tracer.data.sources import load
-from tracer.merge.wise import alphas
+from tracer.merging.wise import alphas
 from tracer.methods.base import method
 from tracer.models.prompts import templates
 from tracer.models.registry import locate
@@ -156,4 +156,4 @@ def reads_alphas(text: str) -> None:
 
 
 def reads_tether(text: str) -> None:
-    assert tether(text) is not None
+    assert regularizer(text) is not None

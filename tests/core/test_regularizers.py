@@ -1,4 +1,4 @@
-"""Tethers against their definitions in NumPy float64, over several steps of an optimiser."""
+"""Regularizers against their definitions in NumPy float64, over several steps of an optimiser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tracer.core.errors import UserError
 from tracer.core.projection import norms, project
-from tracer.core.regularizers import FTP, L2SP, SPD, Tether, tether
+from tracer.core.regularizers import FTP, L2SP, SPD, Regularizer, regularizer
 
 SHAPES = {
     "clip.matrix": (3, 4),
@@ -21,13 +21,13 @@ SHAPES = {
 
 
 class Path:
-    """Parameters that follow given gradients by plain gradient descent, under a tether."""
+    """Parameters that follow given gradients by plain gradient descent, under a regularizer."""
 
-    def __init__(self, policy: Tether | None, lr: float = 0.1) -> None:
+    def __init__(self, policy: Regularizer | None, lr: float = 0.1) -> None:
         rng = np.random.default_rng(0)
         self.start = {name: torch.from_numpy(np.asarray(rng.normal(size=s))) for name, s in SHAPES.items()}
         self.now = {name: value.clone().requires_grad_(True) for name, value in self.start.items()}
-        self.hold = policy.fasten(self.now, self.start) if policy else None
+        self.hold = policy.attach(self.now, self.start) if policy else None
         self.lr, self.rng = lr, np.random.default_rng(1)
 
     def gradients(self) -> dict[str, np.ndarray]:
@@ -100,7 +100,7 @@ def test_ftp_begins_at_the_pretrained_weights() -> None:
 
 
 @pytest.mark.parametrize("policy", [FTP(radius=float("inf")), SPD(0.0), L2SP(0.0), L2SP(0.0, "decoupled")])
-def test_a_tether_that_holds_nothing_changes_no_bit(policy: Tether) -> None:
+def test_a_tether_that_holds_nothing_changes_no_bit(policy: Regularizer) -> None:
     free, held = Path(None), Path(policy)
     for _ in range(5):
         free.step(), held.step()
@@ -160,7 +160,7 @@ def test_l2sp_may_leave_the_head_free() -> None:
 
 
 @pytest.mark.parametrize("policy", [FTP(), SPD(), L2SP()])
-def test_a_hold_resumes_bit_for_bit(policy: Tether) -> None:
+def test_a_hold_resumes_bit_for_bit(policy: Regularizer) -> None:
     whole, stopped = Path(policy), Path(policy)
     for _ in range(4):
         whole.step(), stopped.step()
@@ -197,11 +197,11 @@ def test_norms_of_a_scalar_and_a_vector_are_one_number() -> None:
 
 
 def test_tethers_by_name() -> None:
-    assert tether("l2sp:0.1") == L2SP(0.1)
-    assert tether("l2sp:0.1,form=decoupled,head=false") == L2SP(0.1, "decoupled", False)
-    assert tether("ftp") == FTP()
-    assert tether("ftp:keenness=0.5,radius=inf") == FTP(0.5, radius=float("inf"))
-    assert tether("spd:2") == SPD(2.0)
+    assert regularizer("l2sp:0.1") == L2SP(0.1)
+    assert regularizer("l2sp:0.1,form=decoupled,head=false") == L2SP(0.1, "decoupled", False)
+    assert regularizer("ftp") == FTP()
+    assert regularizer("ftp:keenness=0.5,radius=inf") == FTP(0.5, radius=float("inf"))
+    assert regularizer("spd:2") == SPD(2.0)
 
 
 @pytest.mark.parametrize(
@@ -215,4 +215,4 @@ def test_tethers_by_name() -> None:
 )
 def test_misspelt_tethers_are_refused(spelling: str, told: str) -> None:
     with pytest.raises(UserError, match=told.replace("[", r"\[")):
-        tether(spelling)
+        regularizer(spelling)

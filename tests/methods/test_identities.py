@@ -96,19 +96,19 @@ def test_static_self_distillation_is_tracer_with_a_frozen_kernel(kernel: Kernel,
 @pytest.mark.parametrize("policy", [FTP(radius=float("inf")), SPD(0.0)])
 def test_a_tether_that_holds_nothing_is_no_tether(policy: FTP | SPD, experiment: Make) -> None:
     made = plan(experiment("flyp"))
-    assert same(student(with_method(made, made.method.tethered(policy))), student(made))
+    assert same(student(with_method(made, made.method.regularized(policy))), student(made))
 
 
 def test_a_radius_of_zero_returns_the_pretrained_weights(experiment: Make) -> None:
     made = plan(experiment("flyp"))
     assert same(
-        student(with_method(made, made.method.tethered(FTP(radius=0.0)))), dict(opened(made).state_dict())
+        student(with_method(made, made.method.regularized(FTP(radius=0.0)))), dict(opened(made).state_dict())
     )
 
 
 def test_a_tether_by_name_is_on_every_stage(experiment: Make) -> None:
-    made = plan(replace(experiment("lpft"), tether="spd:0.5"))
-    assert [stage.tether for stage in made.method.stages] == [SPD(0.5), SPD(0.5)]
+    made = plan(replace(experiment("lpft"), regularizer="spd:0.5"))
+    assert [stage.regularizer for stage in made.method.stages] == [SPD(0.5), SPD(0.5)]
 
 
 def test_carots_teacher_as_published() -> None:

@@ -1,4 +1,4 @@
-"""Options that change the path through the loop: solved heads, tethers, anchors, block features."""
+"""Options that change the path through the loop: solved heads, regularizers, anchors, block features."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def result(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.usefixtures("few_names")
-@pytest.mark.parametrize("tether", ["ftp", "spd:1", "l2sp:0.1"])
-def test_a_tethered_run_resumes_bit_for_bit(tether: str, experiment: Make, tmp_path: Path) -> None:
-    asked = replace(experiment("flyp"), tether=tether)
+@pytest.mark.parametrize("regularizer", ["ftp", "spd:1", "l2sp:0.1"])
+def test_a_tethered_run_resumes_bit_for_bit(regularizer: str, experiment: Make, tmp_path: Path) -> None:
+    asked = replace(experiment("flyp"), regularizer=regularizer)
     interrupted(asked, tmp_path / "resumed", after=2)
     assert main(["resume", str(tmp_path / "resumed"), "--device", "cpu"]) == 0
     assert main(["train", "flyp", *flags(asked), "--out", str(tmp_path / "whole"), "--device", "cpu"]) == 0

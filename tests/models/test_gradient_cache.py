@@ -187,5 +187,5 @@ def test_batch_statistics_are_refused_unless_they_stand_still() -> None:
         refuse_batch_statistics(student)
     with pytest.raises(UserError, match="recompute"):
         save_memory(student, checkpointing=True)
-    student.still_norms = True
+    student.frozen_statistics = True
     refuse_batch_statistics(student.train())

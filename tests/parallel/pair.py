@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 
 from tracer.core.errors import Echo, UserError
-from tracer.core.regularizers import TETHERS
+from tracer.core.regularizers import REGULARIZERS
 from tracer.evaluation.predict import Scorer
 from tracer.methods.base import methods, options
 from tracer.models.acceleration import compile_towers
@@ -56,7 +56,7 @@ def data(folder: Path) -> None:
     (folder / "minute.json").write_text(json.dumps(config))
 
 
-def experiment(folder: Path, method: str, *, tether: str | None = None, **asked: Any) -> Experiment:
+def experiment(folder: Path, method: str, *, regularizer: str | None = None, **asked: Any) -> Experiment:
     known = {option.name: option.default for option in options(method)}
     if "anchors" in known:
         asked = {"anchors": str(folder / "train.npz"), **asked}
@@ -68,7 +68,7 @@ def experiment(folder: Path, method: str, *, tether: str | None = None, **asked:
         model=str(folder / "minute.json"),
         pretrained="none",
         templates="the thing {}",
-        tether=tether,
+        regularizer=regularizer,
         steps=STEPS,
         batch=8,
         lr=1e-3,
@@ -136,13 +136,13 @@ def compared(one: Path, two: Path) -> dict[str, float]:
 
 
 def cases(folder: Path) -> dict[str, Experiment]:
-    """Every method there is, with both kinds of targets where it has them, and every tether."""
+    """Every method there is, with both kinds of targets where it has them, and every regularizer."""
     found = {}
     for name in methods():
         kinds = ("pair", "class") if "targets" in {option.name for option in options(name)} else ()
         found |= {f"{name}-{kind}": experiment(folder, name, targets=kind) for kind in kinds}
         found |= {} if kinds else {name: experiment(folder, name)}
-    found |= {f"flyp-{name}": experiment(folder, "flyp", tether=name) for name in TETHERS}
+    found |= {f"flyp-{name}": experiment(folder, "flyp", regularizer=name) for name in REGULARIZERS}
     found |= {f"single-{kind}": found[f"tracer-{kind}"] for kind in ("pair", "class")}  # precision
     usual = found["tracer-class"]
     found["half-class"] = usual
@@ -162,7 +162,7 @@ def shown(folder: Path, kind: str) -> dict[str, Experiment]:
 
 
 THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom")
-STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a tether with a memory, two stages
+STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a regularizer with a memory, two stages
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 
 

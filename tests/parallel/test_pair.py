@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tracer.core.regularizers import TETHERS
+from tracer.core.regularizers import REGULARIZERS
 from tracer.methods.base import methods, options
 
 EXACT = 1e-12  # float64, sums in another order
@@ -21,7 +21,9 @@ def targets(name: str) -> list[str]:
     return [f"{name}-{kind}" for kind in kinds] or [name]
 
 
-CASES = [case for name in methods() for case in targets(name)] + [f"flyp-{tether}" for tether in TETHERS]
+CASES = [case for name in methods() for case in targets(name)] + [
+    f"flyp-{regularizer}" for regularizer in REGULARIZERS
+]
 
 
 @pytest.mark.parametrize("case", CASES)

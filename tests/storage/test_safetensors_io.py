@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tracer.core.errors import UserError
 from tracer.core.validation import fits
 from tracer.core.weights import check_finite
-from tracer.storage.checksum import sealed, unsealed
+from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.safetensors_io import read_weights, seal, write_weights
 
 WEIGHTS = {
@@ -70,17 +70,17 @@ def test_what_the_disk_refuses_is_an_error_of_the_system(tmp_path: Path) -> None
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)))
 def test_a_sealed_object_comes_back_and_a_changed_one_does_not(value: dict[str, object]) -> None:
     value.pop("digest", None)
-    whole = sealed(value)
-    assert unsealed(json.dumps(whole)) == value
-    assert unsealed(json.dumps(value)) == value  # from before there were seals
+    whole = add_checksum(value)
+    assert verify_checksum(json.dumps(whole)) == value
+    assert verify_checksum(json.dumps(value)) == value  # from before there were seals
     with pytest.raises(ValueError, match="does not match its digest"):
-        unsealed(json.dumps({**whole, "a new one": 1}))
+        verify_checksum(json.dumps({**whole, "a new one": 1}))
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "null", "", "{", "[" * 100_000])
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        unsealed(text)
+        verify_checksum(text)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

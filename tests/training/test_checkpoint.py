@@ -40,7 +40,7 @@ def state(head: bool = False) -> State:
     teacher = None if head else WMA(Beta(0.5), every=2)
     moving = {name: p for name, p in student.named_parameters() if p.requires_grad}
     anchors = {name: p.detach().clone() for name, p in moving.items()}
-    hold = L2SP(0.01).fasten(moving, anchors) if head else None
+    hold = L2SP(0.01).attach(moving, anchors) if head else None
     objective = classify() if head else composite("released", 0.9, "class")
     return State(
         stage=Stage(objective, teacher=teacher),

@@ -28,6 +28,9 @@ EXAMPLES = """\
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
 REPOSITORY = Path(tracer.__file__).parents[1]
 
+# Words of version 0.1 and what they are called now; the old ones are accepted until version 0.3.
+RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a subcommand. 0: done; 2: an error the user can correct; 128 + n: stopped by signal n.
@@ -42,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"tracer {tracer.__version__}")
         return 0
     try:
-        return import_module(_module(arguments[0])).main(arguments[1:])
+        return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
     except Echo:
         return 2
     except (
@@ -55,6 +58,18 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         errors.print("stopped")
         return 130
+
+
+def _renamed(arguments: list[str]) -> list[str]:
+    """The arguments with words of an older version replaced, each with a notice."""
+    current = []
+    for argument in arguments:
+        word, equals, value = argument.partition("=")
+        if word in RENAMED:
+            errors.print(f"{word} is now {RENAMED[word]}; the old name goes in version 0.3", highlight=False)
+            word = RENAMED[word]
+        current.append(f"{word}{equals}{value}")
+    return current
 
 
 def _module(command: str) -> str:

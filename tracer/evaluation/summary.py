@@ -17,7 +17,7 @@ from tracer.parallel import World
 from tracer.runs.plan import Plan, prompts_for
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
-from tracer.storage.checksum import sealed
+from tracer.storage.checksum import add_checksum
 
 KNOWN_PROMPT = ("a photo of a {}.",)
 COLLAPSED = 0.5  # agreement, or share of a retained accuracy, below which a run has lost more than it should
@@ -41,7 +41,7 @@ def outcome(plan: Plan, run: Run, world: World, workers: int | None = None) -> d
         result[moment] = _scores(plan, scorer, held_out)
     result["retention"] = {"agreement": agreement(*views), "kl": kl(*views)}
     result["warnings"] = warnings(result, plan.experiment.method)
-    world.lead(lambda: write_json(run.folder / "result.json", sealed(result)))
+    world.lead(lambda: write_json(run.folder / "result.json", add_checksum(result)))
     return result
 
 

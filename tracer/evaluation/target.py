@@ -14,7 +14,7 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.run import DESCRIPTION, Run
 
 
-class Subject(NamedTuple):
+class Target(NamedTuple):
     """A model to be loaded when its turn comes, with what a run knows of it."""
 
     name: str
@@ -36,9 +36,7 @@ class Subject(NamedTuple):
         return asked.over(self.experiment, spec, self.experiment.data)
 
 
-def subjects(
-    model: str, pretrained: str, weights: str | None, out: Path | None = None
-) -> tuple[Subject, ...]:
+def targets(model: str, pretrained: str, weights: str | None, out: Path | None = None) -> tuple[Target, ...]:
     """What the words on the command line mean: a model, the weights of a run that are asked for, or what came out
     of it and, beside that, what went in.
 
@@ -46,17 +44,17 @@ def subjects(
     """
     run = run_at(model)
     if run is None:
-        return (Subject(model, lambda: load(model, pretrained_tag(model, pretrained)), keep=out),)
-    first = subject(run, weights or "result", model, out)
+        return (Target(model, lambda: load(model, pretrained_tag(model, pretrained)), keep=out),)
+    first = target(run, weights or "result", model, out)
     if weights is not None:
         return (first,)
-    return (first, subject(run, "pretrained", f"{model} before", out and out / "pretrained"))
+    return (first, target(run, "pretrained", f"{model} before", out and out / "pretrained"))
 
 
-def subject(run: Run, weights: str, name: str, out: Path | None = None) -> Subject:
+def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target:
     """Some weights of a run."""
     measured = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
-    return Subject(
+    return Target(
         name,
         partial(run.student, weights),
         tuple(run.description["classes"]),

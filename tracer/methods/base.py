@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from tracer.core.errors import UserError, unknown
 from tracer.core.objective import Objective, Sum, Term
-from tracer.core.regularizers import Tether
+from tracer.core.regularizers import Regularizer
 from tracer.core.teachers import Teacher
 from tracer.core.validation import fits
 from tracer.core.weights import Weights
@@ -36,7 +36,7 @@ class Stage:
         None  # a function of the steps if its pace is a share
     )
     tune: Tune = field(default_factory=All)
-    tether: Tether | None = None
+    regularizer: Regularizer | None = None
     head: Start = field(default_factory=ZeroShot)  # how a head starts, where the objective needs one
     probe: Probe | None = None  # further texts, where the objective looks at them
     anchors: str = ""  # data of a second stream of pairs, where the objective learns from them
@@ -119,9 +119,9 @@ class Method:
         """All that any stage's objective asks for."""
         return frozenset().union(*(stage.objective.needs for stage in self.stages))
 
-    def tethered(self, tether: Tether) -> Method:
-        """The same method with another tether on every stage."""
-        return replace(self, stages=tuple(replace(stage, tether=tether) for stage in self.stages))
+    def regularized(self, regularizer: Regularizer) -> Method:
+        """The same method with another regularizer on every stage."""
+        return replace(self, stages=tuple(replace(stage, regularizer=regularizer) for stage in self.stages))
 
 
 Recipe = Callable[..., Method]  # a function of keyword-only hyper-parameters; its signature is its flags

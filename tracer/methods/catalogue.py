@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import NamedTuple
 
-from tracer.core.regularizers import TETHERS
+from tracer.core.regularizers import REGULARIZERS
 from tracer.methods.base import Option, method, methods, options, summary
 from tracer.methods.cost import cost
 
@@ -42,7 +42,7 @@ def entries() -> list[Entry]:
 
 def page() -> str:
     """docs/methods.md."""
-    parts = [HEAD, _table(), TETHERED, *(_tether(name) for name in TETHERS), "\n## Options\n"]
+    parts = [HEAD, _table(), TETHERED, *(_regularizer(name) for name in REGULARIZERS), "\n## Options\n"]
     return "\n".join([*parts, *(_section(name) for name in methods())])
 
 
@@ -69,8 +69,8 @@ def _link(paper: str) -> str:
     return f"[{paper}]({places[kind]}{key})" if kind in places else paper
 
 
-def _tether(name: str) -> str:
-    told = (inspect.getdoc(TETHERS[name]) or "").replace("\n\n", "\n").replace("\n", " ")
+def _regularizer(name: str) -> str:
+    told = (inspect.getdoc(REGULARIZERS[name]) or "").replace("\n\n", "\n").replace("\n", " ")
     return f"- `{name}`: {told}"
 
 
@@ -97,7 +97,7 @@ Costs are beyond the student's own forward and backward; a forward is about a th
 """
 
 TETHERED = """
-## Tethers
+## Regularizers
 
-Under any method, `--tether` holds the weights to the pretrained ones.
+Under any method, `--regularizer` holds the weights to the pretrained ones.
 """

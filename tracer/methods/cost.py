@@ -41,5 +41,5 @@ def _stage(stage: Stage) -> Cost:
         forwards.append("student and teacher on further texts")
     if "anchors" in needs:
         forwards.append("student on anchor pairs")
-    copies = (stage.teacher is not None) + (stage.tether.copies if stage.tether else 0)
+    copies = (stage.teacher is not None) + (stage.regularizer.copies if stage.regularizer else 0)
     return Cost(tuple(forwards), copies)

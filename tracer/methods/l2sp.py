@@ -27,9 +27,9 @@ def l2sp(
         loss: the task loss: a classification head on the image tower, or the contrastive loss.
         tune: under the contrastive loss, "both" towers or the "image" tower alone.
     """
-    tether = L2SP(strength, form, held_head) if strength else None
+    regularizer = L2SP(strength, form, held_head) if strength else None
     return Method(
-        (task(loss, tune=tune, tether=tether),),
+        (task(loss, tune=tune, regularizer=regularizer),),
         title="L2-SP",
         paper="arXiv:1802.01483",
         year=2018,

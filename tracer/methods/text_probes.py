@@ -119,7 +119,7 @@ class _Wrapped:
         return self.tokeniser([render(self.settings[i], text) for i, text in zip(chosen, texts, strict=True)])
 
 
-# Settings that change a picture and not its subject.
+# Settings that change a picture and not its target.
 SETTINGS = (
     "{} in the forest.",
     "{} on a beach.",

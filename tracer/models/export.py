@@ -16,7 +16,7 @@ def export(student: Student, folder: Path, classes: list[str] | None = None) -> 
     """Write safetensors and open_clip's config; a trained head goes beside them with its class names."""
 
     def fill(beside: Path) -> None:
-        write_weights(beside / WEIGHTS_FILE, student.clip.state_dict(), sealed=False)
+        write_weights(beside / WEIGHTS_FILE, student.clip.state_dict(), add_checksum=False)
         config = {"model_cfg": student.config, "preprocess_cfg": student.preprocess}
         write_json(beside / CONFIG_FILE, {**config, WEIGHTS_DIGEST: digest(beside / WEIGHTS_FILE)})
         if student.head is not None:

@@ -44,7 +44,7 @@ def embed_both(
     seen = embed(student, batch, needs, chunk)
     if teacher is None:
         return seen, None
-    shared = needs & {"text", "probe"} if student.still_text else frozenset[str]()
+    shared = needs & {"text", "probe"} if student.text_frozen else frozenset[str]()
     taught = embed(teacher, batch, needs - shared, chunk)
     return seen, taught._replace(**{name: getattr(seen, name) for name in shared})
 

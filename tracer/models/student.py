@@ -45,7 +45,7 @@ class Student(nn.Module):
         super().__init__()
         self.clip = clip
         self.head: Head | None = None
-        self.still_norms = False  # BatchNorm keeps its statistics even in training
+        self.frozen_statistics = False  # BatchNorm keeps its statistics even in training
         self.name = name
         self.config = config  # open_clip's model_cfg, which an export carries along
         self.preprocess: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
@@ -112,14 +112,14 @@ class Student(nn.Module):
         ]
 
     @property
-    def still_text(self) -> bool:
+    def text_frozen(self) -> bool:
         """Whether a text has one embedding throughout training: nothing in the tower learns or drops out."""
         return End.of(self.clip) is not None and not any(p.requires_grad for p in self.text_parameters)
 
     def train(self, mode: bool = True) -> Student:
         """Train or evaluate; statistics that the stage keeps still are left alone."""
         super().train(mode)
-        if self.still_norms:
+        if self.frozen_statistics:
             for module in self.modules():
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()

@@ -19,7 +19,7 @@ class All:
 
     def __call__(self, student: Student) -> None:
         student.requires_grad_(True)
-        student.still_norms = False
+        student.frozen_statistics = False
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ImageTower:
         student.clip.logit_scale.requires_grad_(self.scale)
         if student.head is not None:
             student.head.requires_grad_(self.head)
-        student.still_norms = not self.norms
+        student.frozen_statistics = not self.norms
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class HeadOnly:
         if student.head is None:
             raise ValueError("there is no head to tune")
         student.head.requires_grad_(True)
-        student.still_norms = True
+        student.frozen_statistics = True
 
 
 def towers(which: Towers) -> Tune:

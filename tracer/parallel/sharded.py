@@ -13,7 +13,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.experimental import implicit_replication
 
-from tracer.core.regularizers.base import Hold, Tether
+from tracer.core.regularizers.base import Attached, Regularizer
 from tracer.core.weights import Weights
 from tracer.parallel.group import Group, Running
 
@@ -51,8 +51,12 @@ class Sharded(Group):
     def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
         return _full(super().clip(parameters, max_norm))
 
-    def fasten(self, tether: Tether, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Hold:
-        return _Held(super().fasten(tether, parameters, self.part(anchors, parameters)), parameters, self)
+    def attach(
+        self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]
+    ) -> Attached:
+        return _Held(
+            super().attach(regularizer, parameters, self.part(anchors, parameters)), parameters, self
+        )
 
     def reshard(self, model: nn.Module) -> None:
         if model in self._engines:
@@ -75,9 +79,9 @@ class Sharded(Group):
 
 
 class _Held:
-    """A tether on shards: norms and products are those of whole tensors, its few own numbers are everywhere."""
+    """A regularizer on shards: norms and products are those of whole tensors, its few own numbers are everywhere."""
 
-    def __init__(self, hold: Hold, parameters: Mapping[str, Tensor], world: Sharded) -> None:
+    def __init__(self, hold: Attached, parameters: Mapping[str, Tensor], world: Sharded) -> None:
         self.hold, self.parameters, self.world = hold, parameters, world
 
     def pull(self) -> None:

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from tracer.core.batch import Batch, Scene
 from tracer.core.errors import UserError
-from tracer.core.regularizers.base import Hold, Tether
+from tracer.core.regularizers.base import Attached, Regularizer
 from tracer.core.weights import Weights
 from tracer.parallel import device as devices
 
@@ -69,10 +69,12 @@ class World:
         """Shorten the gradient to `max_norm`; returns the norm that it had."""
         return nn.utils.clip_grad_norm_(parameters, max_norm)
 
-    def fasten(self, tether: Tether, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Hold:
-        """A tether on parameters that may be cut into shards; the anchors are whole."""
+    def attach(
+        self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]
+    ) -> Attached:
+        """A regularizer on parameters that may be cut into shards; the anchors are whole."""
         placed = {name: anchors[name].to(p.device, copy=True) for name, p in parameters.items()}
-        return tether.fasten(parameters, placed)
+        return regularizer.attach(parameters, placed)
 
     # Weights, whole and in parts
 

@@ -14,7 +14,7 @@ from tracer.core.errors import UserError
 from tracer.methods.base import method, methods, options
 from tracer.report.number import count, number
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
-from tracer.storage.checksum import unsealed
+from tracer.storage.checksum import verify_checksum
 
 DESCRIPTION = "experiment.json"
 
@@ -166,7 +166,7 @@ def read_account(folder: Path, name: str | None = None) -> Account:
 def _json(path: Path, notes: list[str]) -> dict[str, Any] | None:
     """An object, or None with a note where a file is there and cannot be used."""
     try:
-        return unsealed(path.read_text(encoding="utf-8"))
+        return verify_checksum(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -20,8 +20,11 @@ LEAST = {
 }
 
 
-# Settings that are younger than the first committed results: left at their default, they leave ids as they were.
+# Settings added after the first committed results: at their default they are left out of the id.
 LATER: dict[str, Any] = {"compile": False, "decode": "draft"}
+
+# Settings renamed since version 0.1, by their old names, which ids and older run folders keep.
+RENAMED = {"tether": "regularizer"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +73,8 @@ class Settings(Reading, Source):
     """What decays: matrices only, or all parameters as in the released recipes."""
     clip: float | None = None
     """Clip the gradient's norm."""
-    tether: str | None = None
-    """Hold weights to the pretrained ones under any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
+    regularizer: str | None = None
+    """Attached weights to the pretrained ones under any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops of 90 to 100 % and mirror images; choose crop or none where left and right matter."""
     decode: Literal["draft", "full"] = "draft"
@@ -101,7 +104,12 @@ class Experiment(Settings):
     @property
     def id(self) -> str:
         """A short hash: the same experiment has the same id, on any machine, however much of it was said."""
-        settled = {name: value for name, value in asdict(self).items() if LATER.get(name, ...) != value}
+        former = {new: old for old, new in RENAMED.items()}
+        settled = {
+            former.get(name, name): value
+            for name, value in asdict(self).items()
+            if LATER.get(name, ...) != value
+        }
         usual = {option.name: option.default for option in options(self.method)}
         chosen = {name: value for name, value in self.options.items() if usual.get(name, ...) != value}
         canonical = json.dumps({**settled, "options": chosen}, sort_keys=True, default=str)
@@ -115,6 +123,7 @@ class Experiment(Settings):
         """The experiment that `to_json` wrote; what is not one is refused, name by name and type by type."""
         if not isinstance(value, dict):
             raise UserError(f"expected the settings of an experiment, found {value!r:.60}")
+        value = {RENAMED.get(name, name): given for name, given in value.items()}
         names, hints = {f.name for f in fields(cls)}, get_type_hints(cls)
         for name, given in value.items():
             if name not in names:

@@ -12,7 +12,7 @@ from tracer.data.split import aligned, hold_out
 from tracer.core.errors import UserError
 from tracer.runs.experiment import Experiment
 from tracer.methods.base import Method, method
-from tracer.core.regularizers import tether
+from tracer.core.regularizers import regularizer
 from tracer.models.registry import locate, pretrained_tag
 
 
@@ -46,8 +46,8 @@ class Plan:
 def plan(experiment: Experiment, *, check_images: bool = True, progress: Progress | None = None) -> Plan:
     """Find the data, settle what is open, refuse what cannot work; `progress` hears of the look at all images."""
     chosen = method(experiment.method, **experiment.options)
-    if experiment.tether is not None:
-        chosen = chosen.tethered(tether(experiment.tether))
+    if experiment.regularizer is not None:
+        chosen = chosen.regularized(regularizer(experiment.regularizer))
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     train, held_out = _data(experiment, check_images, progress)
     _check_fit(experiment, chosen, train)

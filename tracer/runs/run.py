@@ -17,7 +17,7 @@ from tracer.models.student import Student, Weights, initialise_from, load, read_
 from tracer.storage.provenance import commit, versions
 from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
-from tracer.storage.checksum import sealed, unsealed
+from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.safetensors_io import digest, write_weights
 from tracer.models.registry import locate, pretrained_tag
 
@@ -45,7 +45,7 @@ class Run:
         if any(not file.name.startswith(".") for file in folder.glob("*")):
             raise UserError(f"{folder} is not empty and holds no run: choose another --out")
         try:
-            write_json(folder / DESCRIPTION, sealed(describe(plan)))
+            write_json(folder / DESCRIPTION, add_checksum(describe(plan)))
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
         return cls(folder)
@@ -62,7 +62,7 @@ class Run:
     @property
     def description(self) -> dict[str, Any]:
         try:
-            found = unsealed((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
+            found = verify_checksum((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
         except (ValueError, OSError) as error:
             raise UserError(f"{self.folder / DESCRIPTION} is not readable: {error}") from None
         if missing := [name for name in ("id", "experiment", "classes") if name not in found]:
@@ -98,7 +98,7 @@ class Run:
         """What came out; empty while the run goes on."""
         try:
             return (
-                unsealed((self.folder / "result.json").read_text(encoding="utf-8")) if self.finished else {}
+                verify_checksum((self.folder / "result.json").read_text(encoding="utf-8")) if self.finished else {}
             )
         except (ValueError, OSError) as error:
             raise UserError(f"{self.folder / 'result.json'} is not readable: {error}") from None

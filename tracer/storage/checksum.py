@@ -9,15 +9,15 @@ from typing import Any
 KEY = "digest"
 
 
-def sealed(value: dict[str, Any]) -> dict[str, Any]:
+def add_checksum(value: dict[str, Any]) -> dict[str, Any]:
     """The object, and a hash of all that is in it, as JSON will give it back: there, names are text."""
     return {**value, KEY: _digest(json.loads(json.dumps(value)))}
 
 
-def unsealed(text: str) -> dict[str, Any]:
+def verify_checksum(text: str) -> dict[str, Any]:
     """The object in a text, without its hash; ValueError if it is none, or not the one that was written.
 
-    One that was never sealed is taken as it is.
+    One that was never add_checksum is taken as it is.
     """
     try:
         value = json.loads(text)

@@ -19,11 +19,11 @@ from tracer.core.weights import Weights
 SEAL = "seal"  # the only metadata: two entries would come in any order, and equal weights make equal files
 
 
-def write_weights(path: Path, tensors: Mapping[str, Tensor], *, sealed: bool = True) -> None:
+def write_weights(path: Path, tensors: Mapping[str, Tensor], *, add_checksum: bool = True) -> None:
     """Write named tensors, under a seal unless their digest is kept elsewhere; a disk that refuses is an OSError."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
-        save_file(plain, path, metadata={SEAL: seal(plain)} if sealed else {"format": "pt"})
+        save_file(plain, path, metadata={SEAL: seal(plain)} if add_checksum else {"format": "pt"})
     except SafetensorError as error:  # its writer is not Python's, and puts the system's number into words
         number = re.search(r"os error (\d+)", str(error))
         code = int(number[1]) if number else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import warnings
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -16,7 +15,7 @@ from tracer.methods.base import arguments
 def recipe(name: str) -> FunctionType:
     """The function that `MODULE:FUNCTION` or `FILE.py:FUNCTION` names, e.g. tracer.recipes.ablation:beta.
 
-    Version 0.1 had the recipes in a package `recipes` of their own; that name is accepted in 0.2 with a warning.
+    Version 0.1 had the recipes in a package `recipes` of their own; that name is accepted until 0.3.
     """
     place, colon, function = name.rpartition(":")
     if place == "recipes" or place.startswith("recipes."):

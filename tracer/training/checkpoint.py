@@ -12,16 +12,17 @@ from torch import nn
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
 from tracer.storage.atomic import write_folder
-from tracer.storage.checksum import sealed, unsealed
+from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.safetensors_io import digest, read_weights, write_weights
 from tracer.training.step import State
 
 KEPT = 2
 MANIFEST = "manifest.json"
+REGULARIZER = "tether"  # the name of the regularizer's file, as version 0.1 wrote it
 
 
 class Checkpoint(NamedTuple):
-    """Tensors by owner (student, teacher, optimiser, tether) and the counters that belong to them."""
+    """Tensors by owner (student, teacher, optimiser, regularizer) and the counters that belong to them."""
 
     tensors: dict[str, Weights]
     counters: dict[str, Any]
@@ -41,7 +42,7 @@ def capture(state: State) -> Checkpoint:
         tensors["teacher"] = world.whole(shadow["model"])
         counters["teacher"] = {"counters": shadow["counters"], "policy": shadow["policy"]}
     if state.hold:
-        tensors["tether"] = world.whole(state.hold.state_dict())
+        tensors[REGULARIZER] = world.whole(state.hold.state_dict())
     return Checkpoint(tensors, counters)
 
 
@@ -57,7 +58,7 @@ def restore(state: State, checkpoint: Checkpoint) -> None:
         weights = world.part(checkpoint.tensors["teacher"], state.shadow.model.state_dict())
         state.shadow.load_state_dict({"model": weights, **teacher})
     if state.hold:
-        state.hold.load_state_dict(checkpoint.tensors["tether"])
+        state.hold.load_state_dict(checkpoint.tensors[REGULARIZER])
     state.step = checkpoint.counters["stage_step"]
 
 
@@ -68,10 +69,10 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
         digests = {}
         for owner, tensors in checkpoint.tensors.items():
             file = beside / f"{owner}.safetensors"
-            write_weights(file, tensors, sealed=False)  # the manifest holds its digest
+            write_weights(file, tensors, add_checksum=False)  # the manifest holds its digest
             digests[file.name] = digest(file)
         manifest = {"step": step, "counters": checkpoint.counters, "files": digests}
-        (beside / MANIFEST).write_text(json.dumps(sealed(manifest), indent=1))
+        (beside / MANIFEST).write_text(json.dumps(add_checksum(manifest), indent=1))
 
     place = folder / f"step-{step:09d}"
     write_folder(place, fill)
@@ -95,7 +96,7 @@ def latest(folder: Path) -> tuple[int, Checkpoint, list[str]] | None:
 
 
 def _read(place: Path) -> tuple[int, Checkpoint]:
-    manifest = unsealed((place / MANIFEST).read_text(encoding="utf-8"))
+    manifest = verify_checksum((place / MANIFEST).read_text(encoding="utf-8"))
     if manifest.keys() != {"step", "counters", "files"} or f"step-{manifest['step']:09d}" != place.name:
         raise ValueError(f"{MANIFEST} is not the one that was written here")
     tensors = {}

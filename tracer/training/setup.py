@@ -1,4 +1,4 @@
-"""A stage about to take its first step: its students, their teachers, tethers and optimisers, and its batches."""
+"""A stage about to take its first step: its students, their teachers, regularizers and optimisers, and its batches."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def _state(
     world.prepare(student, shadow.model if shadow else None)
     if experiment.compile:
         compile_towers(student, *([shadow.model] if shadow else []))
-    if stage.tether is not None:
+    if stage.regularizer is not None:
         trained = {name: p for name, p in student.named_parameters() if p.requires_grad}
         anchors = {name: pretrained.get(name, p.detach()) for name, p in trained.items()}
-        hold = world.fasten(stage.tether, trained, anchors)
+        hold = world.attach(stage.regularizer, trained, anchors)
     return State(
         stage=stage,
         student=student,

@@ -8,7 +8,7 @@ import torch
 
 from tracer.core.batch import Batch, Scene
 from tracer.core.objective import Loss
-from tracer.core.regularizers import Hold
+from tracer.core.regularizers import Attached
 from tracer.core.teachers import Shadow
 from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
@@ -25,7 +25,7 @@ class State:
     student: Student
     shadow: Shadow | None
     optimiser: torch.optim.Optimizer
-    hold: Hold | None
+    hold: Attached | None
     schedule: Schedule
     world: World
     clip: float | None = None
@@ -40,7 +40,7 @@ class State:
 
 
 def step(state: State, batch: Batch) -> Loss:
-    """Embed, compare, learn; then let the tether hold and the teacher follow."""
+    """Embed, compare, learn; then let the regularizer hold and the teacher follow."""
     student, world, objective = state.student, state.world, state.stage.objective_at(state.step)
     teacher = state.shadow if "teacher" in objective.needs else None
     batch = world.to_device(batch)

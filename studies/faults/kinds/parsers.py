@@ -74,7 +74,9 @@ def _parsers(site: Site, folder: Path) -> Iterator[Parser]:
     write_weights(folder / "w.safetensors", weights)
     whole = (folder / "w.safetensors").read_bytes()
     yield Parser("a safetensors header", headers(), partial(reads_weights, folder / "w.safetensors", None))
-    yield Parser("sealed weights", damaged(whole), partial(reads_weights, folder / "w.safetensors", weights))
+    yield Parser(
+        "add_checksum weights", damaged(whole), partial(reads_weights, folder / "w.safetensors", weights)
+    )
     manifest = next((site.stopped / "resume").glob(f"step-{STEPS - 2:09d}/manifest.json"))
     resume = folder / "resume" / manifest.parent.name
     shutil.copytree(manifest.parent, resume)
@@ -102,7 +104,7 @@ def _parsers(site: Site, folder: Path) -> Iterator[Parser]:
     marks = st.text(alphabet="0123456789.:-+einfa ", max_size=12)
     yield Parser("--wise", marks, reads_alphas)
     yield Parser(
-        "--tether",
+        "--regularizer",
         marks | marks.map(lambda text: f"l2sp:{text}") | st.text(max_size=8),
         reads_tether,
     )

@@ -18,7 +18,7 @@ from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own
 from tracer.evaluation.suites import corrupt as corrupted
 from tracer.evaluation.suites.emojishift import named
 from tracer.evaluation.tables import FORMATS, document
-from tracer.evaluation.target import Subject, subjects
+from tracer.evaluation.target import Target, targets
 from tracer.models.prompts import templates as prompts
 from tracer.parallel import World, launched
 from tracer.report.reproduce import flag
@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> int:
         }
         told |= {**reading.flags, "allow_partial": allow_partial}
         asked = [word for name, value in told.items() if value for word in flag(name, value)]
-        first, *others = subjects(model, pretrained, weights, out)
+        first, *others = targets(model, pretrained, weights, out)
         with launched(device, lost=stop_at_once) as world:
             if world.first:
                 _announce(first, data, reading)
@@ -103,13 +103,13 @@ def main(arguments: list[str]) -> int:
     return tyro.cli(measure, args=arguments, prog="tracer eval", config=flat)
 
 
-def _measured(subject: Subject, opening: Opening, world: World, asked: list[str]) -> list[Row]:
+def _measured(target: Target, opening: Opening, world: World, asked: list[str]) -> list[Row]:
     """All rows; several processes share the images, and the first one writes."""
-    student = subject.student()
+    student = target.student()
     world.place(student)
-    scorer = Scorer(student, world, subject.trained_on)
-    keep = subject.keep if world.first else None
-    found = assess(scorer, opening.shifts, keep, subject.temperature)
+    scorer = Scorer(student, world, target.trained_on)
+    keep = target.keep if world.first else None
+    found = assess(scorer, opening.shifts, keep, target.temperature)
     made = [row for _, rows in found for row in rows]
     if keep is not None:
         _add(keep, [row._asdict() | {"asked": asked} for row in made])
@@ -132,25 +132,25 @@ def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return sets
 
 
-def _say_where(*measured: Subject) -> None:
+def _say_where(*measured: Target) -> None:
     places = [str(each.keep) for each in measured if each.keep is not None]
     _say(f"predictions and all measures are in {' and '.join(places)}" if places else NOT_KEPT)
 
 
-def _announce(subject: Subject, data: tuple[str, ...], asked: Reading) -> None:
+def _announce(target: Target, data: tuple[str, ...], asked: Reading) -> None:
     """Say what is taken over from the run."""
     for role, spec in _roles(data):
-        read = _reading(subject, role, spec, asked).flags
+        read = _reading(target, role, spec, asked).flags
         taken = [f"--{name} {value}" for name, value in read.items() if name not in asked.flags]
         if taken:
             _say(f"{spec} is read as the run read its data: {' '.join(taken)}")
 
 
-def _warn_of_other_classes(subject: Subject, opening: Opening) -> None:
+def _warn_of_other_classes(target: Target, opening: Opening) -> None:
     """A run is scored over its own classes; say where the data have others."""
     for shift, examples, _ in opening.shifts:
-        other = [name for name in examples.classes if name not in subject.trained_on]
-        if subject.trained_on and shift.role != "retain" and other and not shift.derived:
+        other = [name for name in examples.classes if name not in target.trained_on]
+        if target.trained_on and shift.role != "retain" and other and not shift.derived:
             told = f"{shift.name} has classes the run was not trained on, such as {other[0]!r}"
             _say(f"{told}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
 
@@ -166,7 +166,7 @@ def _suite(
     at: tuple[str, ...],
     templates: str | None,
     reading: Reading,
-    subject: Subject,
+    target: Target,
 ) -> Suite:
     if bool(data) == (name is not None):
         raise UserError("give what to measure on: either --data or --suite")
@@ -182,7 +182,7 @@ def _suite(
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
         if kind != "imagenet" and at:
             raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
-        trained = subject.experiment.data if subject.experiment else None
+        trained = target.experiment.data if target.experiment else None
         apart = {"elsewhere": told_places(at)} if at else {}
         chosen = named(name, trained) if kind in EMBEDDED else SUITES[kind](root, **apart)
         return chosen.prompted(prompts(templates)) if templates else chosen
@@ -191,18 +191,18 @@ def _suite(
             spec,
             role,
             name=None if data == (spec,) else spec,
-            trained_on=subject.trained_on,
-            prompts=templates or (None if role == "retain" else subject.templates),
-            **_reading(subject, role, spec, reading).keywords,
+            trained_on=target.trained_on,
+            prompts=templates or (None if role == "retain" else target.templates),
+            **_reading(target, role, spec, reading).keywords,
         )
         for role, spec in _roles(data)
     )
     return Suite("own", tuple(shifts))
 
 
-def _reading(subject: Subject, role: Role, spec: str, asked: Reading) -> Reading:
+def _reading(target: Target, role: Role, spec: str, asked: Reading) -> Reading:
     """What is to be retained is none of the run's own data."""
-    return asked if role == "retain" else subject.reading(spec, asked)
+    return asked if role == "retain" else target.reading(spec, asked)
 
 
 def _roles(data: tuple[str, ...]) -> list[tuple[Role, str]]:

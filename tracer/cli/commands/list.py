@@ -1,4 +1,4 @@
-"""What there is: `tracer list methods|models|kernels|tethers|suites`."""
+"""What there is: `tracer list methods|models|kernels|regularizers|suites`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tyro
 from tracer.cli.console import show_table
 from tracer.core.errors import unknown
 from tracer.core.kernels import KERNELS
-from tracer.core.regularizers import TETHERS
+from tracer.core.regularizers import REGULARIZERS
 from tracer.evaluation.suites import EMBEDDED, SUITES
 from tracer.methods.catalogue import COLUMNS, entries
 from tracer.models.open_clip_compat import open_clip
@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
         """List what can be named on the command line.
 
         Args:
-            what: methods, models, kernels, tethers or suites.
+            what: methods, models, kernels, regularizers or suites.
             like: only names that contain this.
         """
         if what not in LISTS:
@@ -43,7 +43,7 @@ def _methods() -> Listing:
 
 def _tethers() -> Listing:
     return ("name", "what it does"), [
-        (name, (tether.__doc__ or "").splitlines()[0]) for name, tether in TETHERS.items()
+        (name, (regularizer.__doc__ or "").splitlines()[0]) for name, regularizer in REGULARIZERS.items()
     ]
 
 
@@ -69,6 +69,6 @@ LISTS: dict[str, Callable[[], Listing]] = {
     "methods": _methods,
     "models": _models,
     "kernels": _kernels,
-    "tethers": _tethers,
+    "regularizers": _tethers,
     "suites": _suites,
 }

@@ -17,12 +17,12 @@ from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
 from tracer.data.split import aligned
-from tracer.merge import ways
-from tracer.merge.family import Family, family, same_held_out
-from tracer.merge.inference import Kind, Pair
-from tracer.merge.judge import Judge, Verdict
-from tracer.merge.ways import Merged
-from tracer.merge.wise import alphas
+from tracer.merging import ways
+from tracer.merging.family import Family, family, same_held_out
+from tracer.merging.inference import Kind, Pair
+from tracer.merging.judge import Judge, Verdict
+from tracer.merging.ways import Merged
+from tracer.merging.wise import alphas
 from tracer.parallel import World
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json

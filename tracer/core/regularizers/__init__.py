@@ -1,4 +1,4 @@
-"""What holds the weights back, under any objective: `--tether l2sp:0.1`, `--tether ftp`, `--tether spd`."""
+"""Regularizers that hold weights to the pretrained ones, under any objective: `--regularizer l2sp:0.1`, ftp, spd."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from dataclasses import fields
 from typing import Any
 
 from tracer.core.errors import UserError, unknown
-from tracer.core.regularizers.base import Hold, Tether
+from tracer.core.regularizers.base import Attached, Regularizer
 from tracer.core.regularizers.ftp import FTP
 from tracer.core.regularizers.l2sp import L2SP
 from tracer.core.regularizers.spd import SPD
 
-TETHERS: dict[str, type[Any]] = {"l2sp": L2SP, "ftp": FTP, "spd": SPD}
+REGULARIZERS: dict[str, type[Any]] = {"l2sp": L2SP, "ftp": FTP, "spd": SPD}
 
 
-def tether(spelling: str) -> Tether:
-    """A tether as one word: NAME, NAME:VALUE for its first option, or NAME:OPTION=VALUE,OPTION=VALUE."""
+def regularizer(spelling: str) -> Regularizer:
+    """A regularizer as one word: NAME, NAME:VALUE for its first option, or NAME:OPTION=VALUE,OPTION=VALUE."""
     name, _, told = spelling.partition(":")
-    if name not in TETHERS:
-        raise unknown("tether", name, TETHERS)
-    known = [field.name for field in fields(TETHERS[name])]
+    if name not in REGULARIZERS:
+        raise unknown("regularizer", name, REGULARIZERS)
+    known = [field.name for field in fields(REGULARIZERS[name])]
     options: dict[str, Any] = {}
     for part in told.split(",") if told else []:
         key, given, value = part.partition("=")
         key, value = (key, value) if given else (known[0], part)
         if key not in known:
-            raise unknown(f"option of tether {name}", key, known)
+            raise unknown(f"option of regularizer {name}", key, known)
         options[key] = _value(value)
     try:
-        return TETHERS[name](**options)
+        return REGULARIZERS[name](**options)
     except (TypeError, ValueError) as error:
-        raise UserError(f"tether {spelling}: {error}") from None
+        raise UserError(f"regularizer {spelling}: {error}") from None
 
 
 def _value(text: str) -> float | bool | str:
@@ -42,4 +42,4 @@ def _value(text: str) -> float | bool | str:
         return text
 
 
-__all__ = ["FTP", "L2SP", "SPD", "TETHERS", "Hold", "Tether", "tether"]
+__all__ = ["FTP", "L2SP", "REGULARIZERS", "SPD", "Attached", "Regularizer", "regularizer"]

@@ -1,4 +1,4 @@
-"""A tether is a policy; fastened to parameters and to the weights they are held to, it becomes a hold."""
+"""A regularizer is a policy; fastened to parameters and to the weights they are held to, it becomes a hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from torch import Tensor
 
 
-class Hold(Protocol):
+class Attached(Protocol):
     """Acts twice a step: `pull` after backward may edit gradients, `clamp` after the update the weights."""
 
     def pull(self) -> None: ...
@@ -17,12 +17,12 @@ class Hold(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-class Tether(Protocol):
+class Regularizer(Protocol):
     """How parameters are held to their anchors: the pretrained weights, or where a head began."""
 
     copies: ClassVar[int]  # how many more copies of the weights it keeps
 
-    def fasten(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Hold: ...
+    def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached: ...
 
 
 class Pair(NamedTuple):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.core.projection import TINY, norms, project
-from tracer.core.regularizers.base import Hold, Pair, pairs
+from tracer.core.regularizers.base import Attached, Pair, pairs
 
 BETAS = (0.9, 0.999)
 
@@ -36,17 +36,17 @@ class FTP:
         if self.radius is not None and self.radius < 0:
             raise ValueError(f"a radius is not negative: {self.radius}")
 
-    def fasten(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Hold:
+    def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached:
         return _Leash(self, pairs(parameters, anchors, head=self.head))
 
 
 class _Leash:
     """All radii are one vector, so that Adam on them is a handful of operations without a host's glance."""
 
-    def __init__(self, tether: FTP, held: list[Pair]) -> None:
-        self.tether, self.held = tether, held
+    def __init__(self, regularizer: FTP, held: list[Pair]) -> None:
+        self.regularizer, self.held = regularizer, held
         first = held[0].parameter if held else torch.zeros(())
-        start = TINY if tether.radius is None else tether.radius
+        start = TINY if regularizer.radius is None else regularizer.radius
         dtype = torch.promote_types(first.dtype, torch.float32)
         self.radii = torch.full((len(held),), start, dtype=dtype, device=first.device)
         self.mean, self.square = torch.zeros_like(self.radii), torch.zeros_like(self.radii)
@@ -55,15 +55,15 @@ class _Leash:
 
     @torch.no_grad()
     def pull(self) -> None:
-        if self.tether.radius is not None or not self.changes:
+        if self.regularizer.radius is not None or not self.changes:
             return
         slopes = torch.stack([_slope(p.parameter, c) for p, c in zip(self.held, self.changes, strict=True)])
-        self._descend(torch.where(slopes > 0, self.tether.keenness * slopes, slopes))
+        self._descend(torch.where(slopes > 0, self.regularizer.keenness * slopes, slopes))
 
     @torch.no_grad()
     def clamp(self, lr: float) -> None:
         del lr
-        learned = self.tether.radius is None
+        learned = self.regularizer.radius is None
         if learned:
             self.changes = [pair.parameter - pair.anchor for pair in self.held]
             # Not max(): of a tensor cut into shards, some may be empty.
@@ -79,7 +79,7 @@ class _Leash:
         self.square = self.square.lerp(slopes.square(), 1 - BETAS[1])
         mean = self.mean / (1 - BETAS[0] ** self.updates)
         square = self.square / (1 - BETAS[1] ** self.updates)
-        self.radii = self.radii - self.tether.rate * mean / (square.sqrt() + TINY)
+        self.radii = self.radii - self.regularizer.rate * mean / (square.sqrt() + TINY)
 
     def state_dict(self) -> dict[str, Any]:
         changes = {f"change/{p.name}": c for p, c in zip(self.held, self.changes, strict=False)}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.core.errors import unknown
-from tracer.core.regularizers.base import Hold, Pair, pairs
+from tracer.core.regularizers.base import Attached, Pair, pairs
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,25 @@ class L2SP:
         if self.form not in ("loss", "decoupled"):
             raise unknown("form of L2-SP", self.form, ("loss", "decoupled"))
 
-    def fasten(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Hold:
+    def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached:
         return _Spring(self, pairs(parameters, anchors, head=self.head))
 
 
 class _Spring:
-    def __init__(self, tether: L2SP, held: list[Pair]) -> None:
-        self.tether, self.held = tether, held
+    def __init__(self, regularizer: L2SP, held: list[Pair]) -> None:
+        self.regularizer, self.held = regularizer, held
 
     @torch.no_grad()
     def pull(self) -> None:
-        if self.tether.form == "loss":
+        if self.regularizer.form == "loss":
             moved = [(grad, p, a) for _, p, a in self.held if (grad := p.grad) is not None]
             gaps = torch._foreach_sub([p for _, p, _ in moved], [a for _, _, a in moved])
-            torch._foreach_add_([grad for grad, _, _ in moved], gaps, alpha=self.tether.strength)
+            torch._foreach_add_([grad for grad, _, _ in moved], gaps, alpha=self.regularizer.strength)
 
     @torch.no_grad()
     def clamp(self, lr: float) -> None:
-        if self.tether.form == "decoupled":
-            far = min(1.0, lr * self.tether.strength)
+        if self.regularizer.form == "decoupled":
+            far = min(1.0, lr * self.regularizer.strength)
             torch._foreach_lerp_(
                 [pair.parameter for pair in self.held], [pair.anchor for pair in self.held], far
             )

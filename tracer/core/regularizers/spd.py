@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from tracer.core.regularizers.base import Hold, Pair, pairs
+from tracer.core.regularizers.base import Attached, Pair, pairs
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class SPD:
         if self.strength < 0:
             raise ValueError(f"a strength is not negative: {self.strength}")
 
-    def fasten(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Hold:
+    def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached:
         return _Selective(self, pairs(parameters, anchors, head=self.head))
 
 
 class _Selective:
-    def __init__(self, tether: SPD, held: list[Pair]) -> None:
-        self.tether, self.held = tether, held
+    def __init__(self, regularizer: SPD, held: list[Pair]) -> None:
+        self.regularizer, self.held = regularizer, held
         self.before: list[tuple[Tensor, Tensor]] = []  # does the gradient point outward, and how far were we
 
     @torch.no_grad()
@@ -47,7 +47,7 @@ class _Selective:
         for pair, (outward, distance) in zip(self.held, self.before, strict=True):
             far = (pair.parameter - pair.anchor).norm()
             share = ((far - distance) / far).nan_to_num(0).clamp(0, 1)  # 0/0 where nothing has moved
-            pair.parameter.lerp_(pair.anchor, torch.where(outward, self.tether.strength * share, 0.0))
+            pair.parameter.lerp_(pair.anchor, torch.where(outward, self.regularizer.strength * share, 0.0))
         self.before = []
 
     def state_dict(self) -> dict[str, Any]:

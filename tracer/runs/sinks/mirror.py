@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any
 
 from tracer.runs.record import Recorder, read
-from tracer.storage.checksum import unsealed
+from tracer.storage.checksum import verify_checksum
 from tracer.runs.sinks.sink import Sink
 
 
@@ -47,7 +47,7 @@ class Mirror(Recorder):
         """Tell the result, if there is one, and wait a while for those that are slow."""
         if result.exists():
             last = max((line["step"] for line in read(self.path)), default=0)
-            found = unsealed(result.read_text(encoding="utf-8"))
+            found = verify_checksum(result.read_text(encoding="utf-8"))
             self._tell({"step": last, "kind": "result", "before": found["before"], "after": found["after"]})
         for teller in self.tellers:
             if self.begun:

@@ -29,7 +29,7 @@ class Estimate:
     process: int  # libraries, and data that lie in memory
     weights: int
     teacher: int
-    pretrained: int  # kept for merging, tethers and the report
+    pretrained: int  # kept for merging, regularizers and the report
     optimiser: int
     step: int | None  # gradients and activations where they are most; None for a model that defies simulation
 
@@ -83,7 +83,7 @@ def _of(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
     end_early(student, "features" not in stage.objective.needs)
     trainable = sum(p.numel() for p in student.parameters() if p.requires_grad)
     replicas = plan.method.replicas.count if plan.method.replicas else 1
-    copies = stage.tether.copies if stage.tether else 0
+    copies = stage.regularizer.copies if stage.regularizer else 0
     return Estimate(
         parameters=idle.parameters,
         trainable=trainable,

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tracer.core.errors import UserError
 from tracer.core.model_stock import cosine, ratio, stock
 from tracer.core.weights import Weights
-from tracer.merge.fisher import fisher
-from tracer.merge.soup import greedy, uniform
-from tracer.merge.tpgm import first_radii, projected
-from tracer.merge.wise import alphas, image_tower, interpolate
+from tracer.merging.fisher import fisher
+from tracer.merging.soup import greedy, uniform
+from tracer.merging.tpgm import first_radii, projected
+from tracer.merging.wise import alphas, image_tower, interpolate
 
 SHAPES = {
     "clip.visual.conv": (4, 3, 2, 2),

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from tracer.merge.dawin import clustered, coefficients, ensemble, entropies, mixed
-from tracer.merge.mixture import Mixture, clusters, fit
+from tracer.merging.dawin import clustered, coefficients, ensemble, entropies, mixed
+from tracer.merging.mixture import Mixture, clusters, fit
 
 
 def logits(seed: int, n: int = 20, k: int = 4) -> np.ndarray:

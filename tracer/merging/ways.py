@@ -16,14 +16,14 @@ from tracer.core.projection import Norm
 from tracer.core.weights import Weights
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
-from tracer.merge import choose
-from tracer.merge.choose import Candidate
-from tracer.merge.family import Family
-from tracer.merge.fisher import fisher, information
-from tracer.merge.judge import Judge, Verdict
-from tracer.merge.soup import greedy, uniform
-from tracer.merge.tpgm import tpgm
-from tracer.merge.wise import image_tower, interpolate
+from tracer.merging import choose
+from tracer.merging.choose import Candidate
+from tracer.merging.family import Family
+from tracer.merging.fisher import fisher, information
+from tracer.merging.judge import Judge, Verdict
+from tracer.merging.soup import greedy, uniform
+from tracer.merging.tpgm import tpgm
+from tracer.merging.wise import image_tower, interpolate
 from tracer.models.prompts import render
 
 

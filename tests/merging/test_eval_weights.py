@@ -12,8 +12,8 @@ from merge.conftest import Finished
 from tracer.cli.app import main
 from tracer.data.sources import load
 from tracer.evaluation.predict import Predictions, Scorer
-from tracer.merge.family import family
-from tracer.merge.wise import interpolate
+from tracer.merging.family import family
+from tracer.merging.wise import interpolate
 from tracer.models.student import initialise_from, read_weights
 from tracer.parallel import World
 from tracer.runs.run import Run

@@ -10,8 +10,8 @@ import torch
 from merge.conftest import Finished, archive
 
 from tracer.cli.app import main
-from tracer.merge.family import family
-from tracer.merge.wise import interpolate
+from tracer.merging.family import family
+from tracer.merging.wise import interpolate
 from tracer.models.student import read_weights
 from tracer.runs.run import Run
 

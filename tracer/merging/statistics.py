@@ -24,11 +24,11 @@ def reestimate(student: Student, images: Iterable[Tensor]) -> None:
     for layer in layers:
         layer.reset_running_stats()
         layer.momentum = None  # a plain mean over the batches
-    still, student.still_norms = student.still_norms, False
+    still, student.frozen_statistics = student.frozen_statistics, False
     student.train()
     for batch in images:
         student.encode_image(batch)
-    student.still_norms = still
+    student.frozen_statistics = still
     student.eval()
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum

@@ -9,8 +9,8 @@ from merge.conftest import Finished
 
 from tracer.core.metrics import agreement
 from tracer.evaluation.summary import KNOWN_PROMPT, looked_at
-from tracer.merge.family import family
-from tracer.merge.judge import Judge
+from tracer.merging.family import family
+from tracer.merging.judge import Judge
 from tracer.models.open_clip_compat import open_clip
 from tracer.parallel import World
 from tracer.runs.run import Run

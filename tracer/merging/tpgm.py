@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from tracer.core.batch import Batch
 from tracer.core.projection import TINY, Norm, norms, project
 from tracer.core.weights import Weights
-from tracer.merge.classes import class_logits
+from tracer.merging.classes import class_logits
 from tracer.models.student import Student
 
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tracer.merge.mixture import fit
+from tracer.merging.mixture import fit
 
 
 def entropies(logits: Float[Tensor, "n k"], temperature: float = 1.0) -> Float[Tensor, " n"]:

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from tracer.data.examples import Examples
 from tracer.evaluation.predict import Predictions
-from tracer.merge.dawin import clustered, coefficients, ensemble, entropies, mixed
-from tracer.merge.family import Family
-from tracer.merge.judge import Judge
-from tracer.merge.ways import only
-from tracer.merge.wise import interpolate
+from tracer.merging.dawin import clustered, coefficients, ensemble, entropies, mixed
+from tracer.merging.family import Family
+from tracer.merging.judge import Judge
+from tracer.merging.ways import only
+from tracer.merging.wise import interpolate
 
 Kind = Literal["samples", "clustered"]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
-from tracer.merge.judge import Judge, Verdict
+from tracer.merging.judge import Judge, Verdict
 
 
 class Candidate(NamedTuple):

@@ -8,10 +8,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tracer.core.batch import Batch
-from tracer.merge.classes import class_logits
-from tracer.merge.fisher import information
-from tracer.merge.statistics import has_statistics, reestimate
-from tracer.merge.tpgm import first_radii, projected, tpgm
+from tracer.merging.classes import class_logits
+from tracer.merging.fisher import information
+from tracer.merging.statistics import has_statistics, reestimate
+from tracer.merging.tpgm import first_radii, projected, tpgm
 from tracer.models.student import Head, Student
 from tracer.models.trainable import HeadOnly, ImageTower
 
@@ -33,7 +33,7 @@ def small() -> Student:
     torch.manual_seed(0)
     made = Student.__new__(Student)
     nn.Module.__init__(made)
-    made.clip, made.head, made.name, made.still_norms = Small(), Head(torch.randn(3, 5)), "small", False
+    made.clip, made.head, made.name, made.frozen_statistics = Small(), Head(torch.randn(3, 5)), "small", False
     made.register_buffer("mean", torch.zeros(3, 1, 1))
     made.register_buffer("std", torch.ones(3, 1, 1))
     return made.double()

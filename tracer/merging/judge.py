@@ -16,8 +16,8 @@ from tracer.data.transforms import Transform
 from tracer.evaluation.held_out import held_out_accuracy
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.summary import view
-from tracer.merge.family import Family
-from tracer.merge.statistics import has_statistics, reestimate
+from tracer.merging.family import Family
+from tracer.merging.statistics import has_statistics, reestimate
 from tracer.models.student import initialise_from
 from tracer.parallel import World
 from tracer.runs.plan import prompts_for
