@@ -10,9 +10,9 @@ help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
 	@echo "make test-slow  tests that build C++, measure memory or play two machines; minutes, best on an idle one"
-	@echo "make faults  kill it, fill its disk, damage its files, feed it hostile data, and count; half an hour"
-	@echo "make bench   time training against released-style code, in turns; 20 minutes on two idle cores"
-	@echo "make evidence-quick  try the paper's claims on emoji, in minutes; make evidence: in hours"
+	@echo "make faults  inject faults (kills, full disks, damaged files, bad data), count what survives; half an hour"
+	@echo "make bench   time training against released-style code; 20 minutes on two idle cores"
+	@echo "make evidence-quick  test the paper's claims on emoji, in a quarter of an hour; make evidence: in four hours"
 	@echo "make format  let ruff format the code"
 
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -23,7 +23,7 @@ $(VENV)/ready: pyproject.toml constraints.txt
 demo: $(VENV)/ready
 	$(BIN)/tracer demo
 
-# Whatever is finished is not run again, so both may be stopped and started.
+# Finished runs are not run again, so both can be stopped and started.
 evidence-quick: $(VENV)/ready
 	$(BIN)/tracer evidence quick --out runs/emojishift-quick
 	$(BIN)/tracer report runs/emojishift-quick/runs --out runs/emojishift-quick/report.html
@@ -32,21 +32,21 @@ evidence: $(VENV)/ready
 	$(BIN)/tracer evidence part --results studies/emojishift/results/part.json --verdicts docs/evidence.md
 	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
 
-# A fast part of it is in `make test`.
+# A few inputs of each scenario are part of `make test`.
 faults: $(VENV)/ready
 	$(BIN)/python -m studies.faults --out studies/faults/results/faults.json --page docs/reliability.md
 
-KEPT := --results studies/bench/results/results.json --out docs/benchmarks.md
+BENCH_FILES := --results studies/bench/results/results.json --out docs/benchmarks.md
 bench: $(VENV)/ready
-	$(BIN)/tracer bench --models ViT-B-16 RN50 --only steps teacher --rounds 3 $(KEPT)
-	$(BIN)/tracer bench --models ViT-L-14 --batch 4 --only overhead --rounds 2 $(KEPT)
-	$(BIN)/tracer bench --models ViT-B-16 --only head chunks data sizes --rounds 3 $(KEPT)
-	$(BIN)/tracer bench --models ViT-B-32 --only growth eval --rounds 3 $(KEPT)
-	$(BIN)/tracer bench --models ViT-B-16 RN50 --only memory $(KEPT)
+	$(BIN)/tracer bench --models ViT-B-16 RN50 --only steps teacher --rounds 3 $(BENCH_FILES)
+	$(BIN)/tracer bench --models ViT-L-14 --batch 4 --only overhead --rounds 2 $(BENCH_FILES)
+	$(BIN)/tracer bench --models ViT-B-16 --only head chunks data sizes --rounds 3 $(BENCH_FILES)
+	$(BIN)/tracer bench --models ViT-B-32 --only growth eval --rounds 3 $(BENCH_FILES)
+	$(BIN)/tracer bench --models ViT-B-16 RN50 --only memory $(BENCH_FILES)
 
 # Batch 256 of ViT-B-16 in 6 GiB: ten minutes or more for one number.
 bench-large: $(VENV)/ready
-	$(BIN)/tracer bench --models ViT-B-16 --only large $(KEPT)
+	$(BIN)/tracer bench --models ViT-B-16 --only large $(BENCH_FILES)
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .

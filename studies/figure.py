@@ -1,4 +1,4 @@
-"""What every figure shares: colours that all eyes tell apart (Okabe and Ito), a blank sheet, files that repeat.
+"""Shared by the figures of all studies: a colour-blind safe palette (Okabe and Ito), and reproducible files.
 
 matplotlib comes with the extra `report` and is imported on the first call.
 """
@@ -20,7 +20,7 @@ FORMATS = ("svg", "png")
 
 
 def blank(*, width: float, height: float) -> Figure:
-    """An empty figure, in inches, whose parts make room for each other."""
+    """An empty figure of this size in inches, with constrained layout."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
@@ -29,7 +29,7 @@ def blank(*, width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, folder: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write `name` as SVG and PNG, each whole or not at all; the same figure gives the same bytes."""
+    """Write `name` in each format, atomically; the same figure gives the same bytes."""
     from matplotlib import rc_context
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,15 +9,35 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from tracer import methods, recipes
+    from tracer.api.evaluate import Scores, evaluate
+    from tracer.api.export import export
+    from tracer.api.finetune import finetune
+    from tracer.api.load import load
+    from tracer.api.merge import merge
+    from tracer.api.run import run
     from tracer.core import kernels, terms
     from tracer.core.batch import Batch, Embedding, Scene
     from tracer.core.errors import UserError
     from tracer.core.kernels import Beta
     from tracer.core.objective import Loss, Objective, Term
     from tracer.core.teachers import EMA, WMA, Frozen, Mass, Shadow, Teacher
+    from tracer.runs.experiment import Experiment
+    from tracer.runs.run import Run
+    from tracer.training.loop import Report, Training
 
 # Where each public name is defined. Names are imported on first use, so `import tracer` does not import torch.
 _PLACES = {
+    "evaluate": "tracer.api.evaluate",
+    "export": "tracer.api.export",
+    "finetune": "tracer.api.finetune",
+    "load": "tracer.api.load",
+    "merge": "tracer.api.merge",
+    "run": "tracer.api.run",
+    "Experiment": "tracer.runs.experiment",
+    "Report": "tracer.training.loop",
+    "Run": "tracer.runs.run",
+    "Scores": "tracer.api.evaluate",
+    "Training": "tracer.training.loop",
     "EMA": "tracer.core.teachers",
     "WMA": "tracer.core.teachers",
     "Batch": "tracer.core.batch",
@@ -46,18 +66,29 @@ __all__ = [
     "Batch",
     "Beta",
     "Embedding",
+    "Experiment",
     "Frozen",
     "Loss",
     "Mass",
     "Objective",
+    "Report",
+    "Run",
     "Scene",
+    "Scores",
     "Shadow",
     "Teacher",
     "Term",
+    "Training",
     "UserError",
+    "evaluate",
+    "export",
+    "finetune",
     "kernels",
+    "load",
+    "merge",
     "methods",
     "recipes",
+    "run",
     "terms",
 ]
 

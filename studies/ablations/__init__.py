@@ -1,1 +1,1 @@
-"""The ablations of the paper, on embedded digits."""
+"""The paper's four ablations on the embedded digits: the page docs/ablations.md."""

@@ -1,4 +1,4 @@
-"""The paper's own ablations, as printed: accuracy on ImageNet and over five shifts (%), and ECE over the shifts."""
+"""The paper's ablations as printed: accuracy on ImageNet and over five shifts (%), and ECE over the shifts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What things cost, as ratios: every pair is measured in one run, in turns, against a plain reference."""
+"""Benchmarks: time and memory of tracer relative to a plain reference, measured alternately in one process."""

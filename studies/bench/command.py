@@ -1,4 +1,4 @@
-"""Measure what training costs, against released-style code in the same run: `tracer bench`."""
+"""Measure time and memory of training against released-style code: `tracer bench`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Literal
 
 import tyro
 
-from tracer.cli.console import console, show_table
 from tracer.core.errors import at_least, unknown
 from tracer.storage.atomic import write_text
+from tracer.terminal import console, show_table
 
-ONCE = {"data": "Data", "sizes": "Parameters"}  # the same whichever the model
+ONCE = {"data": "Data", "sizes": "Parameters"}  # independent of the model
 CLOCKS = {
     "wall": (perf_counter, "time on the wall"),
     "processor": (process_time, "processor time of one thread, beside the work of others"),
@@ -29,23 +29,23 @@ def main(arguments: list[str]) -> int:
         results: Path | None = None,
         out: Path | None = None,
     ) -> int:
-        """Time pairs of work in turns and show the ratios: ours over the reference, below 1 is faster.
+        """Time pairs of work alternately and print the ratios, ours over the reference: below 1 ours is faster.
 
         Args:
-            models: models of open_clip, with random weights.
-            batch: images a step.
+            models: open_clip models, with random weights.
+            batch: images per step.
             rounds: how often each pair is timed.
-            only: of steps, overhead, teacher, head, eval, chunks, data, growth, sizes, memory and, for minutes, large.
-            clock: wall, or the processor's time for one thread, on a machine that others use, too.
-            results: a JSON file that keeps what was measured; the page shows what earlier runs have left in it, too.
-            out: a Markdown page to write.
+            only: any of steps, overhead, teacher, head, eval, chunks, data, growth, sizes, memory, large (slow).
+            clock: wall; or processor, the CPU time of one thread, for a machine with other work.
+            results: JSON file of the results; sections that are not measured now keep their earlier results.
+            out: Markdown page to write, of all sections in the results.
         """
         import torch
 
         from studies.bench.page import HEADER, cells, page
         from studies.bench.records import read, section, write
         from studies.bench.table import SETS
-        from studies.bench.turns import Turns
+        from studies.bench.timing import Timer
 
         for name in only:
             if name not in SETS:
@@ -53,8 +53,8 @@ def main(arguments: list[str]) -> int:
         at_least(2, batch=batch)
         at_least(1, rounds=rounds)
         if clock == "processor":
-            torch.set_num_threads(1)  # threads that wait for each other would be counted
-        turns = Turns(rounds, CLOCKS[clock][0])
+            torch.set_num_threads(1)  # waiting threads would be counted
+        timer = Timer(rounds, CLOCKS[clock][0])
         sections = read(results) if results is not None else {}
         measured: set[str] = set()
         for model, name in ((model, name) for model in models for name in only):
@@ -62,10 +62,10 @@ def main(arguments: list[str]) -> int:
             if title in measured:
                 continue
             with console.status(title):
-                sections[title] = section(SETS[name](model, batch, turns), rounds, CLOCKS[clock][1])
+                sections[title] = section(SETS[name](model, batch, timer), rounds, CLOCKS[clock][1])
             measured.add(title)
             show_table(title, HEADER, [cells(row) for row in sections[title].rows])
-            if results is not None:  # at once: whatever stops the next one
+            if results is not None:  # after each section, in case the next one fails
                 write(results, sections)
         if out is not None:
             write_text(out, page(sections))

@@ -1,7 +1,7 @@
-"""What training costs on many processes, by arithmetic: bytes that move, bytes that stay, and the N² of the loss.
+"""The cost of training on many processes, computed: communication, memory, and the N² of the loss.
 
-Every process holds the global scene and computes the whole loss, so the similarity of all N images to all N texts is
-the one cost that more processes do not divide. Everything else is divided by them.
+Every process holds the embeddings of the global batch and computes the whole loss, so the similarity of all N images to
+all N texts is the one cost that is not divided among the processes.
 """
 
 from __future__ import annotations
@@ -22,38 +22,36 @@ FLOAT = 4  # bytes: weights, gradients, moments, teacher and gathered embeddings
 
 @dataclass(frozen=True)
 class Model:
-    """What a model brings to the sum."""
+    """The size and work of a model."""
 
     parameters: int
     width: int  # of an embedding
-    work: float  # floating-point operations of one forward of one image with its text
+    work: float  # floating-point operations of the forward of one image and its text
 
 
 def measured(student: Student) -> Model:
-    """A model's size and work, counted on one image with a text of its longest length."""
-    size = student.preprocess["size"]
+    """Count a model's parameters and operations, on one image and one text of full length."""
+    size = student.preprocess_cfg["size"]
     height, width = size if isinstance(size, tuple | list) else (size, size)
     tokens = student.tokeniser.tokeniser(["a photo of a dog."])
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        seen = student(Batch(torch.zeros(1, 3, height, width), tokens), frozenset({"text"}))
+        embedding = student(Batch(torch.zeros(1, 3, height, width), tokens), frozenset({"text"}))
     count = sum(parameter.numel() for parameter in student.parameters())
-    return Model(count, seen.image.shape[1], float(counter.get_total_flops()))
+    return Model(count, embedding.image.shape[1], float(counter.get_total_flops()))
 
 
 @dataclass(frozen=True)
 class Cost:
-    """One step of one process, and one checkpoint."""
+    """The cost of one step and of one checkpoint, for one process."""
 
     gathered: float  # bytes of embeddings received
     reduced: float  # bytes of gradients sent: a ring all-reduce, or the reduce-scatter of shards
     weights: float  # bytes of weights received, where they are sharded
-    held: float  # bytes of weights, gradients, moments and teacher that stay
-    similarity: float  # bytes that the loss keeps for its backward
-    share: float  # of all operations: those of the similarities
-    saved: float  # bytes of a checkpoint: what the first process holds in its memory and writes, each time
-    fetched: (
-        float  # bytes of it that a process receives, where weights are sharded: all of it passes everywhere
-    )
+    held: float  # bytes of weights, gradients, moments and teacher in memory
+    similarity: float  # bytes that the loss saves for its backward
+    share: float  # of all operations that is spent on similarities
+    saved: float  # bytes of a checkpoint, which the first process holds in memory and writes
+    fetched: float  # bytes of it that each process receives, where weights are sharded
 
     @property
     def moved(self) -> float:
@@ -69,45 +67,47 @@ def cost(
     neighbours: int = 8,
     shard: bool = False,
 ) -> Cost:
-    """A step of `batch` images in all, on machines of `neighbours` processes each; all parameters are trained."""
-    taught = "teacher" in objective.needs
-    operations, kept = similarity(objective, model.width)
+    """The cost with a global batch of `batch`, `neighbours` processes on each machine, and all parameters trained."""
+    has_teacher = "teacher" in objective.needs
+    operations, saved_bytes = similarity(objective, model.width)
     group = min(processes, neighbours) if shard else 1
     machines = processes // group
     weights = FLOAT * model.parameters
-    rows = batch * 2 * model.width * FLOAT * (1 + taught)
+    rows = batch * 2 * model.width * FLOAT * (1 + has_teacher)
     inside, between = 1 - 1 / group, 1 - 1 / machines
     quadratic = operations * batch**2
-    encoders = (3 + taught) * model.work * batch / processes  # a backward is two forwards
+    encoders = (3 + has_teacher) * model.work * batch / processes  # a backward is two forwards
     return Cost(
         gathered=(1 - 1 / processes) * rows,
         reduced=weights * inside + 2 * weights / group * between,
-        weights=weights
-        * inside
-        * (2 + taught),  # forward and backward of the student, forward of the teacher
-        held=weights * (4 + taught) / group,
-        similarity=kept * batch**2,
+        weights=weights * inside * (2 + has_teacher),  # student forward and backward, teacher forward
+        held=weights * (4 + has_teacher) / group,
+        similarity=saved_bytes * batch**2,
         share=quadratic / (quadratic + encoders),
-        saved=weights * (3 + taught),
-        fetched=weights * (3 + taught) * inside,
+        saved=weights * (3 + has_teacher),
+        fetched=weights * (3 + has_teacher) * inside,
     )
 
 
 def similarity(objective: Objective, width: int) -> tuple[float, float]:
-    """Operations, and bytes kept for the backward, that an objective spends on each of its N² pairs: counted.
+    """Operations, and bytes saved for the backward, for each of the N² pairs of an objective, counted.
 
-    What grows with N, or not at all, falls out of the second difference of three batches.
+    The second difference of three batch sizes cancels what is constant or linear in N.
     """
-    few = 48
-    operations, kept = zip(*(_counted(objective, width, n) for n in (few, 2 * few, 3 * few)), strict=True)
-    return tuple((first - 2 * second + third) / (2 * few**2) for first, second, third in (operations, kept))
+    size = 48
+    operations, saved_bytes = zip(
+        *(_counted(objective, width, n) for n in (size, 2 * size, 3 * size)), strict=True
+    )
+    return tuple(
+        (first - 2 * second + third) / (2 * size**2) for first, second, third in (operations, saved_bytes)
+    )
 
 
 def _counted(objective: Objective, width: int, count: int) -> tuple[int, int]:
-    kept: dict[int, Tensor] = {}  # alive, or a second storage could take the first one's address
+    saved: dict[int, Tensor] = {}  # kept alive, or a later storage could reuse the address
 
     def note(tensor: Tensor) -> Tensor:
-        kept[tensor.untyped_storage().data_ptr()] = tensor
+        saved[tensor.untyped_storage().data_ptr()] = tensor
         return tensor
 
     scene = _scene(objective, width, count)
@@ -115,15 +115,16 @@ def _counted(objective: Objective, width: int, count: int) -> tuple[int, int]:
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
             total = objective(scene).total
         total.backward()
-    return counter.get_total_flops(), sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    return counter.get_total_flops(), sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
 
 
 def _scene(objective: Objective, width: int, count: int) -> Scene:
     generator, square = torch.Generator().manual_seed(0), torch.eye(width)
 
-    def embedding(learns: bool) -> Embedding:
+    def embedding(requires_grad: bool) -> Embedding:
         image, text = (
-            normalize(torch.randn(count, width, generator=generator)).requires_grad_(learns) for _ in range(2)
+            normalize(torch.randn(count, width, generator=generator)).requires_grad_(requires_grad)
+            for _ in range(2)
         )
         return Embedding(image, text, scale=torch.tensor(10.0), projections=(square, square))
 

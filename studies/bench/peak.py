@@ -1,4 +1,4 @@
-"""The most memory that training takes, measured and announced, each in a process of its own."""
+"""Peak memory of training, measured and estimated, each in its own process."""
 
 from __future__ import annotations
 
@@ -18,26 +18,24 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
 from tracer.training.memory.estimate import estimate, resident
-from tracer.training.setup import batches, begin, opened
+from tracer.training.setup import first_stage
 from tracer.training.step import step
 
 T = TypeVar("T")
 
 
-def apart(function: Callable[..., T], *arguments: Any) -> T:
-    """`function(…)` in a new process, whose memory is its own."""
+def in_new_process(function: Callable[..., T], *arguments: Any) -> T:
+    """`function(…)` in a new process, so that its memory is measured alone."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         try:
             return process.submit(function, *arguments).result()
         except BrokenProcessPool:
-            asked = f"{function.__name__}({', '.join(map(str, arguments))})"
-            raise UserError(
-                f"the process that measured {asked} was killed: is there enough memory?"
-            ) from None
+            call = f"{function.__name__}({', '.join(map(str, arguments))})"
+            raise UserError(f"the process that measured {call} was killed: is there enough memory?") from None
 
 
 def plain(model: str, count: int) -> int:
-    """Bytes at the peak of released-style TRACER."""
+    """Peak memory of released-style TRACER, in bytes."""
     student = load(model)
     images = (pixels(student, count).float() / 255 - student.mean) / student.std
     recipe = Plain(student.clip, open_clip.loss.ClipLoss())
@@ -47,7 +45,7 @@ def plain(model: str, count: int) -> int:
 
 
 def ours(model: str, count: int, chunk: int | None = None) -> int:
-    """Bytes at the peak of our steps; a small one comes first, which leaves Adam's state behind."""
+    """Peak memory of our steps, in bytes; the first step is small and allocates Adam's state."""
     student = load(model)
     state = state_of(method("tracer").stages[0], student, chunk)
     for size in (chunk or count, count):
@@ -55,20 +53,17 @@ def ours(model: str, count: int, chunk: int | None = None) -> int:
     return resident()
 
 
-def announced(model: str, count: int, chunk: int | None = None) -> int:
-    """What `tracer train --dry-run` says that a run will take."""
+def predicted(model: str, count: int, chunk: int | None = None) -> int:
+    """The memory that `tracer train --dry-run` predicts."""
     return estimate(_planned(model, count, chunk)).total
 
 
 def taken(model: str, count: int, chunk: int | None = None) -> int:
-    """What that run takes, pretrained weights and data included."""
-    made = _planned(model, count, chunk)
-    student = opened(made)
-    pretrained = {name: tensor.clone() for name, tensor in student.state_dict().items()}
-    (state,) = begin(made, made.method.stages[0], 2, student, pretrained, World("cpu", "fp32"))
-    data = batches(made, state, 0)
+    """The memory that this run takes, pretrained weights and data included."""
+    experiment = _planned(model, count, chunk)
+    learner = first_stage(experiment, World("cpu", "fp32"), 2)
     for number in range(2):
-        step(state, data[number])
+        step(learner.state, learner.batches[number])
     return resident()
 
 

@@ -1,4 +1,4 @@
-"""From files to a batch on the model's device: ours against PIL and torchvision as everybody writes it."""
+"""From JPEG files to a batch: ours against the usual PIL and torchvision code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from studies.bench.turns import Times, Turns
+from studies.bench.timing import Timer, Times
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
 from tracer.data.pack import pack
@@ -20,7 +20,7 @@ from tracer.models.open_clip_compat import open_clip
 
 
 def photographs(folder: Path, size: tuple[int, int], count: int = 16) -> Files:
-    """JPEGs of quality 90 that look like photographs to a decoder: smooth areas and grain."""
+    """JPEGs of quality 90 with smooth areas and grain, as in photographs."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
     width, height = size
@@ -34,8 +34,8 @@ def photographs(folder: Path, size: tuple[int, int], count: int = 16) -> Files:
     return Files(folder, tuple(f"{number}.jpg" for number in range(count)))
 
 
-def pipeline(folder: Path, size: tuple[int, int], turns: Turns, target: int = 224) -> tuple[Times, float]:
-    """Times of a batch by each way, and the mean difference of a draft from a full decoding, in levels of 255."""
+def pipeline(folder: Path, size: tuple[int, int], timer: Timer, target: int = 224) -> tuple[Times, float]:
+    """Times of a batch, and the mean difference between JPEG draft mode and full decoding, in levels of 255."""
     files = photographs(folder / "photos", size)
     preprocess: dict[str, Any] = {"size": target, "interpolation": "bicubic"}
     packed = _packed(files, folder / "packed.tar")
@@ -46,7 +46,7 @@ def pipeline(folder: Path, size: tuple[int, int], turns: Turns, target: int = 22
     def ours(transform: Transform, images: Any) -> Tensor:
         return transform.batch(images, everything, (np.random.default_rng(i) for i in everything))
 
-    times = turns(
+    times = timer(
         {
             "PIL and torchvision": lambda: torch.stack(
                 [plain(Image.open(files.name(i))) for i in everything]
@@ -62,8 +62,10 @@ def pipeline(folder: Path, size: tuple[int, int], turns: Turns, target: int = 22
 
 def _packed(files: Files, out: Path) -> Examples:
     count = len(files)
-    made = Examples("photos", files, list(files.paths), np.zeros(count, np.int64), [()] * count, ("photo",))
-    pack(made, out)
+    examples = Examples(
+        "photos", files, list(files.paths), np.zeros(count, np.int64), [()] * count, ("photo",)
+    )
+    pack(examples, out)
     return load(out)
 
 

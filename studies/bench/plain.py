@@ -1,4 +1,4 @@
-"""The reference: FLYP and TRACER as released recipes do them, out of open_clip and torch alone.
+"""The reference: FLYP and TRACER as released recipes do them, with open_clip and torch alone.
 
 77 tokens for every caption, open_clip's ClipLoss, AdamW without fusion, a teacher that is updated in a loop over
 its parameters, and `.item()` at every step. Nothing of tracer is imported here.
@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812  (as the recipes have it)
 
 
 class Plain:
-    """A model that is trained step by step, with a teacher if `taught`."""
+    """A student, its teacher and its optimiser."""
 
     def __init__(self, clip: Any, loss: Any, *, lr: float = 1e-5, decay: float = 0.1) -> None:
         self.student = clip.train()
@@ -64,15 +64,15 @@ def distillation(
 ) -> Tensor:
     """FD, CRD, ICL and CrossKD of TRACER, each written out."""
     target = torch.arange(len(image))
-    taught = teacher_scale * teacher_image @ teacher_text.T
-    learned = scale * image @ text.T
+    teacher_logits = teacher_scale * teacher_image @ teacher_text.T
+    logits = scale * image @ text.T
     mixed, mixed_text = scale * image @ teacher_text.T, scale * text @ teacher_image.T
     feature = F.mse_loss(image, teacher_image) + F.mse_loss(text, teacher_text)
-    relational = (_kl(taught, learned) + _kl(taught.T, learned.T)) / 2
+    relational = (_kl(teacher_logits, logits) + _kl(teacher_logits.T, logits.T)) / 2
     interactive = (F.cross_entropy(mixed, target) + F.cross_entropy(mixed_text, target)) / 2
-    cross = (_kl(taught, mixed) + _kl(taught.T, mixed_text)) / 2
+    cross = (_kl(teacher_logits, mixed) + _kl(teacher_logits.T, mixed_text)) / 2
     return 2000 * feature + relational + interactive + cross
 
 
-def _kl(taught: Tensor, learned: Tensor) -> Tensor:
-    return F.kl_div(F.log_softmax(learned, dim=1), F.softmax(taught, dim=1), reduction="batchmean")
+def _kl(teacher: Tensor, student: Tensor) -> Tensor:
+    return F.kl_div(F.log_softmax(student, dim=1), F.softmax(teacher, dim=1), reduction="batchmean")

@@ -1,4 +1,4 @@
-"""Scoring: images to logits against a plain loop, one pass for two heads, and a sweep between two models."""
+"""Evaluation: images to logits against a plain loop, one pass for two heads, and interpolation of two models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 
 from studies.bench.pipeline import photographs
 from studies.bench.steps import CLASSES
-from studies.bench.turns import Times, Turns
+from studies.bench.timing import Timer, Times
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
 from tracer.evaluation.predict import Scorer
@@ -30,8 +30,8 @@ OTHERS = ("mountain", "harbour", "desert", "forest")
 ALPHAS = (0.0, 0.5, 1.0)
 
 
-def prediction(model: str, folder: Path, turns: Turns, count: int = 24) -> tuple[Times, float]:
-    """Times of each way to score JPEG files, and the largest difference of our logits from the plain ones."""
+def prediction(model: str, folder: Path, timer: Timer, count: int = 24) -> tuple[Times, float]:
+    """Times to score JPEG files, and the largest difference between our logits and the plain ones."""
     files = photographs(folder / "photos", (500, 375), count)
     student = load(model).eval()
     scorer, examples = Scorer(student, World("cpu", "fp32"), workers=0), _examples(files)
@@ -39,15 +39,15 @@ def prediction(model: str, folder: Path, turns: Turns, count: int = 24) -> tuple
     logits: dict[str, Tensor] = {}
 
     def one_pass() -> None:
-        seen = scorer.embed(examples)
+        embedded = scorer.embed(examples)
         for names in (CLASSES, OTHERS):
-            scorer.score(seen, PROMPTS, names)
+            scorer.score(embedded, PROMPTS, names)
 
     def two_passes() -> None:
         for names in (CLASSES, OTHERS):
             scorer.predict(examples, PROMPTS, names)
 
-    times = turns(
+    times = timer(
         {
             "a plain loop": lambda: logits.update(plain=plain(student, files, rows)),
             "ours": lambda: logits.update(ours=scorer.predict(examples, PROMPTS).logits),
@@ -60,8 +60,8 @@ def prediction(model: str, folder: Path, turns: Turns, count: int = 24) -> tuple
 
 @torch.no_grad()
 def plain(student: Student, files: Files, rows: Tensor) -> Tensor:
-    """As evaluation loops are written: open_clip's transform, one image after the other, batches of 64."""
-    config = open_clip.transform.PreprocessCfg(**student.preprocess)
+    """The usual evaluation loop: open_clip's transform, one image after the other, batches of 64."""
+    config = open_clip.transform.PreprocessCfg(**student.preprocess_cfg)
     transform: Any = open_clip.transform.image_transform_v2(config, is_train=False)
     logits = []
     for start in range(0, len(files), 64):
@@ -71,8 +71,8 @@ def plain(student: Student, files: Files, rows: Tensor) -> Tensor:
     return torch.cat(logits)
 
 
-def sweep(model: str, folder: Path, turns: Turns, count: int = 8) -> Times:
-    """Three points between two models, with one model in memory or a fresh one for each."""
+def sweep(model: str, folder: Path, timer: Timer, count: int = 8) -> Times:
+    """Three points between two models, with one model in memory or a new one for each point."""
     examples = _examples(photographs(folder / "photos", (500, 375), count))
     student, ends = load(model).eval(), [folder / f"{seed}.safetensors" for seed in range(2)]
     for seed, file in enumerate(ends):
@@ -83,13 +83,13 @@ def sweep(model: str, folder: Path, turns: Turns, count: int = 8) -> Times:
         return [_scored(student, examples, interpolate(start, end, alpha)) for alpha in ALPHAS]
 
     def reloaded() -> list[Tensor]:
-        found = []
+        logits = []
         for alpha in ALPHAS:
             one, other = (read_weights(file) for file in ends)
-            found.append(_scored(load(model).eval(), examples, interpolate(one, other, alpha)))
-        return found
+            logits.append(_scored(load(model).eval(), examples, interpolate(one, other, alpha)))
+        return logits
 
-    return turns({"a model for each α": reloaded, "one model": in_place})
+    return timer({"a model for each α": reloaded, "one model": in_place})
 
 
 def _scored(student: Student, examples: Examples, weights: dict[str, Tensor]) -> Tensor:

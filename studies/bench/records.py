@@ -1,4 +1,4 @@
-"""What was measured: rows of ratios in sections that say when and on what machine, kept as JSON."""
+"""The result file: sections of ratios, each with its date and machine, as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tracer.storage.atomic import write_text
 
 
 class Row(NamedTuple):
-    """One ratio, ours over the reference, with the range that the design asks for, where it asks."""
+    """One ratio, ours over the reference, and its target range if there is one."""
 
     what: str
     ratio: float
@@ -29,12 +29,12 @@ class Row(NamedTuple):
 
     @property
     def met(self) -> bool:
-        """Whether the ratio is where it should be; so is one of which nothing is asked."""
+        """Whether the ratio is in its target range, or has none."""
         return self.target is None or self.target[0] <= self.ratio <= self.target[1]
 
     @property
-    def asked(self) -> str:
-        """The target in words."""
+    def target_text(self) -> str:
+        """The target as text; empty if there is none."""
         if self.target is None:
             return ""
         low, high = self.target
@@ -47,7 +47,7 @@ class Section:
 
     rows: tuple[Row, ...]
     rounds: int
-    clock: str  # what a second is
+    clock: str  # wall time or CPU time
     machine: str
     day: str
 
@@ -56,12 +56,12 @@ Sections = dict[str, Section]  # by title
 
 
 def section(rows: list[Row], rounds: int, clock: str = "time on the wall") -> Section:
-    """Rows just measured, here."""
+    """Rows that were measured on this machine today."""
     return Section(tuple(rows), rounds, clock, machine(), datetime.now(UTC).date().isoformat())
 
 
 def machine() -> str:
-    """The processor and the libraries, and nothing that names the machine."""
+    """The processor and the libraries, without the name of the machine."""
     model = platform.processor() or platform.machine()
     file = Path("/proc/cpuinfo")
     if file.exists():
@@ -71,24 +71,24 @@ def machine() -> str:
 
 
 def read(path: Path) -> Sections:
-    """Sections of earlier runs, none if there is no file."""
+    """The sections of a result file; none if it does not exist."""
     if not path.exists():
         return {}
     try:
-        told = json.loads(path.read_text())
-        return {title: _section(parts) for title, parts in told.items()}
+        content = json.loads(path.read_text())
+        return {title: _section(parts) for title, parts in content.items()}
     except (ValueError, TypeError, KeyError, AttributeError):
         raise UserError(f"{path} holds no benchmarks: give --results another name") from None
 
 
 def write(path: Path, sections: Mapping[str, Section]) -> None:
-    """Keep sections; rows become objects, so that a reader needs no legend."""
-    told = {
+    """Write the sections, with rows as objects."""
+    content = {
         title: {**asdict(each), "rows": [row._asdict() for row in each.rows]}
         for title, each in sections.items()
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def _section(parts: dict) -> Section:

@@ -1,1 +1,1 @@
-"""Builds the embedded digits."""
+"""Build of the embedded digits, `tracer/data/digits.npz`."""

@@ -1,4 +1,4 @@
-"""Build `tracer/data/digits.npz` from MNIST's idx files: `python studies/digits/build.py FOLDER`."""
+"""Build `tracer/data/digits.npz` from MNIST's idx files: `python -m studies.digits.build FOLDER`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-# /// script
-# requires-python = ">=3.11"
-# dependencies = ["numpy", "pillow", "resvg-py==0.5.0"]
-# ///
-"""Build `tracer/data/emoji.zip` out of twelve icon packages: `python studies/emojishift/build.py`.
+"""Build `tracer/data/emoji.zip` from twelve icon packages: `python -m studies.emojishift.build`.
 
-It needs npm, which fetches the packages that `sources.json` pins, and `pip install resvg-py==0.5.0`, which draws
-them. `--check` compares with the file that is there, instead of writing it; `--size` draws larger pictures.
+It needs npm to download the packages that `sources.json` pins, and `pip install resvg-py==0.5.0` to rasterise them.
+`--check` compares with the existing file instead of writing it; `--size` makes larger images.
 """
 
 from __future__ import annotations
@@ -31,9 +27,9 @@ from studies.emojishift.drawings import Draw, Emoji, bitmaps, iconify, on_white,
 HERE = Path(__file__).parent
 TARGET = HERE.parents[1] / "tracer" / "data" / "emoji.zip"
 SIZE = 32
-FINER = 3  # pictures are drawn three times as large and then averaged, which is what makes edges soft
-COLUMNS = 38  # of a sheet that holds all pictures of a style
-# The date of everything in the archive, so that the same build has the same bytes.
+FINER = 3  # images are rasterised three times as large and averaged, for smooth edges
+COLUMNS = 38  # of the sheet that holds all images of a style
+# The date of all files in the archive, so that the same build has the same bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 Package = dict[str, Any]
@@ -41,55 +37,55 @@ Pictures = dict[str, dict[int, np.ndarray]]  # by style and number of the emoji
 
 
 def fetch(package: Package, folder: Path) -> Path:
-    """The unpacked package, fetched by npm unless it is there already, after its hash has been compared."""
+    """The unpacked package, downloaded by npm if it is not there; its hash is checked."""
     name = f"{package['package'].lstrip('@').replace('/', '-')}-{package['version']}"
-    archive, place = folder / f"{name}.tgz", folder / name
+    archive, unpacked = folder / f"{name}.tgz", folder / name
     if not archive.exists():
-        wanted = f"{package['package']}@{package['version']}"
-        command = ["npm", "pack", wanted, "--silent", "--pack-destination", str(folder)]
+        spec = f"{package['package']}@{package['version']}"
+        command = ["npm", "pack", spec, "--silent", "--pack-destination", str(folder)]
         subprocess.run(command, check=True, capture_output=True)
     digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
     if f"sha512-{digest}" != package["integrity"]:
         raise SystemExit(f"{archive} is not the {package['package']} that sources.json pins")
-    if not place.exists():
+    if not unpacked.exists():
         with tarfile.open(archive) as packed:
-            packed.extractall(place, filter="data")
-    return place / "package"
+            packed.extractall(unpacked, filter="data")
+    return unpacked / "package"
 
 
 def vocabulary(words: dict[str, Path]) -> list[Emoji]:
-    """Every emoji of one code point that is no flag, with name, group, subgroup and keywords, in Unicode's order."""
+    """Every emoji of one code point except flags, with name, group, subgroup and keywords, in Unicode's order."""
     named = _json(words["names"] / "data-by-emoji.json")
     keywords = _json(words["keywords"] / "dist" / "emoji-en-US.json")
     older = {each["unified"].removesuffix("-FE0F"): each for each in _json(words["subgroups"] / "emoji.json")}
-    found = []
+    emoji = []
     for text, each in named.items():
         points = text.replace("\ufe0f", "")
         code = f"{ord(points[0]):04X}"
         if len(points) > 1 or each["group"] == "Flags" or code not in older:
             continue
-        found.append(
+        emoji.append(
             {
                 "hex": code.lower(),
                 "name": each["name"],
                 "older": older[code]["name"].lower(),
                 "group": each["group"],
                 "subgroup": older[code]["subcategory"],
-                "keywords": _spoken(keywords.get(text) or keywords.get(points, []), each["name"]),
+                "keywords": _words(keywords.get(text) or keywords.get(points, []), each["name"]),
             }
         )
-    return found
+    return emoji
 
 
-def _spoken(keywords: list[str], name: str) -> list[str]:
-    """Keywords that are words: no smileys, not the name again, each once."""
-    said = (" ".join(keyword.replace("_", " ").lower().split()) for keyword in keywords)
-    words = (word for word in said if re.fullmatch(r"[a-z][a-z0-9' -]*[a-z0-9]", word))
+def _words(keywords: list[str], name: str) -> list[str]:
+    """Keywords that are words, without smileys, repetitions and the name itself."""
+    cleaned = (" ".join(keyword.replace("_", " ").lower().split()) for keyword in keywords)
+    words = (word for word in cleaned if re.fullmatch(r"[a-z][a-z0-9' -]*[a-z0-9]", word))
     return [word for word in dict.fromkeys(words) if word != name and slug(word) != slug(name)]
 
 
 def pictures(emoji: list[Emoji], draw: Draw, size: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The number of each emoji that the style has, and its picture, unless that is blank (letters without a font)."""
+    """The number and image of each emoji that the style has; blank images (letters without a font) are left out."""
     for number, each in enumerate(emoji):
         image = draw(each, FINER * size)
         if image is not None and (picture := on_white(image, size)).min() < 255:
@@ -97,66 +93,68 @@ def pictures(emoji: list[Emoji], draw: Draw, size: int) -> Iterator[tuple[int, n
 
 
 def distinct(styles: Pictures) -> Pictures:
-    """Pictures that no earlier one equals, whichever emoji or style that belongs to."""
-    seen: set[bytes] = set()
-    kept: Pictures = {}
-    for style, found in styles.items():
-        kept[style] = {}
-        for number, picture in found.items():
-            if (content := picture.tobytes()) not in seen:
-                seen.add(content)
-                kept[style][number] = picture
-    return kept
+    """The images that equal no earlier one of any emoji or style."""
+    contents: set[bytes] = set()
+    unique: Pictures = {}
+    for style, images in styles.items():
+        unique[style] = {}
+        for number, picture in images.items():
+            if (content := picture.tobytes()) not in contents:
+                contents.add(content)
+                unique[style][number] = picture
+    return unique
 
 
-def sheet(found: dict[int, np.ndarray], size: int) -> bytes:
-    """All pictures of a style, row by row, as one lossless image."""
-    rows = -(-len(found) // COLUMNS)
+def sheet(images: dict[int, np.ndarray], size: int) -> bytes:
+    """All images of a style, row by row, as one lossless WebP."""
+    rows = -(-len(images) // COLUMNS)
     cells = np.full((rows * COLUMNS, size, size, 3), 255, np.uint8)
-    cells[: len(found)] = np.stack(list(found.values()))
+    cells[: len(images)] = np.stack(list(images.values()))
     grid = cells.reshape(rows, COLUMNS, size, size, 3).transpose(0, 2, 1, 3, 4)
-    written = io.BytesIO()
+    file = io.BytesIO()
     image = Image.fromarray(grid.reshape(rows * size, COLUMNS * size, 3))
-    image.save(written, "WEBP", lossless=True, quality=100, method=6, exact=True)
-    return written.getvalue()
+    image.save(file, "WEBP", lossless=True, quality=100, method=6, exact=True)
+    return file.getvalue()
 
 
 def write(target: Path, index: dict[str, Any], styles: Pictures) -> None:
-    """One archive: `index.json`, and a sheet for each style."""
+    """Write the archive: `index.json`, and a sheet for each style."""
     with zipfile.ZipFile(target, "w") as archive:
         content = json.dumps(index, ensure_ascii=False, separators=(",", ":")).encode()
         archive.writestr(zipfile.ZipInfo("index.json", EPOCH), content, zipfile.ZIP_DEFLATED, 9)
-        for style, found in styles.items():
-            archive.writestr(zipfile.ZipInfo(f"{style}.webp", EPOCH), sheet(found, index["size"]))
+        for style, images in styles.items():
+            archive.writestr(zipfile.ZipInfo(f"{style}.webp", EPOCH), sheet(images, index["size"]))
 
 
 def build(size: int, cache: Path) -> tuple[dict[str, Any], Pictures]:
-    """The index of everything, and every picture by style and number of the emoji."""
+    """The index, and every image by style and number of the emoji."""
     sources = _json(HERE / "sources.json")
     cache.mkdir(parents=True, exist_ok=True)
     emoji = vocabulary({each["name"]: fetch(each, cache) for each in sources["words"]})
-    found = {}
+    drawn: Pictures = {}
     for style in sources["styles"]:
-        place, match = fetch(style, cache), style["match"]
+        folder, match = fetch(style, cache), style["match"]
         own_files = bitmaps if style["name"] == "fluent-3d" else vectors
-        draw = own_files(place) if match == "file" else iconify(place, match)
-        found[style["name"]] = dict(pictures(emoji, draw, size))
-        print(f"{style['name']:22} {len(found[style['name']]):5}")
-    kept = distinct(found)
-    styles = [{**style, "emoji": list(kept[style["name"]])} for style in sources["styles"]]
-    said = [{key: value for key, value in each.items() if key != "older"} for each in emoji]
-    return {"size": size, "columns": COLUMNS, "emoji": said, "styles": styles}, kept
+        draw = own_files(folder) if match == "file" else iconify(folder, match)
+        drawn[style["name"]] = dict(pictures(emoji, draw, size))
+        print(f"{style['name']:22} {len(drawn[style['name']]):5}")
+    unique = distinct(drawn)
+    styles = [{**style, "emoji": list(unique[style["name"]])} for style in sources["styles"]]
+    described = [{key: value for key, value in each.items() if key != "older"} for each in emoji]
+    return {"size": size, "columns": COLUMNS, "emoji": described, "styles": styles}, unique
 
 
 def check(index: dict[str, Any], styles: Pictures) -> None:
-    """Say how much of the file that is there comes out again."""
+    """Print how many images of the existing file the build reproduces."""
     from tracer.data.emoji import archive
 
     stored = archive()
     there = {(each.name, stored.emoji[e].hex): p for each in stored.styles for e, p in each.pictures()}
-    made = {(style, index["emoji"][e]["hex"]): p for style, found in styles.items() for e, p in found.items()}
-    same = sum(key in made and np.array_equal(made[key], picture) for key, picture in there.items())
-    print(f"{same} of {len(there)} pictures are equal; {len(made.keys() - there.keys())} are new")
+    built = {
+        (style, index["emoji"][e]["hex"]): p for style, images in styles.items() for e, p in images.items()
+    }
+    same = sum(key in built and np.array_equal(built[key], picture) for key, picture in there.items())
+    print(f"{same} of {len(there)} pictures are equal; {len(built.keys() - there.keys())} are new")
 
 
 def _json(path: Path) -> Any:
@@ -169,12 +167,12 @@ if __name__ == "__main__":
     parser.add_argument("--cache", type=Path, default=Path("build/emoji"))
     parser.add_argument("--out", type=Path, default=TARGET)
     parser.add_argument("--check", action="store_true")
-    asked = parser.parse_args()
-    if asked.size != SIZE and asked.out == TARGET and not asked.check:
-        parser.error(f"the package's own pictures have {SIZE} pixels: --size {asked.size} needs --out FILE")
-    result = build(asked.size, asked.cache)
-    if asked.check:
+    options = parser.parse_args()
+    if options.size != SIZE and options.out == TARGET and not options.check:
+        parser.error(f"the images of the package have {SIZE} pixels: --size {options.size} needs --out FILE")
+    result = build(options.size, options.cache)
+    if options.check:
         check(*result)
     else:
-        write(asked.out, *result)
-        print(f"{asked.out.name}: {asked.out.stat().st_size:,} bytes")
+        write(options.out, *result)
+        print(f"{options.out.name}: {options.out.stat().st_size:,} bytes")

@@ -1,8 +1,8 @@
-"""The paper's claims, each with what it would mean here."""
+"""The paper's claims, each with the comparisons on EmojiShift that test it."""
 
 from __future__ import annotations
 
-from studies.emojishift.looks import (
+from studies.emojishift.checks import (
     alike,
     all_of,
     better,

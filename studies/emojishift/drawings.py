@@ -1,4 +1,4 @@
-"""Drawings: how each kind of package stores its pictures, and one picture at a given size."""
+"""Read the images of the icon packages, each of which stores them in its own way, and rasterise them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import resvg_py
+import resvg_py  # pyright: ignore[reportMissingImports]  (only the build needs it)
 from PIL import Image, ImageOps
 
 Emoji = dict[str, Any]
-Draw = Callable[
-    [Emoji, int], Image.Image | None
-]  # an emoji at a side in pixels; None where the style lacks it
-FRAME = {"left": 0, "top": 0, "width": 16, "height": 16}  # what Iconify assumes where nothing is said
+Draw = Callable[[Emoji, int], Image.Image | None]  # (emoji, side in pixels); None where the style lacks it
+FRAME = {"left": 0, "top": 0, "width": 16, "height": 16}  # Iconify's defaults
 
 
 def slug(text: str) -> str:
-    """A name as icon sets write it: no accents, apostrophes or remarks in brackets, hyphens between words."""
+    """A name as icon sets write it: without accents, apostrophes and brackets, with hyphens between words."""
     plain = unicodedata.normalize("NFKD", re.sub(r"\(.*?\)|['’“”]", "", text.lower()))
     ascii_only = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return re.sub(r"[^a-z0-9]+", "-", ascii_only).strip("-")
@@ -33,7 +31,7 @@ def squashed(text: str) -> str:
 
 
 def iconify(place: Path, match: str) -> Draw:
-    """Pictures of an Iconify set, found by code point or by the slug of the name, each used for one emoji."""
+    """Images of an Iconify set, found by code point or by the slug of the name, each used for one emoji."""
     icons, chars = (json.loads((place / f"{name}.json").read_text()) for name in ("icons", "chars"))
     known = icons["icons"].keys() | icons.get("aliases", {}).keys()
     spelling = {"slug": slug, "squash": squashed}.get(match)
@@ -54,7 +52,7 @@ def iconify(place: Path, match: str) -> Draw:
 
 
 def _svg(icons: dict[str, Any], name: str, side: int) -> str:
-    """An icon as a drawing of its own: a frame of square size keeps the proportions of what is inside."""
+    """An icon as a square SVG that keeps its proportions."""
     while name not in icons["icons"]:
         name = icons["aliases"][name]["parent"]
     icon = icons["icons"][name]
@@ -65,7 +63,7 @@ def _svg(icons: dict[str, Any], name: str, side: int) -> str:
 
 
 def vectors(place: Path) -> Draw:
-    """Pictures in one SVG file each, named by code point."""
+    """Images in one SVG file each, named by code point."""
 
     def draw(emoji: Emoji, side: int) -> Image.Image | None:
         for name in (emoji["hex"].upper(), f"{emoji['hex'].upper()}-FE0F"):
@@ -77,7 +75,7 @@ def vectors(place: Path) -> Draw:
 
 
 def bitmaps(place: Path) -> Draw:
-    """Pictures in one WebP file each, named by code point."""
+    """Images in one WebP file each, named by code point."""
 
     def draw(emoji: Emoji, side: int) -> Image.Image | None:
         for name in (emoji["hex"], f"{emoji['hex']}-fe0f"):

@@ -1,12 +1,12 @@
-"""The evidence drawn: what each arm learns against what it keeps, along α (WiSE-FT) and along λ."""
+"""The figure of the study: task accuracy against OOD accuracy and retention, along α (WiSE-FT) and along λ."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from studies.emojishift.checks import Arms
 from studies.emojishift.compare import Measure, value
-from studies.emojishift.looks import Arms
 from studies.emojishift.rows import Row
 from studies.emojishift.study import MAIN, ZERO_SHOT
 from studies.figure import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, blank
@@ -35,12 +35,12 @@ DEFAULTS = {
 KEPT: dict[Measure, str] = {"ood": "OOD, mean over other styles (%)", "retention": "retention of names (%)"}
 
 
-# Each row of the figure: what is drawn, and the study that has the model it began with.
+# Each row of the figure: the study that is drawn, and the study with the zero-shot row of its pretrained model.
 ROWS = {"main": "main", "strengths": "main", "weak strengths": "weak"}
 
 
 def frontiers(studies: Mapping[str, Arms]) -> Figure:
-    """The main study along α in the upper row; in the others, if they were run, those of strengths along λ."""
+    """The main study along α in the upper row; below it the studies of λ that were run."""
     shown = [name for name in ROWS if name in studies]
     figure = blank(width=11, height=1 + 4 * len(shown))
     panels = figure.subplots(len(shown), 2, squeeze=False)
@@ -62,18 +62,18 @@ def frontiers(studies: Mapping[str, Arms]) -> Figure:
 
 
 def _draw_mixtures(axes: Axes, arms: Arms, start: Sequence[Row], measure: Measure) -> None:
-    """From each finetuned model, the large mark, over its mixtures back to the start."""
+    """From each finetuned model (large mark) over its mixtures to the pretrained model."""
     for name in (each for each in COLOURS if each in arms):
         alphas = sorted(map(float, arms[name][0].scores), reverse=True)
         finetuned, *mixed = [_place(arms[name], measure, alpha) for alpha in alphas]
-        way = [finetuned, *mixed, _place(start, measure)]
-        axes.plot(*zip(*way, strict=True), ".-", color=COLOURS[name], linewidth=1, alpha=0.7)
+        path = [finetuned, *mixed, _place(start, measure)]
+        axes.plot(*zip(*path, strict=True), ".-", color=COLOURS[name], linewidth=1, alpha=0.7)
         axes.plot(*finetuned, MARKS[name], color=COLOURS[name], markersize=9, label=name, linestyle="")
     axes.set_title("Finetuned (large), mixed with the start (small)")
 
 
 def _draw_strengths(axes: Axes, arms: Arms, measure: Measure) -> None:
-    """Each method over λ, from its weakest to its strongest; a ring is around its default."""
+    """Each method from its smallest λ to its largest; a ring marks the default."""
     for name in COLOURS:
         others = {
             float(arm.partition("λ=")[2]): rows for arm, rows in arms.items() if arm.startswith(f"{name} λ=")
@@ -81,11 +81,11 @@ def _draw_strengths(axes: Axes, arms: Arms, measure: Measure) -> None:
         if not others:
             continue
         over = sorted({DEFAULTS[name]: arms[name], **others}.items())
-        found = [_place(rows, measure) for _, rows in over]
+        places = [_place(rows, measure) for _, rows in over]
         axes.plot(
-            *zip(*found, strict=True), MARKS[name] + "-", color=COLOURS[name], linewidth=1, markersize=5
+            *zip(*places, strict=True), MARKS[name] + "-", color=COLOURS[name], linewidth=1, markersize=5
         )
-        for (strength, _), place in zip(over, found, strict=True):
+        for (strength, _), place in zip(over, places, strict=True):
             axes.annotate(f"{strength:g}", place, textcoords="offset points", xytext=(6, 4), fontsize=7)
         axes.plot(*_place(arms[name], measure), "o", color=COLOURS[name], markersize=11, fillstyle="none")
 

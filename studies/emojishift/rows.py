@@ -1,4 +1,4 @@
-"""Results as they are kept: one row a run, with its command, and every single answer."""
+"""The result file: one row for each run, with its command and every answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from studies.emojishift.measure import chosen, lacking, suite, unpacked_bits, unpacked_shares
+from studies.emojishift.measure import lacking, suite, unpacked_bits, unpacked_shares, validation
 from studies.emojishift.study import Job
 from tracer.core.errors import UserError
 from tracer.data.emojishift import emoji_kinds, emoji_names
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
     study: str
     arm: str
-    role: Role  # "search" runs only chose a rate, "start" is a pretraining
+    role: Role  # "search": a run that only chooses the learning rate; "start": a pretraining
     style: str
     fold: int
     seed: int
@@ -44,27 +44,27 @@ class Row(NamedTuple):
     commit: str | None = None  # of the code that trained it
 
     def right(self, shift: str, alpha: float = 1.0) -> np.ndarray:
-        """Whether each example was right, in the order of `ids`."""
-        found = self.scores[f"{alpha:g}"][shift]
-        return unpacked_bits(found["right"], found["n"])
+        """Whether each example was answered correctly, in the order of `ids`."""
+        scores = self.scores[f"{alpha:g}"][shift]
+        return unpacked_bits(scores["right"], scores["n"])
 
     def sure(self, shift: str, alpha: float = 1.0) -> np.ndarray:
-        """The confidence of each answer; zero where it was not kept."""
-        found = self.scores[f"{alpha:g}"][shift]
-        return unpacked_shares(found["sure"]) if "sure" in found else np.zeros(found["n"])
+        """The confidence of each answer; zero where it was not stored."""
+        scores = self.scores[f"{alpha:g}"][shift]
+        return unpacked_shares(scores["sure"]) if "sure" in scores else np.zeros(scores["n"])
 
 
 @cache
 def ids(shift: str, fold: int) -> tuple[str, ...]:
-    """The examples of a shift, in their order."""
-    style = shift.partition(" ")[0]  # what follows is a corruption of the same pictures
+    """The ids of the examples of a test set, in their order."""
+    style = shift.partition(" ")[0]  # what follows names a corruption of the same images
     return tuple(
         emoji_names("strong", "test").ids if shift == NAMES else emoji_kinds(style, fold, "test").ids
     )
 
 
-def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
-    """What one job came to; a search needs no scores."""
+def row(job: Job, measures: dict[str, Any], role: Role = "test") -> Row:
+    """The row of a finished job; without scores for a search."""
     experiment, tested = job.experiment, role == "test"
     return Row(
         study=job.study,
@@ -74,21 +74,21 @@ def row(job: Job, found: dict[str, Any], role: Role = "test") -> Row:
         fold=job.trial.fold,
         seed=job.trial.seed,
         rate=experiment.lr,
-        run=found["run"],
+        run=measures["run"],
         command=command(experiment.to_json()),
-        validation=found["validation"],
-        cpu_seconds=found["cpu_seconds"],
-        gap=found["gap"] if tested else {},
-        layers=found["layers"] if tested else {},
-        scores=found["scores"] if tested else {},
+        validation=measures["validation"],
+        cpu_seconds=measures["cpu_seconds"],
+        gap=measures["gap"] if tested else {},
+        layers=measures["layers"] if tested else {},
+        scores=measures["scores"] if tested else {},
         strength=job.setting.strength,
-        commit=found["commit"],
+        commit=measures["commit"],
     )
 
 
-def beginning(name: str, run: Run) -> Row:
-    """The row of a pretraining: it has no fold, and is validated on the names of held-out pairs."""
-    found, experiment = chosen(run, None), run.experiment
+def pretraining_row(name: str, run: Run) -> Row:
+    """The row of a pretraining, which has no fold and is validated on the names of held-out pairs."""
+    measures, experiment = validation(run, None), run.experiment
     return Row(
         study="pretraining",
         arm=name,
@@ -97,43 +97,43 @@ def beginning(name: str, run: Run) -> Row:
         fold=-1,
         seed=experiment.seed,
         rate=experiment.lr,
-        run=found["run"],
+        run=measures["run"],
         command=command(experiment.to_json()),
-        validation=found["validation"],
+        validation=measures["validation"],
         cpu_seconds=None,
         gap={},
         layers={},
         scores={},
-        commit=found["commit"],
+        commit=measures["commit"],
     )
 
 
 def command(experiment: dict[str, Any]) -> str:
-    """`tracer train …`, which makes the run again."""
+    """The command `tracer train …` that repeats the run."""
     settings = ("data", "held_out", "retain", "model", "pretrained")
     settings += ("steps", "batch", "lr", "augment", "precision", "seed")
     words = ["tracer", "train", experiment["method"]]
-    said = {key: experiment[key] for key in settings if experiment[key] not in ((), [])}
-    for name, value in {**said, **experiment["options"]}.items():
-        values = value if isinstance(value, tuple | list) else (value,)
-        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    values = {key: experiment[key] for key in settings if experiment[key] not in ((), [])}
+    for name, value in {**values, **experiment["options"]}.items():
+        items = value if isinstance(value, tuple | list) else (value,)
+        words += [f"--{name.replace('_', '-')}", *map(str, items)]
     return shlex.join([*words, "--device", "cpu"])
 
 
-def write(file: Path, rows: Iterable[Row], asked: str) -> None:
-    """One line a row, so that two versions of a file can be compared."""
+def write(file: Path, rows: Iterable[Row], command: str) -> None:
+    """Write provenance and rows as JSON, one line for each row, so that versions of the file can be diffed."""
     lines = ",\n".join(json.dumps(each._asdict(), ensure_ascii=False) for each in rows)
-    write_text(file, f'{json.dumps(origin(asked), ensure_ascii=False)[:-1]}, "rows": [\n{lines}\n]}}\n')
+    write_text(file, f'{json.dumps(origin(command), ensure_ascii=False)[:-1]}, "rows": [\n{lines}\n]}}\n')
 
 
 def read(file: Path) -> tuple[dict[str, Any], list[Row]]:
-    """The head of a result file, and its rows."""
+    """The provenance and the rows of a result file."""
     try:
-        found = json.loads(file.read_text())
-        rows = [Row(**each) for each in found.pop("rows")]
+        content = json.loads(file.read_text())
+        rows = [Row(**each) for each in content.pop("rows")]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{file} is no file of results: {error}") from error
+        raise UserError(f"{file} is not a result file: {error}") from error
     for each, scores in ((row, scores) for row in rows for scores in row.scores.values()):
         if absent := lacking(scores, suite(each.style, each.fold)):
             raise UserError(f"{file}: run {each.run} was not measured on {absent[0]}; make the file again")
-    return found, rows
+    return content, rows

@@ -1,4 +1,4 @@
-"""What is tried: arms (methods with options) over folds and seeds, in studies, at three scales."""
+"""The studies: arms (methods with options) over folds and seeds, at three scales."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tracer.runs.experiment import Experiment
 
 
 class Trial(NamedTuple):
-    """One fold to test on, and the seed of the run that does it."""
+    """The fold that a run is tested on, and its seed."""
 
     fold: int
     seed: int
 
 
 class Setting(NamedTuple):
-    """What validation chooses: a learning rate, and λ where an arm tries several; None is the method's own."""
+    """A learning rate and a λ for validation to choose from; None is the method's default λ."""
 
     rate: float
     strength: float | None = None
@@ -29,14 +29,14 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Arm:
-    """One row of a table. Its setting is searched for, or `rate` names the arm whose learning rate it takes."""
+    """A method with options. Its setting is chosen by validation, or `rate` names the arm whose rate it takes."""
 
     name: str
     method: str
     options: dict[str, Any] = field(default_factory=dict)
     rate: str | None = None
     strengths: tuple[float | None, ...] = (None,)
-    rates: tuple[float, ...] = ()  # instead of the study's: a method without λ may try more of them
+    rates: tuple[float, ...] = ()  # instead of the study's, so that a method without λ has as many tries
 
     @property
     def trains(self) -> bool:
@@ -45,25 +45,25 @@ class Arm:
 
 @dataclass(frozen=True)
 class Study:
-    """Arms that are compared with each other, all else being equal."""
+    """Arms that are compared with each other under the same conditions."""
 
     name: str
     arms: tuple[Arm, ...]
     regime: Regime = "strong"
     style: str = "twemoji"
     trials: tuple[Trial, ...] = (Trial(0, 0), Trial(1, 1), Trial(2, 2))
-    rates: tuple[float, ...] = (3e-5, 1e-4, 3e-4, 1e-3)  # as many for every arm: equal budgets
+    rates: tuple[float, ...] = (3e-5, 1e-4, 3e-4, 1e-3)  # as many for every arm
     steps: int = 150
     pretraining: int = 1200  # steps
-    starts: int = 1  # pretrained models, taken in turn by seed
+    starts: int = 1  # number of pretrained models; seed modulo this chooses one
     alphas: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)  # WiSE-FT over every arm
 
     def settings(self, arm: Arm) -> tuple[Setting, ...]:
-        """All that an arm may choose from."""
+        """The settings that validation chooses from for an arm."""
         return tuple(starmap(Setting, product(arm.rates or self.rates, arm.strengths)))
 
     def start(self, seed: int) -> str:
-        """The name of the pretrained model that a seed begins with."""
+        """The name of the pretrained model of a seed."""
         return f"{self.regime}-{seed % self.starts}-{self.pretraining}"
 
     def pretrainings(self) -> dict[str, Experiment]:
@@ -80,7 +80,7 @@ class Job(NamedTuple):
     experiment: Experiment
     style: str
     trial: Trial
-    alphas: tuple[float, ...]  # none for a run that only chooses a rate and is never tested
+    alphas: tuple[float, ...]  # empty for a run that only chooses a rate
 
 
 # Which fold's run chooses the rate for a test fold. A run validates on the fold after its own, so the emoji whose
@@ -108,14 +108,14 @@ def job(study: Study, arm: Arm, trial: Trial, setting: Setting, home: str) -> Jo
 
 
 def searches(study: Study, home: str) -> Iterator[Job]:
-    """The runs that choose settings: of each arm that searches, for each fold that chooses; none without a choice."""
+    """The runs that choose the setting of each arm that has several, one for each setting and choosing fold."""
     for arm in study.arms:
         if arm.trains and arm.rate is None and len(study.settings(arm)) > 1:
             for fold in sorted({CHOSEN_ON[trial.fold] for trial in study.trials}):
                 for setting in study.settings(arm):
-                    made = job(study, arm, Trial(fold, 0), setting, home)
-                    spared = replace(made.experiment, retain=())
-                    yield made._replace(experiment=spared, alphas=())
+                    search = job(study, arm, Trial(fold, 0), setting, home)
+                    experiment = replace(search.experiment, retain=())  # retention is not needed to choose
+                    yield search._replace(experiment=experiment, alphas=())
 
 
 ZERO_SHOT = Arm("zero-shot", "zeroshot")
@@ -134,13 +134,12 @@ MAIN = (
 )
 
 
-# What came out best of the arms on folds 0 to 2, tried anew on the folds that had no part in that, against the
-# start, the teachers at their defaults and what else had been good: a stiff static teacher, a stiff spring, and the
-# best of the other methods.
+# The arms that came out best on folds 0 to 2 are tested again on folds 3 and 4, which had no part in choosing them,
+# beside zero-shot, the teachers at their defaults, a static teacher and L2-SP at a large λ, and Lipsum-FT.
 STEADY = Arm("steady", "steady")
 LIPSUM = Arm("lipsum", "lipsum")
 LPFT = Arm("lpft", "lpft")
-# Task accuracy, which chooses the rates, knows nothing of what is kept: TRACER at the rate that the others took.
+# Rates are chosen by task accuracy alone, whatever is forgotten: TRACER also at the rate that the others took.
 AT_ONE_RATE = Arm("TRACER at 0.001", "tracer", rates=(1e-3,))
 FRESH = tuple(Trial(fold, seed) for fold in (3, 4) for seed in (fold, fold + 2))
 PROVEN = (
@@ -154,13 +153,13 @@ PROVEN = (
 
 
 def others() -> tuple[Arm, ...]:
-    """Every further method that can be had without data of its own."""
+    """Every further method that needs no data of its own."""
     known = {arm.method for arm in (*MAIN, STEADY)} | {"supervised", "arf"}
     return tuple(Arm(name, name) for name in methods() if name not in known)
 
 
 def frontier(strengths: tuple[float, ...], *arms: Arm) -> tuple[Arm, ...]:
-    """Distillation of several strengths under each of the arms, at the rate of the arm it varies."""
+    """Each arm at several λ, at the learning rate of the arm it varies."""
     return tuple(
         Arm(f"{arm.name} λ={strength:g}", arm.method, {"strength": strength}, rate=arm.name)
         for arm in arms
@@ -168,38 +167,40 @@ def frontier(strengths: tuple[float, ...], *arms: Arm) -> tuple[Arm, ...]:
     )
 
 
-def strengths(taught: tuple[float, ...], sprung: tuple[float, ...]) -> tuple[Arm, ...]:
-    """The three teachers and L2-SP over λ; their scales have nothing to do with each other."""
-    spring = MAIN[3]
-    return (spring, *TEACHERS, *frontier(sprung, spring), *frontier(taught, *TEACHERS))
+def strengths(distillation: tuple[float, ...], l2sp: tuple[float, ...]) -> tuple[Arm, ...]:
+    """The three teachers and L2-SP over λ, whose scales are not comparable."""
+    l2 = MAIN[3]
+    return (l2, *TEACHERS, *frontier(l2sp, l2), *frontier(distillation, *TEACHERS))
 
 
 def weak_others() -> tuple[Arm, ...]:
-    """Where there is much to learn: methods with a head of its own for the task, held to what stays or moves."""
+    """For the weak regime: methods with a classification head."""
     headed = (arm for arm in others() if arm.name in ("carft", "ldifs"))
     return (LIPSUM, replace(LIPSUM, name="lipsum WMA", options={"beta": 0.5}), *headed, LPFT)
 
 
 def weak_strengths() -> tuple[Arm, ...]:
-    """Where there is much to learn: a static teacher that lets go, and moving ones that hold more."""
+    """For the weak regime: a static teacher at smaller λ, and moving ones at a larger λ."""
     static, ema, tracer = TEACHERS
     return (*TEACHERS, *frontier((0.03, 0.1, 0.3), static), *frontier((3.0,), ema, tracer))
 
 
 def chosen_strengths() -> tuple[Arm, ...]:
-    """λ chosen together with the rate: a tenth of the default, the default, and ten times it, or more for L2-SP.
+    """λ chosen together with the rate: a tenth of the default, the default and ten times it, more for L2-SP.
 
     Methods without λ try as many rates instead, so that all have the same number of tries.
     """
     nine = (1e-4, 1.3e-4, 1.8e-4, 2.4e-4, 3e-4, 4.2e-4, 5.6e-4, 7.5e-4, 1e-3)
     grids = {"L2-SP": (0.01, 1.0, 10.0), "CaRot": (0.15, 1.5, 15.0), "lipsum": (0.1, 1.0, 10.0)}
-    plain = tuple(replace(arm, rates=nine) for arm in MAIN[1:3])
-    held = (replace(arm, strengths=grids.get(arm.name, (0.1, 0.9, 10.0))) for arm in (*MAIN[3:], LIPSUM))
-    return (*plain, *held)
+    more_rates = tuple(replace(arm, rates=nine) for arm in MAIN[1:3])
+    more_strengths = (
+        replace(arm, strengths=grids.get(arm.name, (0.1, 0.9, 10.0))) for arm in (*MAIN[3:], LIPSUM)
+    )
+    return (*more_rates, *more_strengths)
 
 
 def variants() -> tuple[Arm, ...]:
-    """TRACER with one thing changed: kernel, interval, clock, terms, targets; and EMA with TRACER's mean age."""
+    """TRACER with one option changed: kernel, interval, clock, terms, targets; and EMA with TRACER's mean age."""
     alone = {"feature": 0.0, "relational": 0.0, "interactive": 0.0, "cross": 0.0}
     weights = {"feature": 2000 / 512, "relational": 0.5, "interactive": 1.0, "cross": 1.0}
     changed: dict[str, dict[str, Any]] = {
@@ -222,7 +223,7 @@ SCALES = ("quick", "part", "full")
 EVERY_FOLD = tuple(Trial(fold, fold) for fold in range(5))
 TWO_SEEDS = tuple(Trial(fold, seed) for fold in range(3) for seed in (fold, fold + 3))
 THREE_SEEDS = tuple(Trial(fold, seed) for seed in range(3) for fold in range(5))
-FAST = (1e-4, 3e-4, 1e-3, 3e-3)  # where there is much to learn
+FAST = (1e-4, 3e-4, 1e-3, 3e-3)  # for the weak regime and the second style
 
 
 def studies(scale: str) -> tuple[Study, ...]:

@@ -1,11 +1,11 @@
-"""A claim, how to look for it in the runs, and the verdict that they allow."""
+"""Claims and their verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from studies.emojishift.looks import FEWEST, Arms, Look, Part
+from studies.emojishift.checks import MIN_RUNS, Arms, Check, Comparison
 from studies.emojishift.rows import Row
 
 Verdict = Literal[
@@ -20,17 +20,17 @@ Verdict = Literal[
 
 
 class Claim(NamedTuple):
-    """A claim, the study and the arms that can tell, and how to look."""
+    """A claim, the study and arms that test it, and the comparisons it rests on."""
 
     text: str
     study: str
     needs: tuple[str, ...]
-    look: Look
-    best: bool = False  # of all that are compared: one that is better refutes it
+    check: Check
+    best: bool = False  # the claim is that an arm is best: a better one refutes it
 
 
-def verdict(parts: Sequence[Part], best: bool = False) -> Verdict:
-    """Whether all comparisons speak for a claim, some, or none; a condition that is met is no support by itself."""
+def verdict(parts: Sequence[Comparison], best: bool = False) -> Verdict:
+    """Whether all comparisons support a claim, some, or none; a condition that is met is no support by itself."""
     if not parts:
         return "not tested yet"
     against = any(part.speaks == "against" for part in parts)
@@ -44,15 +44,15 @@ def verdict(parts: Sequence[Part], best: bool = False) -> Verdict:
     return "not seen here: the opposite" if against else "not seen here"
 
 
-def looked(claim: Claim, studies: Mapping[str, Arms]) -> list[Part]:
-    """What the runs say about a claim; nothing where its arms have too few runs to tell, or not the same ones."""
+def claim_comparisons(claim: Claim, studies: Mapping[str, Arms]) -> list[Comparison]:
+    """The comparisons of a claim; none if its arms have too few runs, or not the same folds and seeds."""
     arms = studies.get(claim.study, {})
     trials = {tuple((row.fold, row.seed) for row in arms.get(name, ())) for name in claim.needs}
-    return claim.look(arms) if len(trials) == 1 and len(trials.pop()) >= FEWEST else []
+    return claim.check(arms) if len(trials) == 1 and len(trials.pop()) >= MIN_RUNS else []
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
-    """Test runs by study and arm, in the order of fold and seed."""
+    """Test runs by study and arm, sorted by fold and seed."""
     studies: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         if row.role == "test":

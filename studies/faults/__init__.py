@@ -1,1 +1,1 @@
-"""Faults, put into tracer on purpose: `python -m faults` counts what it survives. See docs/reliability.md."""
+"""Fault injection: `python -m studies.faults` counts what tracer survives. See docs/reliability.md."""

@@ -1,4 +1,4 @@
-"""`python -m faults`: try every kind of fault, print one table, and fail if anything was lost."""
+"""`python -m studies.faults`: run every fault scenario, print one table, and fail if an input was lost."""
 
 from __future__ import annotations
 
@@ -8,36 +8,39 @@ import sys
 import tempfile
 from pathlib import Path
 
-from studies.faults.life import prepare
-from studies.faults.suite import kinds, suite
-from studies.faults.table import markdown, merged, page, row, show, written
+from studies.faults.process import preload
+from studies.faults.suite import scenarios, suite
+from studies.faults.table import markdown, merged, page, row, show, to_json
 from tracer.storage.atomic import write_text
 
 
 def main() -> int:
-    """0: nothing lost, nothing silently wrong; 1: something was, and is named."""
-    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
-    parser.add_argument("kinds", nargs="*", help=f"kinds to try, by default all: {', '.join(kinds())}")
-    parser.add_argument("--quick", action="store_true", help="a few inputs of each kind, in seconds")
-    parser.add_argument("--seed", type=int, default=0, help="decides moments, places and values")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="kinds at a time")
-    parser.add_argument("--out", type=Path, help="JSON to write; kinds that are not tried keep what it says")
-    parser.add_argument("--page", type=Path, help="put the table between the marks of this page")
-    asked = parser.parse_args()
-    if strange := sorted(set(asked.kinds) - set(kinds())):
-        parser.error(f"unknown kind {strange[0]}: choose from {', '.join(kinds())}")
-    prepare()
-    memory = Path("/dev/shm")  # no power is cut here, so nothing is gained by waiting for a disk
+    """Exit code: 0 if no input was lost or silently wrong, else 1; the lost ones are printed."""
+    parser = argparse.ArgumentParser(prog="python -m studies.faults", description=__doc__)
+    names = ", ".join(scenarios())
+    parser.add_argument("scenarios", nargs="*", help=f"scenarios to run, by default all: {names}")
+    parser.add_argument("--quick", action="store_true", help="a few inputs of each scenario, in seconds")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs and of the moments of kills")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scenarios at a time")
+    parser.add_argument("--out", type=Path, help="JSON to write; scenarios that are not run keep their entry")
+    parser.add_argument("--page", type=Path, help="replace the table between the markers of this page")
+    options = parser.parse_args()
+    if unknown := sorted(set(options.scenarios) - set(scenarios())):
+        parser.error(f"unknown scenario {unknown[0]}: choose from {names}")
+    preload()
+    memory = Path("/dev/shm")  # power cuts are not simulated, so waiting for a disk would gain nothing
     with tempfile.TemporaryDirectory(prefix="faults-", dir=memory if memory.is_dir() else None) as folder:
-        names = asked.kinds or list(kinds())
-        tallies = suite(Path(folder), names, asked.seed, quick=asked.quick, tell=show, jobs=asked.jobs)
-    rows = [row(tally, asked.seed, sys.argv[1:]) for tally in tallies]
+        chosen = options.scenarios or list(scenarios())
+        tallies = suite(
+            Path(folder), chosen, options.seed, quick=options.quick, report=show, jobs=options.jobs
+        )
+    rows = [row(tally, options.seed, sys.argv[1:]) for tally in tallies]
     print(markdown(rows))
-    if asked.out:
-        rows = merged(asked.out.read_text() if asked.out.exists() else "", rows)
-        write_text(asked.out, written(rows))
-    if asked.page:
-        write_text(asked.page, page(asked.page.read_text(), rows))
+    if options.out:
+        rows = merged(options.out.read_text() if options.out.exists() else "", rows)
+        write_text(options.out, to_json(rows))
+    if options.page:
+        write_text(options.page, page(options.page.read_text(), rows))
     for tally in tallies:
         for verdict in tally.lost:
             print(f"LOST {tally.name}: {verdict.what}: {verdict.why}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Feed a parser what hypothesis thinks of: a UserError or the right answer, never another exception."""
+"""Fuzz a parser with hypothesis: it must return a correct result or raise UserError, never another exception."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tracer.core.errors import UserError
 
 
 class Parser(NamedTuple):
-    """Something that reads what others wrote: what it is given, and what must hold if it accepts it."""
+    """A parser of foreign input, the inputs to try, and a check of what it returns."""
 
     name: str
     inputs: st.SearchStrategy[Any]
-    probe: Callable[[Any], None]  # raises UserError to refuse, AssertionError where an answer is wrong
-    tries: tuple[int, int] = (30, 1000)
+    probe: Callable[[Any], None]  # raises UserError to refuse, AssertionError where the result is wrong
+    tries: tuple[int, int] = (30, 1000)  # quick, full
 
 
-def fuzzed(parser: Parser, tries: int, luck: int) -> Iterator[Verdict]:
-    """A verdict on every input tried; one that breaks the parser is shrunk and told."""
+def fuzzed(parser: Parser, tries: int, seed_value: int) -> Iterator[Verdict]:
+    """One verdict for each input tried; hypothesis shrinks an input that breaks the parser."""
     verdicts: list[Verdict] = []
 
     def probe(value: Any) -> None:
         try:
             parser.probe(value)
         except UserError as error:
-            wordless = not str(error).strip()
-            verdicts.append(lost(parser.name, "refused without a word") if wordless else refused(parser.name))
+            empty = not str(error).strip()
+            verdicts.append(lost(parser.name, "refused without a message") if empty else refused(parser.name))
             return
         verdicts.append(survived(parser.name))
 
-    quietly = settings(
+    quiet = settings(
         max_examples=tries,
         deadline=None,
         database=None,
@@ -42,8 +42,8 @@ def fuzzed(parser: Parser, tries: int, luck: int) -> Iterator[Verdict]:
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
     try:
-        seed(luck)(quietly(given(parser.inputs)(probe)))()
-    except Exception as error:  # noqa: BLE001  (the very thing that is looked for)
+        seed(seed_value)(quiet(given(parser.inputs)(probe)))()
+    except Exception as error:  # noqa: BLE001  (any exception counts as a lost input)
         notes = " ".join(getattr(error, "__notes__", []))
         verdicts.append(lost(parser.name, f"{type(error).__name__}: {error} {notes}"[:1500]))
     yield from verdicts

@@ -1,4 +1,4 @@
-"""A disk of a few kilobytes, where the system lets us mount one."""
+"""A small disk in memory, where the system permits mounting one."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from pathlib import Path
 
 
 class Disk:
-    """A file system in memory that can be made larger, or read-only, while it is in use."""
+    """A tmpfs that can be resized or made read-only while it is in use."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
 
     def resize(self, kilobytes: int) -> None:
-        """Somebody has made room."""
+        """Change the size, as if somebody had made room."""
         self._remount(f"size={kilobytes}k")
 
     def read_only(self) -> None:
-        """As a disk with errors becomes: not even root may write."""
+        """Remount read-only, as a disk with errors is: not even root may write."""
         self._remount("ro")
-
-    def writable(self) -> None:
-        """It was repaired."""
-        self._remount("rw")
 
     def _remount(self, option: str) -> None:
         _call("mount", "-o", f"remount,{option}", str(self.place))

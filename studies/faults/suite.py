@@ -1,4 +1,4 @@
-"""Every kind of fault, one after the other, and how often it was survived."""
+"""Run the scenarios and count their verdicts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pkgutil import iter_modules
 from random import Random
 from types import ModuleType
 
-from studies.faults import kinds as package
-from studies.faults.site import Site
+from studies.faults import scenarios as package
 from studies.faults.verdict import Outcome, Verdict, lost
+from studies.faults.workspace import Workspace
 
 
 @dataclass
 class Tally:
-    """The verdicts on one kind of fault, counted."""
+    """The verdicts of one scenario, counted."""
 
     name: str
     title: str
@@ -41,52 +41,52 @@ class Tally:
             self.lost.append(verdict)
 
 
-Tell = Callable[[Tally, Verdict], None]
+Report = Callable[[Tally, Verdict], None]  # called after each input
 
 
 @cache
-def kinds() -> dict[str, ModuleType]:
-    """The kinds of fault: every file in `studies/faults/kinds`."""
+def scenarios() -> dict[str, ModuleType]:
+    """Every module in `studies/faults/scenarios`, by name."""
     names = sorted(module.name for module in iter_modules(package.__path__))
     return {name: import_module(f"{package.__name__}.{name}") for name in names}
 
 
 def suite(
-    folder: Path, names: Sequence[str], seed: int, *, quick: bool, tell: Tell, jobs: int = 1
+    folder: Path, names: Sequence[str], seed: int, *, quick: bool, report: Report, jobs: int = 1
 ) -> list[Tally]:
-    """Try these kinds, several at a time if asked; a kind's inputs depend on the seed and on no other kind."""
+    """Run these scenarios, `jobs` at a time. The inputs of each depend on the seed, not on the other scenarios."""
     if jobs == 1:
-        site = Site(folder, Random(seed), quick)
-        return [tallied(name, site, seed, tell) for name in names]
+        workspace = Workspace(folder, Random(seed), quick)
+        return [tallied(name, workspace, seed, report) for name in names]
     with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-        waiting = [pool.submit(_alone, name, folder / name, seed, quick, tell) for name in names]
-        return [each.result() for each in waiting]
+        futures = [pool.submit(_in_process, name, folder / name, seed, quick, report) for name in names]
+        return [each.result() for each in futures]
 
 
-def tallied(name: str, site: Site, seed: int, tell: Tell) -> Tally:
-    """The verdicts on one kind."""
-    site.rng.seed(f"{seed} {name}")
-    tally = Tally(name, title(kinds()[name]))
-    began = time.monotonic()
-    for verdict in _verdicts(kinds()[name], site):
+def tallied(name: str, workspace: Workspace, seed: int, report: Report) -> Tally:
+    """Run one scenario."""
+    workspace.rng.seed(f"{seed} {name}")
+    tally = Tally(name, title(scenarios()[name]))
+    started = time.monotonic()
+    for verdict in _verdicts(scenarios()[name], workspace):
         tally.add(verdict)
-        tally.seconds = time.monotonic() - began
-        tell(tally, verdict)
+        tally.seconds = time.monotonic() - started
+        report(tally, verdict)
     return tally
 
 
-def _alone(name: str, folder: Path, seed: int, quick: bool, tell: Tell) -> Tally:
-    return tallied(name, Site(folder, Random(seed), quick), seed, tell)
+def _in_process(name: str, folder: Path, seed: int, quick: bool, report: Report) -> Tally:
+    return tallied(name, Workspace(folder, Random(seed), quick), seed, report)
 
 
-def title(kind: ModuleType) -> str:
-    """A kind's row in the table: the first line of its docstring."""
-    return (kind.__doc__ or kind.__name__).splitlines()[0].rstrip(".")
+def title(scenario: ModuleType) -> str:
+    """The name of a scenario in the table: the first line of its docstring."""
+    return (scenario.__doc__ or scenario.__name__).splitlines()[0].rstrip(".")
 
 
-def _verdicts(kind: ModuleType, site: Site) -> Iterator[Verdict]:
-    """A kind's verdicts; that the trial itself broke is a verdict too."""
+def _verdicts(scenario: ModuleType, workspace: Workspace) -> Iterator[Verdict]:
+    """The verdicts of a scenario; an exception in the scenario itself counts as one lost input."""
     try:
-        yield from kind.trials(site)
-    except Exception:  # noqa: BLE001  (the suite goes on, and fails at its end)
-        yield lost("the trial itself", traceback.format_exc())
+        yield from scenario.trials(workspace)
+    except Exception:  # noqa: BLE001  (the other scenarios still run, and the suite fails at its end)
+        yield lost("the scenario itself", traceback.format_exc())

@@ -1,4 +1,4 @@
-"""What the parsers are fed: right things with something changed, damaged bytes, and anything at all."""
+"""Hypothesis strategies for the parsers: valid input with changes, damaged bytes, and arbitrary values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from studies.faults.site import Site
+from studies.faults.workspace import Workspace
 from tracer.methods.base import methods
 
 json_values = st.recursive(
@@ -22,7 +22,7 @@ json_values = st.recursive(
 
 
 def mutated(value: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """A right object with some entries replaced, taken away or added; or anything."""
+    """A valid object with some entries replaced, removed or added; or an arbitrary value."""
     names = st.sampled_from(sorted(value)) | st.text(max_size=6)
     changes = st.dictionaries(names, json_values, max_size=3)
     without = st.sets(st.sampled_from(sorted(value)), max_size=2)
@@ -31,13 +31,13 @@ def mutated(value: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 def texts_like(value: dict[str, Any]) -> st.SearchStrategy[bytes]:
-    """Bytes of such an object, damaged ones, and any others."""
+    """The object as JSON bytes, mutated or damaged, and arbitrary bytes."""
     written = mutated(value).map(lambda each: json.dumps(each).encode())
     return written | damaged(json.dumps(value, indent=1).encode()) | st.binary(max_size=40)
 
 
 def damaged(content: bytes) -> st.SearchStrategy[bytes]:
-    """One byte changed, or an end cut off."""
+    """The content with one byte changed, or cut off."""
     places = st.integers(0, len(content) - 1)
 
     def change(place: int, bits: int) -> bytes:
@@ -47,13 +47,13 @@ def damaged(content: bytes) -> st.SearchStrategy[bytes]:
 
 
 def method_options() -> st.SearchStrategy[dict[str, Any]]:
-    """Options that some method has, with values that nobody would choose."""
+    """Names of real method options with arbitrary values."""
     known = sorted({name for recipe in methods().values() for name in recipe.__kwdefaults__ or {}})
     return st.dictionaries(st.sampled_from(known), json_values, max_size=2)
 
 
 def log_lines(log: Path) -> st.SearchStrategy[bytes]:
-    """A damaged log, or lines of JSON that are no log."""
+    """A damaged log, or lines of JSON that are not log entries."""
     whole = log.read_bytes()
     return damaged(whole) | st.lists(json_values.map(json.dumps), max_size=5).map(
         lambda x: "\n".join(x).encode()
@@ -61,7 +61,7 @@ def log_lines(log: Path) -> st.SearchStrategy[bytes]:
 
 
 def state_files() -> st.SearchStrategy[bytes | None]:
-    """What may stand, or not stand, where a sweep looks for the state of a run."""
+    """Contents of a state file of a sweep; None if it is missing."""
     return (
         st.none()
         | st.binary(max_size=20)
@@ -70,12 +70,12 @@ def state_files() -> st.SearchStrategy[bytes | None]:
 
 
 def headers() -> st.SearchStrategy[bytes]:
-    """Safetensors files whose header lies about names, kinds, shapes, places or its own size."""
-    kinds = st.sampled_from(["F32", "I64", "BF16", "BOOL", "F99"]) | json_values
+    """Safetensors files whose header is wrong about names, dtypes, shapes, offsets or its own size."""
+    dtypes = st.sampled_from(["F32", "I64", "BF16", "BOOL", "F99"]) | json_values
     numbers = st.integers(-2, 40) | st.integers()
     entry = st.fixed_dictionaries(
         {
-            "dtype": kinds,
+            "dtype": dtypes,
             "shape": st.lists(numbers, max_size=3),
             "data_offsets": st.lists(numbers, max_size=3),
         }
@@ -91,16 +91,16 @@ def headers() -> st.SearchStrategy[bytes]:
 
 
 def npz_archive() -> bytes:
-    """Two small pictures with labels."""
+    """An .npz file of two small images with labels."""
     file = io.BytesIO()
     np.savez(file, images=np.zeros((2, 4, 4, 3), np.uint8), labels=np.arange(2))
     return file.getvalue()
 
 
-def export_config(site: Site) -> dict[str, Any]:
-    """What lies beside exported weights."""
+def export_config(workspace: Workspace) -> dict[str, Any]:
+    """The config file that lies beside exported weights."""
     return {
-        "model_cfg": json.loads(site.model.read_text()),
+        "model_cfg": json.loads(workspace.model.read_text()),
         "preprocess_cfg": {"size": 28},
         "weights_digest": "0",
     }

@@ -1,4 +1,4 @@
-"""What became of one input."""
+"""The verdict on one input: survived, refused or lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Outcome(StrEnum):
-    """Survived: the work was done, and right. Refused: one clear sentence, nothing spoilt. Lost: anything else."""
+    """Survived: the work was done, and right. Refused: a clear error, no file changed. Lost: anything else."""
 
     SURVIVED = "survived"
     REFUSED = "refused"
@@ -15,7 +15,7 @@ class Outcome(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """One input, what became of it, and why that is not good enough if it is not."""
+    """One input, its outcome and, if it was lost, the reason."""
 
     outcome: Outcome
     what: str
@@ -23,15 +23,15 @@ class Verdict(NamedTuple):
 
 
 def survived(what: str) -> Verdict:
-    """The work was done, and the result is the right one."""
+    """The work was done and the result is right."""
     return Verdict(Outcome.SURVIVED, what)
 
 
 def refused(what: str) -> Verdict:
-    """It was said clearly what is wrong, and nothing was spoilt."""
+    """The input was refused with a clear error message and no file was changed."""
     return Verdict(Outcome.REFUSED, what)
 
 
 def lost(what: str, why: str) -> Verdict:
-    """Something was lost, silently wrong, or said in a way that helps nobody."""
+    """Something was lost or silently wrong, or the error message does not help."""
     return Verdict(Outcome.LOST, what, why)

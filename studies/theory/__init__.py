@@ -1,4 +1,4 @@
-"""The theory of contrastive finetuning as code: float64, small, exact, on the policies that training uses.
+"""The paper's theory of contrastive finetuning as float64 functions, with the teacher policies that training uses.
 
 Symbols of the paper and their names here:
 

@@ -1,4 +1,4 @@
-"""Put every theorem of the paper to the test and draw its figures: `tracer theory`."""
+"""Test every theorem of the paper on random instances and draw its figures: `tracer theory`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import tyro
 
 from studies.theory.study import study
-from tracer.cli.console import console, errors
 from tracer.core.errors import at_least
+from tracer.terminal import console, errors
 
 
 def main(arguments: list[str]) -> int:
@@ -16,20 +16,20 @@ def main(arguments: list[str]) -> int:
         """Search random instances for the largest violation of each theorem, and draw the figures.
 
         Args:
-            out: where the figures go.
-            instances: random instances a theorem.
-            seed: of the instances.
+            out: folder of the figures.
+            instances: random instances for each theorem.
+            seed: seed of the instances.
         """
         at_least(1, instances=instances)
         at_least(0, seed=seed)
-        found = study(out, instances, seed)
-        for line in found.lines():
+        result = study(out, instances, seed)
+        for line in result.lines():
             console.print(line, highlight=False, markup=False)
         console.print(
-            f"figures: {', '.join(str(file) for file in found.files)}", highlight=False, markup=False
+            f"figures: {', '.join(str(file) for file in result.files)}", highlight=False, markup=False
         )
-        if not found.holds:
+        if not result.holds:
             errors.print("a theorem does not hold", style="bold red")
-        return 0 if found.holds else 1
+        return 0 if result.holds else 1
 
     return tyro.cli(verify, args=arguments, prog="tracer theory")

@@ -20,7 +20,7 @@ from studies.theory.problem import Problem
 
 @dataclass(frozen=True)
 class Quadratic:
-    """f, given by how Q acts, by B, and by the least and largest positive eigenvalue of Q."""
+    """f, defined by the action of Q, by B, and by the smallest and largest positive eigenvalue of Q."""
 
     act: Callable[[ndarray], ndarray]
     linear: Float[ndarray, "p d"]
@@ -32,13 +32,13 @@ class Quadratic:
 
     @property
     def best_rate(self) -> float:
-        """The step that shrinks the worst direction fastest, 2 / (least + largest)."""
+        """The rate with the fastest worst-case convergence, 2 / (least + largest)."""
         return 2 / (self.least + self.largest)
 
     def descend(
         self, start: Float[ndarray, "p d"], *, rate: float | None = None, steps: int = 1000
     ) -> Float[ndarray, "p d"]:
-        """`steps` plain gradient steps, fewer if they stop changing anything."""
+        """The weights after `steps` gradient steps, or fewer if they no longer change."""
         rate = self.best_rate if rate is None else rate
         if not 0 < rate * self.largest < 2:
             raise ValueError(f"descent needs a rate inside (0, {2 / self.largest:g}), not {rate:g}")

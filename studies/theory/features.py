@@ -1,6 +1,6 @@
 """The same theory in a feature space: random features, and the tangent features of a network.
 
-Nothing in the closed forms asks where the inputs come from. With φ(X) in place of X they describe a linear
+The closed forms hold for any inputs. With φ(X) in place of X they describe a linear
 map on random features; with the Jacobian of a network at its pretrained parameters, the network in the lazy
 regime, f(x; θ) ≈ f(x; θ₀) + J(x)(θ − θ₀). The paper names both as future work.
 """

@@ -1,4 +1,4 @@
-"""The theory drawn: each function returns a matplotlib figure, which the caller saves."""
+"""The figures of docs/theory.md; each function returns a matplotlib figure."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def gaps(steps: int = 1000, strength: float = 1.0) -> Figure:
     }
     for axes, title, policies in ((left, "EMA", exponential), (right, "WMA", kernels)):
         for (label, teacher), colour, dash in zip(policies.items(), _COLOURS, _DASHES, strict=True):
-            path = flow.followed(problem, teacher, strength=strength, steps=steps, pace=pace)
-            shown = slice(1, None)  # at step 0 teacher and student are one
+            path = flow.simulate(problem, teacher, strength=strength, steps=steps, pace=pace)
+            shown = slice(1, None)  # at step 0 teacher and student are equal
             progress = 100 * np.arange(steps + 1) / steps
             axes.plot(progress[shown], path.gap[shown] / path.bias[0], dash, color=colour, label=label)
         axes.set(
@@ -71,11 +71,11 @@ def contractions(steps: int = 1000, strength: float = 1.0) -> Figure:
         "WMA Late(2)": WMA(Late(2)),
         "EMA horizon 0.1 T": EMA(horizon=0.1),
     }
-    seen = np.unique(np.logspace(0, np.log10(steps), 14).astype(int))
+    marked = np.unique(np.logspace(0, np.log10(steps), 14).astype(int))
     for (label, teacher), colour, mark in zip(policies.items(), [*_COLOURS, RED], "osD^v", strict=True):
-        path = flow.followed(problem, teacher, strength=strength, steps=steps)
+        path = flow.simulate(problem, teacher, strength=strength, steps=steps)
         axes.plot(clock, flow.contraction(path.moves, strength)[1:], color=colour, linewidth=1.2)
-        axes.plot(seen, (path.error / path.error[0])[seen], mark, color=colour, label=label, markersize=5)
+        axes.plot(marked, (path.error / path.error[0])[marked], mark, color=colour, label=label, markersize=5)
     moves = flow.step_weights(WMA(Beta(0.5)), steps)
     mass, largest = flow.start_mass(moves)[1:], float(moves[1:].max())
     low, high = 1 / (1 + strength), largest / -np.log1p(-largest) / (1 + strength)
@@ -96,7 +96,7 @@ def biases() -> Figure:
     figure = blank(width=7.2, height=4.8)
     axes = figure.subplots()
     problem = _spread_problem()
-    whole = float(np.linalg.norm(problem.begun - problem.best))
+    whole = float(np.linalg.norm(problem.start_inside - problem.best))
 
     def left(solution: Callable[[Problem, float], ndarray]) -> list[float]:
         ends = (problem.task.coordinates(solution(problem, strength)) for strength in STRENGTHS)
@@ -154,7 +154,7 @@ def _draw_across(axes: Axes) -> None:
     best = solve.task_solution(problem)
     _segment(axes, problem.start, problem.task.inside(problem.start))
     _segment(axes, best, solve.direct(problem))
-    path = flow.followed(problem, WMA(Beta(0.5)), strength=strength, steps=200)
+    path = flow.simulate(problem, WMA(Beta(0.5)), strength=strength, steps=200)
     students = np.concatenate([path.student(t) for t in range(1, 201)])
     axes.plot(*students.T, ".", color=STUDENT, markersize=5, label="WMA students, t = 1 … 200")
     _mark(axes, problem.start, "$W^0$", BLACK, "o", (6, 6))
@@ -187,7 +187,7 @@ def _draw_within(axes: Axes) -> None:
         curve = np.concatenate([solution(problem, x) for x in strengths])
         axes.plot(*curve.T, dash, color=colour, label=label)
         axes.plot(*solution(problem, 1.0).T, mark, color=colour, markersize=8)
-    path = flow.followed(problem, WMA(Beta(0.5)), strength=1.0, steps=400, pace=flow.Flow(0.05))
+    path = flow.simulate(problem, WMA(Beta(0.5)), strength=1.0, steps=400, pace=flow.Flow(0.05))
     axes.plot(*path.students[:, 0].T, color=STUDENT, linewidth=2, label="WMA student over time, λ = 1")
     axes.plot(*path.students[-1].T, "o", color=STUDENT, markersize=7)
     _mark(axes, problem.start, "$W^0$", BLACK, "o", (6, 6))

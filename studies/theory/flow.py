@@ -1,9 +1,9 @@
-"""SD-WMA: a student held to a teacher that follows it, solved inside the task subspace.
+"""SD-WMA: a student distilled from a moving average of itself, solved inside the task subspace.
 
     L_t(W) = ½‖W X − Y‖² + (λ/2)‖W X − ψ^{t−1} X‖²,     ψ^t = (1 − ω_t) ψ^{t−1} + ω_t W^t,     ψ⁰ = W⁰
 
-Each of the r directions of the task subspace goes its own way, and outside nothing moves. The weights ω_t
-come from the very policies (`tracer.core.teachers`) that training uses.
+The r directions of the task subspace are independent, and outside it nothing moves. The weights ω_t come from
+the policies that training uses (`tracer.core.teachers`).
 Reference: TRACER, appendix "Dynamic Self-Distillation: WMA Details and Convergence".
 """
 
@@ -21,7 +21,7 @@ from studies.theory.solve import distilled_keep
 from tracer.core.teachers import Teacher
 
 Pace = Callable[[Float[ndarray, " r"], float], Float[ndarray, " r"]]
-"""(spectrum, λ) → the share of the way to the minimiser of L_t that one step goes, per direction."""
+"""(spectrum, λ) → the share of the distance to the minimiser of L_t that one step covers, per direction."""
 
 
 def exact(spectrum: Float[ndarray, " r"], strength: float) -> Float[ndarray, " r"]:
@@ -56,11 +56,11 @@ class Path:
     problem: Problem
     students: Float[ndarray, "times p r"]
     teachers: Float[ndarray, "times p r"]
-    moves: Float[ndarray, " times"]  # ω_t, with ω_0 = 1: at first the pretrained state is all there is
+    moves: Float[ndarray, " times"]  # ω_t, with ω_0 = 1: the average starts at the pretrained state
 
     @property
     def gap(self) -> Float[ndarray, " times"]:
-        """‖W^t − ψ^t‖: what self-distillation has to pull on."""
+        """‖W^t − ψ^t‖: the distance between student and teacher."""
         return _norms(self.students - self.teachers)
 
     @property
@@ -70,7 +70,7 @@ class Path:
 
     @property
     def bias(self) -> Float[ndarray, " times"]:
-        """‖(W^t − W*)P‖: how far the student still is from the task's solution."""
+        """‖(W^t − W*)P‖: the distance of the student from the task solution."""
         return _norms(self.students - self.problem.best)
 
     def student(self, step: int) -> Float[ndarray, "p d"]:
@@ -80,23 +80,23 @@ class Path:
         return self._weights(self.teachers[step])
 
     def _weights(self, coordinates: Float[ndarray, "p r"]) -> Float[ndarray, "p d"]:
-        return self.problem.start + self.problem.task.lift(coordinates - self.problem.begun)
+        return self.problem.start + self.problem.task.lift(coordinates - self.problem.start_inside)
 
 
-def followed(problem: Problem, teacher: Teacher, *, strength: float, steps: int, pace: Pace = exact) -> Path:
-    """The path of student and teacher from W⁰ under any policy."""
+def simulate(problem: Problem, teacher: Teacher, *, strength: float, steps: int, pace: Pace = exact) -> Path:
+    """The path of student and teacher from W⁰ under a teacher policy."""
     share = pace(problem.task.spectrum, strength)
     moves = step_weights(teacher, steps)
     students = np.empty((steps + 1, *problem.best.shape))
     teachers = np.empty_like(students)
-    students[0] = teachers[0] = problem.begun
+    students[0] = teachers[0] = problem.start_inside
     for t in range(1, steps + 1):
-        students[t] = pulled(students[t - 1], teachers[t - 1], problem.best, strength, share)
+        students[t] = student_step(students[t - 1], teachers[t - 1], problem.best, strength, share)
         teachers[t] = teachers[t - 1] + moves[t] * (students[t] - teachers[t - 1])
     return Path(problem, students, teachers, moves)
 
 
-def pulled(
+def student_step(
     student: Float[ndarray, "p r"],
     anchor: Float[ndarray, "p r"],
     best: Float[ndarray, "p r"],
@@ -109,7 +109,7 @@ def pulled(
 
 
 def step_weights(teacher: Teacher, steps: int) -> Float[ndarray, " times"]:
-    """ω_t of a policy over a run, 0 where it stays: the clock of `teachers.Shadow` without the weights."""
+    """ω_t of a policy at every step of a run, 0 where the teacher does not move, as in `teachers.Shadow`."""
     moves, mass = np.zeros(steps + 1), teacher.start(steps)
     moves[0] = 1.0
     for step in range(1, steps + 1):
@@ -122,7 +122,7 @@ def step_weights(teacher: Teacher, steps: int) -> Float[ndarray, " times"]:
 def averaged(
     students: Float[ndarray, "times ..."], moves: Float[ndarray, " times"]
 ) -> Float[ndarray, "times ..."]:
-    """ψ^t along a given path of students."""
+    """ψ^t along a path of students."""
     teachers = np.array(students, dtype=float)
     for t in range(1, len(moves)):
         teachers[t] = teachers[t - 1] + moves[t] * (students[t] - teachers[t - 1])
@@ -137,10 +137,10 @@ def contraction(moves: Float[ndarray, " times"], strength: float) -> Float[ndarr
 
 
 def start_mass(moves: Float[ndarray, " times"]) -> Float[ndarray, " times"]:
-    """ω_{0|t} = Π_{k≤t} (1 − ω_k): how much of ψ^t is still the pretrained state."""
-    kept = 1 - moves
-    kept[0] = 1.0
-    return np.cumprod(kept)
+    """ω_{0|t} = Π_{k≤t} (1 − ω_k): the weight of the pretrained state in ψ^t."""
+    factors = 1 - moves
+    factors[0] = 1.0
+    return np.cumprod(factors)
 
 
 def _norms(stack: Float[ndarray, "t p r"]) -> Float[ndarray, " t"]:

@@ -1,4 +1,4 @@
-"""Random instances on which the theory is put to the test."""
+"""Random instances for the tests of the theorems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLOCKS: tuple[Literal["progress", "updates"], ...] = ("progress", "updates")
 
 @dataclass(frozen=True)
 class Instance:
-    """Pairs, two pretrained maps and a penalty. `rank` is the rank that the images were made with."""
+    """Image-text pairs, two pretrained maps and λ. `rank` is the rank of the images."""
 
     images: Float[ndarray, "d n"]
     texts: Float[ndarray, "e n"]
@@ -34,22 +34,24 @@ class Instance:
         return contrastive(self.images, self.texts, self.image_map, self.text_map)
 
 
-def instance(rng: Generator, *, tame: bool = False) -> Instance:
-    """Any shapes and any rank; tall and wide, full and deficient.
+def instance(rng: Generator, *, well_conditioned: bool = False) -> Instance:
+    """A random instance of any shape and rank: tall or wide, full or deficient.
 
-    Singular values span three decades and λ six; `tame` keeps both near 1, for claims that run descent.
+    Singular values span three decades and λ six; `well_conditioned` keeps both near 1, for claims that run descent.
     """
     d, n = int(rng.integers(2, 17)), int(rng.integers(2, 17))
     rank = int(rng.integers(1, min(d, n) + 1))
-    spectrum = 10 ** rng.uniform(-0.2, 0.2, rank) if tame else 10 ** rng.uniform(-2, 1, rank)
+    spectrum = 10 ** rng.uniform(-0.2, 0.2, rank) if well_conditioned else 10 ** rng.uniform(-2, 1, rank)
     images = (_orthonormal(rng, d, rank) * spectrum) @ _orthonormal(rng, n, rank).T
-    return paired(rng, images, rank, tame=tame)
+    return paired(rng, images, rank, well_conditioned=well_conditioned)
 
 
-def paired(rng: Generator, images: Float[ndarray, "d n"], rank: int, *, tame: bool = False) -> Instance:
+def paired(
+    rng: Generator, images: Float[ndarray, "d n"], rank: int, *, well_conditioned: bool = False
+) -> Instance:
     """Images of a known rank with random texts, maps and λ."""
     (d, n), p, e = images.shape, int(rng.integers(1, 7)), int(rng.integers(1, 9))
-    strength = 10 ** rng.uniform(-0.5, 0.5) if tame else 10 ** rng.uniform(-3, 3)
+    strength = 10 ** rng.uniform(-0.5, 0.5) if well_conditioned else 10 ** rng.uniform(-3, 3)
     return Instance(
         images=images,
         texts=rng.normal(size=(e, n)),
@@ -61,7 +63,7 @@ def paired(rng: Generator, images: Float[ndarray, "d n"], rank: int, *, tame: bo
 
 
 def kernel(rng: Generator, steps: int) -> Kernel:
-    """A kernel of any kind and shape."""
+    """A random kernel of any family and shape."""
     shape = float(rng.uniform(0.2, 2))
     kinds: list[Kernel] = [
         Beta(shape),
@@ -76,14 +78,14 @@ def kernel(rng: Generator, steps: int) -> Kernel:
 
 
 def average(rng: Generator, steps: int, *, every: int | None = None) -> WMA:
-    """A kernel-weighted teacher that moves every so often, at least once, by either clock."""
+    """A random kernel-weighted teacher that moves at least once, with either clock."""
     if every is None:
         every = int(rng.integers(1, min(5, steps) + 1))
     return WMA(kernel(rng, steps), every=every, clock=CLOCKS[rng.integers(2)])
 
 
 def policy(rng: Generator, steps: int) -> Teacher:
-    """Any teacher at all."""
+    """A random teacher policy of any kind."""
     every = int(rng.integers(1, min(5, steps) + 1))
     kinds: list[Teacher] = [
         average(rng, steps),
@@ -97,7 +99,7 @@ def policy(rng: Generator, steps: int) -> Teacher:
 
 
 def duration(rng: Generator) -> int:
-    """A short number of steps."""
+    """A random number of steps, 1 to 40."""
     return int(rng.integers(1, 41))
 
 

@@ -20,7 +20,7 @@ from studies.theory import subspace
 
 @dataclass(frozen=True)
 class Problem:
-    """½‖W X − Y‖² from W⁰: everything the closed forms need, factored once."""
+    """½‖W X − Y‖² from W⁰, factorised once for all closed forms."""
 
     inputs: Float[ndarray, "d n"]
     target: Float[ndarray, "p n"]
@@ -40,7 +40,7 @@ class Problem:
         return subspace.spanned(self.inputs)
 
     @cached_property
-    def begun(self) -> Float[ndarray, "p r"]:
+    def start_inside(self) -> Float[ndarray, "p r"]:
         """W⁰ U: the pretrained map inside the task subspace."""
         return self.task.coordinates(self.start)
 
@@ -56,7 +56,7 @@ def contrastive(
     image_map: Float[ndarray, "p d"],
     text_map: Float[ndarray, "p e"],
 ) -> Problem:
-    """The problem of finetuning the image map on pairs while the text map stays."""
+    """The problem of finetuning the image map on pairs with a frozen text map."""
     return Problem(images, contrastive_target(texts, text_map), image_map)
 
 
@@ -102,5 +102,5 @@ def least_squares(problem: Problem, weights: Float[ndarray, "p d"]) -> float:
 
 
 def separating_quadratic(problem: Problem, weights: Float[ndarray, "p d"]) -> float:
-    """½‖W X‖²: least squares = trace form + this + ½‖Y‖². It is what makes the problem well posed."""
+    """½‖W X‖²: least squares = trace form + this + ½‖Y‖². It makes the problem well posed."""
     return float(np.square(weights @ problem.inputs).sum() / 2)

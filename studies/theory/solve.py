@@ -1,7 +1,7 @@
-"""Where each finetuning strategy ends, in closed form.
+"""The solution of each finetuning strategy in closed form.
 
-All of them leave W⁰(I − P) as it is, and inside the task subspace mix W⁰ and the task solution W* = Y X⁺
-direction by direction. One number per direction says it all: `keep`, the share of W⁰ that stays.
+All of them leave W⁰(I − P) unchanged, and inside the task subspace interpolate between W⁰ and the task solution
+W* = Y X⁺, direction by direction. `keep` is the share of W⁰ that stays in each direction.
 
     direct   0          L2-SP   λ / (σ² + λ)          static self-distillation   λ / (1 + λ)
 
@@ -21,11 +21,11 @@ from studies.theory.problem import Problem
 
 def mixed(problem: Problem, keep: Float[ndarray, " r"] | float) -> Float[ndarray, "p d"]:
     """W⁰(I − P) + [W⁰U · keep + W*U · (1 − keep)] Uᵀ, as an update of W⁰, so that keep = 1 returns W⁰."""
-    return problem.start + problem.task.lift((problem.best - problem.begun) * (1 - keep))
+    return problem.start + problem.task.lift((problem.best - problem.start_inside) * (1 - keep))
 
 
 def task_solution(problem: Problem) -> Float[ndarray, "p d"]:
-    """W* = Y Xᵀ (X Xᵀ)⁺ = Y X⁺: the smallest map that solves the task; it forgets all else."""
+    """W* = Y Xᵀ (X Xᵀ)⁺ = Y X⁺: the map of minimum norm that solves the task."""
     return problem.task.lift(problem.best)
 
 
@@ -45,7 +45,7 @@ def distilled(problem: Problem, strength: float) -> Float[ndarray, "p d"]:
 
 
 def l2_keep(spectrum: Float[ndarray, " r"], strength: float) -> Float[ndarray, " r"]:
-    """λ / (σ² + λ): strong directions are given up first."""
+    """λ / (σ² + λ): strong directions keep least."""
     _check(strength)
     if strength == 0:
         return np.zeros_like(spectrum)
@@ -53,7 +53,7 @@ def l2_keep(spectrum: Float[ndarray, " r"], strength: float) -> Float[ndarray, "
 
 
 def distilled_keep(strength: float) -> float:
-    """a = λ / (1 + λ): every direction alike."""
+    """a = λ / (1 + λ), the same in every direction."""
     _check(strength)
     return 1.0 if math.isinf(strength) else strength / (1 + strength)
 

@@ -1,4 +1,4 @@
-"""The task subspace: the directions that the finetuning inputs span, and all the others."""
+"""The task subspace, which the finetuning inputs span, and its complement."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Subspace:
         return len(self.spectrum)
 
     def coordinates(self, weights: Float[ndarray, "*k d"]) -> Float[ndarray, "*k r"]:
-        """W U: what the rows of W look like from inside the subspace."""
+        """W U: the rows of W in coordinates of the subspace."""
         return weights @ self.basis
 
     def lift(self, coordinates: Float[ndarray, "*k r"]) -> Float[ndarray, "*k d"]:
-        """A Uᵀ: coordinates as weights again."""
+        """A Uᵀ: weights from coordinates."""
         return coordinates @ self.basis.T
 
     def inside(self, weights: Float[ndarray, "*k d"]) -> Float[ndarray, "*k d"]:

@@ -1,4 +1,4 @@
-"""Every claim of the theory as an object that looks for its own violation.
+"""The theorems: each is a statement with a search for its violation.
 
 `verify` draws random instances (shapes, ranks, spectra, λ, kernels, policies, intervals) and keeps the
 largest relative violation of each, in a space of inputs or of features. `origin` says whether a statement is
@@ -20,21 +20,21 @@ from studies.theory.spaces import SPACES
 
 @dataclass(frozen=True)
 class Theorem:
-    """A statement and a search for its violation."""
+    """A statement and a function that returns its violation on one random instance."""
 
     name: str
     statement: str
-    violation: Callable[..., float]  # of a generator and, if it is about inputs, of what draws them
+    violation: Callable[..., float]  # takes a generator and, if it is about inputs, a `Draw`
     origin: Literal["paper", "corrected", "added"] = "paper"
     about_inputs: bool = True
 
-    def searched(self, rng: Generator, space: str) -> float:
+    def search(self, rng: Generator, space: str) -> float:
         """The violation on one random instance."""
         return self.violation(rng, SPACES[space]) if self.about_inputs else self.violation(rng)
 
 
 class Result(NamedTuple):
-    """The largest relative violation of a theorem over so many instances."""
+    """The largest relative violation of a theorem over its instances."""
 
     name: str
     statement: str
@@ -140,7 +140,7 @@ THEOREMS: tuple[Theorem, ...] = (
 def verify(
     instances: int = 100, seed: int = 0, theorems: Iterable[Theorem] = THEOREMS, space: str = "inputs"
 ) -> list[Result]:
-    """The largest violation of each theorem. A theorem sees the same instances whatever its neighbours."""
+    """The largest violation of each theorem. Its instances do not depend on the other theorems."""
     if instances < 1:
         raise ValueError(f"verification needs 1 or more instances, not {instances}")
     return [_result(theorem, instances, seed, space) for theorem in theorems]
@@ -148,6 +148,6 @@ def verify(
 
 def _result(theorem: Theorem, instances: int, seed: int, space: str) -> Result:
     rng = np.random.default_rng([seed, *theorem.name.encode(), *space.encode()])
-    found = [theorem.searched(rng, space) for _ in range(instances)]
-    worst = float(np.max(found))  # np.max, unlike max, lets a NaN through
+    violations = [theorem.search(rng, space) for _ in range(instances)]
+    worst = float(np.max(violations))  # np.max, unlike max, lets a NaN through
     return Result(theorem.name, theorem.statement, worst, instances, theorem.origin, space)

@@ -1,5 +1,5 @@
 """The paper's controlled experiment (§5.1): a small CLIP that reads digits learns colours; what does it forget?
 
-`strategies` says what is compared, `study` runs it as ordinary run directories, `frontier` reads it over all λ,
-`teaching` follows the teachers, `figures` draws, `published` holds the paper's numbers.
+`strategies` lists what is compared, `study` runs it, `frontier` compares all λ, `teaching` measures the teachers,
+`table`, `figures` and `files` present the results, `published` holds the paper's numbers.
 """

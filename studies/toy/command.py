@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import tyro
 
-from tracer.cli.console import Display, console, errors
 from tracer.core.errors import at_least
+from tracer.terminal import console, errors
 from tracer.training.interrupt import Interrupted
 
 if TYPE_CHECKING:
     from studies.toy.study import Setting
-    from tracer.runs.plan import Plan
-    from tracer.training.loop import Report
 
 
 @dataclass(frozen=True)
 class Toy:
-    """Pretrain a small CLIP on grey digits, teach its image tower coloured ones in seven ways, see what is lost."""
+    """Pretrain a small CLIP on grey digits, finetune its image tower on coloured ones by seven methods, and compare."""
 
     out: Path | None = None
-    """Where runs, tables and figures go; what is finished there is not run again. Default: runs/toy."""
+    """Folder of runs, tables and figures; finished runs in it are not run again. Default: runs/toy."""
     task: Literal["colour", "group"] = "colour"
     """What coloured digits are called: by their colour, or low (0 to 4) and high (5 to 9)."""
     seeds: int = 1
-    """How many seeds, from 0."""
+    """Number of seeds, counted from 0."""
     frontier: bool = False
-    """Try every λ of each strategy, not two only."""
+    """Run every λ of each strategy instead of two."""
     teachers: bool = False
-    """Also follow ten teachers over a longer run: EMA, kernels, intervals, clocks."""
+    """Also record ten teachers over a longer run: EMA, kernels, intervals, clocks."""
     full: Path | None = None
     """All of MNIST, ten epochs: a folder or archive of its idx files, or a folder to download to."""
     show: Path | None = None
-    """Run nothing: print the table of this JSON of an earlier study, and draw its figures if --out is given."""
+    """Run nothing; print the table of this result file, and draw its figures if --out is given."""
     steps: int | None = None
     """Finetuning steps, instead of 60 (or ten epochs of all of MNIST)."""
     pretraining: int | None = None
@@ -45,53 +42,47 @@ class Toy:
 
 
 def main(arguments: list[str]) -> int:
-    asked = tyro.cli(Toy, args=arguments, prog="tracer toy")
-    at_least(1, seeds=asked.seeds, steps=asked.steps, pretraining=asked.pretraining)
+    options = tyro.cli(Toy, args=arguments, prog="tracer toy")
+    at_least(1, seeds=options.seeds, steps=options.steps, pretraining=options.pretraining)
     try:
-        return _run(asked, shlex.join(["tracer", "toy", *arguments]))
+        return _run(options, shlex.join(["tracer", "toy", *arguments]))
     except Interrupted as stop:
-        errors.print("stopped and saved; the same command goes on")
+        errors.print("stopped and saved; the same command resumes")
         return 128 + stop.signal_number
 
 
-def _run(asked: Toy, command: str) -> int:
+def _run(options: Toy, command: str) -> int:
     from studies.toy.files import show, write_comparison, write_teachers
     from studies.toy.strategies import variants
-    from studies.toy.study import Found, study, taught
+    from studies.toy.study import Results, study, teacher_curves
 
-    if asked.show:
-        _show(show(asked.show, asked.out))
+    if options.show:
+        _show(show(options.show, options.out))
         return 0
-    setting = _setting(asked)
-    rows = list(study(setting, variants(asked.frontier), range(asked.seeds)))
+    setting = _setting(options)
+    rows = list(study(setting, variants(options.frontier), range(options.seeds)))
     data = "MNIST" if setting.mnist else "embedded digits"
-    _show(write_comparison(Found(setting.task, data, setting.scale, rows), setting.out, command))
-    if asked.teachers:
-        _show(write_teachers(dict(taught(setting, seed=0)), setting.task, setting.out, command))
+    _show(write_comparison(Results(setting.task, data, setting.scale, rows), setting.out, command))
+    if options.teachers:
+        _show(write_teachers(dict(teacher_curves(setting, seed=0)), setting.task, setting.out, command))
     _show(f"Runs, tables and figures are in {setting.out}.")
     return 0
 
 
-def _setting(asked: Toy) -> Setting:
+def _setting(options: Toy) -> Setting:
     from dataclasses import replace
 
-    from studies.toy.mnist import located
+    from studies.toy.mnist import find_mnist
     from studies.toy.study import Scale, Setting
 
-    out = asked.out or Path("runs/toy-full" if asked.full else "runs/toy")
-    steps = {"steps": asked.steps, "pretraining": asked.pretraining}
+    out = options.out or Path("runs/toy-full" if options.full else "runs/toy")
+    steps = {"steps": options.steps, "pretraining": options.pretraining}
     scale = replace(
-        Scale.full() if asked.full else Scale(), **{k: v for k, v in steps.items() if v is not None}
+        Scale.full() if options.full else Scale(), **{k: v for k, v in steps.items() if v is not None}
     )
-    mnist = located(asked.full, out / "mnist") if asked.full else None
-    return Setting(out, _watch, asked.task, scale, mnist)
+    mnist = find_mnist(options.full, out / "mnist") if options.full else None
+    return Setting(out, options.task, scale, mnist)
 
 
 def _show(text: str) -> None:
     console.print(text, highlight=False, markup=False)
-
-
-def _watch(plan: Plan, reports: Iterator[Report]) -> None:
-    with Display(plan.method.title, plan.steps) as display:
-        for report in reports:
-            display.show(report)

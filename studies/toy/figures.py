@@ -1,4 +1,4 @@
-"""The toy study drawn: the paper's Figure 3 (a, b, c), the frontier over λ, and the teachers over time."""
+"""Figures of the toy study: the paper's Figure 3 (a, b, c), the frontier over λ, and the teachers over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from studies.figure import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, b
 from studies.toy.frontier import Point, best, curve, front, points, star
 from studies.toy.published import PROGRESS, TEACHING, reported
 from studies.toy.strategies import TITLES
-from studies.toy.study import Found, Task
+from studies.toy.study import Results, Task
 from studies.toy.table import NOTES
 from studies.toy.teaching import Curves
 from tracer.core.metrics import Spread
@@ -32,7 +32,7 @@ COLOURS = {
     "tracer": PURPLE,
 }
 MARKS = dict(zip(COLOURS, "*sD^voXP", strict=True))
-# A teacher looks the same in all figures; hues return only where no figure shows both.
+# A teacher has the same style in all figures; colours repeat only where no figure shows both.
 TEACHERS: dict[str, tuple[str, Any]] = {
     "EMA, every step": (RED, "-"),
     "EMA, every 2 % of T": (ORANGE, "--"),
@@ -48,19 +48,19 @@ TEACHERS: dict[str, tuple[str, Any]] = {
 NEW = {"colour": "naming the colour", "group": "naming the group"}
 
 
-def outcome(found: Found) -> Figure:
+def outcome(results: Results) -> Figure:
     """Figure 3: both tasks, forgetting, and the trade-off, each strategy at its own best λ."""
     figure = blank(width=13.2, height=4.6)
     both, forgetting, trade = figure.subplots(1, 3)
-    averaged = points(found.rows)
+    averaged = points(results.rows)
     chosen = [best(averaged, name) for name in COLOURS if curve(averaged, name)]
     failed = {point.strategy for point in chosen if star(averaged, point) == "(*)"}
     tuned = [point for point in chosen if point.strategy != "pretrained"]
-    _draw_both(both, chosen, found.task)
+    _draw_both(both, chosen, results.task)
     _name(both, [_label(point, "\n", failed) for point in chosen])
-    _draw_forgetting(forgetting, tuned, found.task)
+    _draw_forgetting(forgetting, tuned, results.task)
     _name(forgetting, [_label(point, "\n", failed) for point in tuned])
-    _draw_trade(trade, {_label(point, " ", failed): point for point in chosen}, NEW[found.task])
+    _draw_trade(trade, {_label(point, " ", failed): point for point in chosen}, NEW[results.task])
     if failed:
         figure.supxlabel(NOTES["(*)"], fontsize=9)
     return figure
@@ -76,8 +76,8 @@ def _draw_both(axes: Axes, chosen: Sequence[Point], task: Task) -> None:
         errors = [_error(point.spread[measure]) for point in chosen]
         axes.bar(place + shift, values, 0.38, yerr=errors, color=colour, label=label, capsize=2)
         for x, point in zip(place, chosen, strict=True):
-            told = reported(task, point.strategy)
-            value = told and getattr(told, measure)
+            paper = reported(task, point.strategy)
+            value = paper and getattr(paper, measure)
             if value is not None:
                 axes.plot(x + shift, 100 * value, "_", color=BLACK, markersize=15, markeredgewidth=2)
     _name_paper(axes, task)
@@ -86,7 +86,7 @@ def _draw_both(axes: Axes, chosen: Sequence[Point], task: Task) -> None:
 
 
 def _draw_forgetting(axes: Axes, tuned: Sequence[Point], task: Task) -> None:
-    """Mean and spread to the left of each strategy's place, the paper's number to its right."""
+    """Mean and spread on the left of each strategy's tick, the paper's number on the right."""
     for x, point in enumerate(tuned):
         value, error = 100 * point.mean("forgotten"), _error(point.spread["forgotten"])
         axes.errorbar(x - 0.15, value, yerr=error, **_style(point.strategy), markersize=8, capsize=3)
@@ -98,18 +98,18 @@ def _draw_forgetting(axes: Axes, tuned: Sequence[Point], task: Task) -> None:
             ha="center",
             fontsize=9,
         )
-        if told := reported(task, point.strategy):
-            axes.plot(x + 0.25, 100 * told.forgotten, "_", color=BLACK, markersize=12, markeredgewidth=2)
+        if paper := reported(task, point.strategy):
+            axes.plot(x + 0.25, 100 * paper.forgotten, "_", color=BLACK, markersize=12, markeredgewidth=2)
     _name_paper(axes, task)
     axes.set(title="(b) Forgetting", ylabel="accuracy lost on grey digits (points)")
     axes.margins(x=0.08, y=0.12)
-    _stretch(axes, "y")
+    _symlog(axes, "y")
     if axes.get_legend_handles_labels()[1]:
         axes.legend(loc="upper right", fontsize=8)
 
 
 def _name_paper(axes: Axes, task: Task) -> None:
-    """The dash that stands for the paper in a legend, where the paper has numbers."""
+    """A legend entry for the paper's numbers, where it has some."""
     if reported(task, "direct"):
         axes.plot([], [], "_", color=BLACK, markersize=12, markeredgewidth=2, label="paper")
 
@@ -119,23 +119,23 @@ def _draw_trade(axes: Axes, chosen: Mapping[str, Point], new: str) -> None:
         _draw_curve(axes, [point], "forgotten", label)
     axes.set(title="(c) Trade-off: best is upper right", xlabel="accuracy lost on grey digits (points)")
     axes.set_ylabel(f"missed in {new} (points)")
-    _turn(axes, "x", "y")
+    _invert(axes, "x", "y")
     axes.legend(loc="best", fontsize=8)
 
 
-def _turn(axes: Axes, *losses: Literal["x", "y"]) -> None:
-    """Let losses shrink to the right and upwards, where gains grow."""
+def _invert(axes: Axes, *losses: Literal["x", "y"]) -> None:
+    """Invert the axes of losses, so that better is to the right and up."""
     axes.margins(0.06)
     for which in losses:
-        _stretch(axes, which)
+        _symlog(axes, which)
         (axes.xaxis if which == "x" else axes.yaxis).set_inverted(True)
     if "y" in losses:
-        # A spread may reach above zero, an accuracy cannot; what misses most needs room below.
+        # A spread may reach above zero, an accuracy cannot; leave room below the largest loss.
         axes.set_ylim(bottom=1.3 * axes.dataLim.y1, top=-0.2)
 
 
-def _stretch(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Logarithmic from one point on: most strategies lose little, and one loses half of all it had."""
+def _symlog(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Logarithmic above one point, since losses range from tenths of a point to fifty points."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     (axes.set_xscale if which == "x" else axes.set_yscale)("symlog", linthresh=1, linscale=0.8)
@@ -146,7 +146,7 @@ def _stretch(axes: Axes, which: Literal["x", "y"]) -> None:
 
 
 def _name(axes: Axes, labels: Sequence[str]) -> None:
-    """Labels end below their place, so that those of two lines pass each other."""
+    """Slanted tick labels that end below their tick, so that two-line labels do not touch."""
     axes.set_xticks(
         range(len(labels)), labels, rotation=40, ha="right", va="center", ma="right", rotation_mode="anchor"
     )
@@ -164,23 +164,23 @@ def _error(spread: Spread) -> float:
     return 100 * (spread.std or 0.0)
 
 
-def frontier(found: Found) -> Figure:
-    """New task against old knowledge at every λ: on the original digits, and where colour misleads."""
+def frontier(results: Results) -> Figure:
+    """New task against retained accuracy at every λ: on grey digits, and on colour-flipped ones."""
     figure = blank(width=13.2, height=6.4)
-    averaged = points(found.rows)
-    kept, flipped = figure.subplots(1, 2, sharey=True)
-    for axes, measure, better in ((kept, "forgotten", "original"), (flipped, "flipped", "flipped")):
+    averaged = points(results.rows)
+    original, flipped = figure.subplots(1, 2, sharey=True)
+    for axes, measure, better in ((original, "forgotten", "original"), (flipped, "flipped", "flipped")):
         for name in COLOURS:
             _draw_curve(axes, curve(averaged, name), measure, TITLES[name])
         unbeaten = sorted(front(averaged, better), key=lambda point: point.mean(better))
         x, y = _places(unbeaten, measure)
         axes.step(x, y, where="pre", color=GREY, linewidth=6, alpha=0.25, zorder=0, label="not beaten by any")
-        axes.set_ylabel(f"missed in {NEW[found.task]} (points)")
-    kept.set(xlabel="accuracy lost on grey digits (points)")
+        axes.set_ylabel(f"missed in {NEW[results.task]} (points)")
+    original.set(xlabel="accuracy lost on grey digits (points)")
     flipped.set(xlabel="digit accuracy on colour-flipped digits (%)")
-    _turn(kept, "x", "y")
-    _turn(flipped)
-    kept.legend(loc="best", fontsize=9)
+    _invert(original, "x", "y")
+    _invert(flipped)
+    original.legend(loc="best", fontsize=9)
     figure.suptitle(
         "Best is upper right. Hollow: strongest λ of each strategy. Faint: standard deviation over seeds",
         fontsize=10,
@@ -189,13 +189,13 @@ def frontier(found: Found) -> Figure:
 
 
 def _draw_curve(axes: Axes, along: Sequence[Point], measure: str, label: str) -> None:
-    """A strategy from its weakest λ to its strongest, whose mark is hollow so that it hides no other."""
+    """A strategy from its smallest λ to its largest, whose mark is hollow so that it hides no other."""
     if not along:
         return
     style = _style(along[0].strategy)
     x, y = _places(along, measure)
     xerr, yerr = ([_error(point.spread[each]) for point in along] for each in (measure, "task"))
-    dash = "--" if along[0].strategy == "composite" else "-"  # it runs close to others
+    dash = "--" if along[0].strategy == "composite" else "-"  # it lies close to others
     line = dash if len(along) > 1 else "none"
     axes.plot(x, y, **style, linestyle=line, markersize=6, linewidth=1.3, label=label)
     if len(along) > 1:
@@ -204,7 +204,7 @@ def _draw_curve(axes: Axes, along: Sequence[Point], measure: str, label: str) ->
 
 
 def _places(along: Sequence[Point], measure: str) -> tuple[list[float], list[float]]:
-    """Points in per cent: a measure, and what is missed of the new task."""
+    """Coordinates in per cent: a measure, and the error on the new task."""
     return [100 * point.mean(measure) for point in along], [100 * (1 - point.mean("task")) for point in along]
 
 
@@ -212,7 +212,7 @@ def _style(strategy: str) -> dict[str, Any]:
     return {"color": COLOURS[strategy], "marker": MARKS[strategy]}
 
 
-def teaching(taught: Mapping[str, Curves], title: str) -> Figure:
+def teaching(runs: Mapping[str, Curves], title: str) -> Figure:
     """KL, entropy, confidence, agreement and weight gap of teacher and student against training progress."""
     figure = blank(width=13.2, height=6.8)
     panels = figure.subplots(2, 3).flat
@@ -225,45 +225,49 @@ def teaching(taught: Mapping[str, Curves], title: str) -> Figure:
     for axes, (measure, label) in zip(panels, [*named.items(), ("gap", "weight gap ‖θ − ψ‖")], strict=False):
         axes.set(xlabel="training progress (% of T)", ylabel=label, xlim=(-3, 103))
         if measure == "agreement":
-            _draw_agreement(axes, taught)
+            _draw_agreement(axes, runs)
             continue
-        for name, run in taught.items():
+        for name, run in runs.items():
             time = run.gap_progress if measure == "gap" else run.progress
             values = run.gap if measure == "gap" else run.smooth(measure)
-            axes.plot([100 * t for t in time], values, **_look(name))
+            axes.plot([100 * t for t in time], values, **_line_style(name))
         axes.set_yscale("log" if measure == "kl" else "linear")
     legend = figure.axes[-1]
     legend.axis("off")
-    for name in taught:
-        legend.plot([], [], **_look(name), label=name)
+    for name in runs:
+        legend.plot([], [], **_line_style(name), label=name)
     legend.legend(loc="center left", fontsize=10, frameon=False, title=title)
     return figure
 
 
-def _draw_agreement(axes: Axes, taught: Mapping[str, Curves]) -> None:
-    """A curve ends where agreement is complete for good: most do, and would hide each other from there on."""
+def _draw_agreement(axes: Axes, runs: Mapping[str, Curves]) -> None:
+    """Each curve ends where agreement stays complete, since the curves would hide each other from there on."""
     dots: Counter[float] = Counter()
-    for name, run in taught.items():
+    for name, run in runs.items():
         values, time = run.smooth("agreement"), [100 * t for t in run.progress]
         end = 1 + max((i for i, value in enumerate(values) if value < 1), default=-1)
-        axes.plot(time[: end + 1], values[: end + 1], **_look(name))
+        axes.plot(time[: end + 1], values[: end + 1], **_line_style(name))
         if end < len(values):
-            size = 7 / 2 ** dots[time[end]]  # a dot upon a dot leaves a ring of it
+            size = 7 / 2 ** dots[time[end]]  # a smaller dot on a larger one leaves a ring visible
             axes.plot(time[end], values[end], "o", color=TEACHERS[name][0], markersize=size)
             dots[time[end]] += 1
 
 
-def shapes(taught: Mapping[str, Curves]) -> Figure:
-    """KL as a share of its peak: these runs, and the paper's released logs on ImageNet."""
+def shapes(runs: Mapping[str, Curves]) -> Figure:
+    """KL as a share of its peak, in these runs and in the released logs on ImageNet."""
     figure = blank(width=11.2, height=4.8)
     here, there = figure.subplots(1, 2, sharex=True, sharey=True)
-    for name, told in TEACHING.items():
-        if name in taught:
-            run = taught[name]
+    for name, values in TEACHING.items():
+        if name in runs:
+            run = runs[name]
             smooth = run.smooth("kl")
-            here.plot([100 * t for t in run.progress], np.array(smooth) / max(smooth), **_look(name))
+            here.plot([100 * t for t in run.progress], np.array(smooth) / max(smooth), **_line_style(name))
         there.plot(
-            100 * np.array(PROGRESS), np.array(told) / max(told), marker="o", **_look(name), label=name
+            100 * np.array(PROGRESS),
+            np.array(values) / max(values),
+            marker="o",
+            **_line_style(name),
+            label=name,
         )
     here.set(title="this study", ylim=(0, 1.05))
     there.set(title="released logs, ImageNet")
@@ -273,18 +277,18 @@ def shapes(taught: Mapping[str, Curves]) -> Figure:
     return figure
 
 
-def _look(teacher: str) -> dict[str, Any]:
+def _line_style(teacher: str) -> dict[str, Any]:
     colour, dash = TEACHERS[teacher]
     return {"color": colour, "linestyle": dash}
 
 
-def teachers(taught: Mapping[str, Curves]) -> dict[str, Figure]:
+def teachers(runs: Mapping[str, Curves]) -> dict[str, Figure]:
     """All figures of the teachers, by name: kernels, intervals and clocks, and the shape beside the paper's."""
-    sparse = {name: run for name, run in taught.items() if "clock" in name}
-    plain = {name: run for name, run in taught.items() if name not in sparse}
-    default = {name: run for name, run in taught.items() if name == "WMA β = 0.5"}
+    sparse = {name: run for name, run in runs.items() if "clock" in name}
+    plain = {name: run for name, run in runs.items() if name not in sparse}
+    default = {name: run for name, run in runs.items() if name == "WMA β = 0.5"}
     return {
         "kernels": teaching(plain, "teacher, moving every step\nunless said otherwise"),
         "clocks": teaching({**default, **sparse}, "interval and clock"),
-        "shapes": shapes(taught),
+        "shapes": shapes(runs),
     }

@@ -1,4 +1,4 @@
-"""What a study leaves beside its runs: the numbers as JSON, CSV and text, and the figures drawn from them."""
+"""Write and read the results of a study: numbers as JSON, CSV, text and Markdown, and figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from studies.figure import save
 from studies.toy import figures, table
-from studies.toy.study import Found, Task
+from studies.toy.study import Results, Task
 from studies.toy.teaching import Curves
 from tracer.core.errors import UserError
 from tracer.storage.atomic import write_json, write_text
@@ -20,60 +20,62 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write_comparison(found: Found, out: Path, command: str) -> str:
-    """Write the rows that a command has made, their table and their figures; returns the table."""
-    name = f"toy-{found.task}"
-    told = table.text(found)
-    write_json(out / f"{name}.json", {**origin(command), **found.to_json()})
-    write_text(out / f"{name}.csv", table.comma_separated(found.rows))
-    write_text(out / f"{name}.txt", told)
-    write_text(out / f"{name}.md", table.markdown(found))
-    _save(drawn_comparison(found), out)
-    return told
+def write_comparison(results: Results, out: Path, command: str) -> str:
+    """Write the results of a comparison, its table and its figures; returns the table."""
+    name = f"toy-{results.task}"
+    text = table.text(results)
+    write_json(out / f"{name}.json", {**origin(command), **results.to_json()})
+    write_text(out / f"{name}.csv", table.comma_separated(results.rows))
+    write_text(out / f"{name}.txt", text)
+    write_text(out / f"{name}.md", table.markdown(results))
+    _save(drawn_comparison(results), out)
+    return text
 
 
-def write_teachers(taught: Mapping[str, Curves], task: Task, out: Path, command: str) -> str:
-    """Write the curves that a command has made, the table of their shapes and their figures; returns the table."""
-    told, name = table.shapes(taught), _named(task, "teachers")
-    curves = {title: asdict(run) for title, run in taught.items()}
+def write_teachers(runs: Mapping[str, Curves], task: Task, out: Path, command: str) -> str:
+    """Write the curves of the teachers, the table of their shapes and their figures; returns the table."""
+    text, name = table.shapes(runs), _named(task, "teachers")
+    curves = {title: asdict(run) for title, run in runs.items()}
     write_json(out / f"{name}.json", {**origin(command), "task": task, "teachers": curves})
-    write_text(out / f"{name}.txt", told)
-    _save(drawn_teachers(taught, task), out)
-    return told
+    write_text(out / f"{name}.txt", text)
+    _save(drawn_teachers(runs, task), out)
+    return text
 
 
 def show(file: Path, out: Path | None = None) -> str:
-    """The table of a study's JSON, for a comparison in Markdown; figures are drawn anew if there is a folder for them.
+    """The table of a result file, in Markdown for a comparison; its figures are drawn into `out` if given.
 
-    Nothing is trained: `tracer toy --show studies/toy/results/colour.json --out docs/figures`.
+    Example: `tracer toy --show studies/toy/results/colour.json --out docs/figures`.
     """
     try:
         content = json.loads(file.read_text())
-        found = read_teachers(file) if "teachers" in content else read_comparison(file)
+        results = read_teachers(file) if "teachers" in content else read_comparison(file)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"--show {file}: no JSON that a toy study has written ({error!r})") from error
+        raise UserError(f"--show {file}: not a result file of the toy study ({error!r})") from error
     if out:
         drawn = (
-            drawn_comparison(found) if isinstance(found, Found) else drawn_teachers(found, content["task"])
+            drawn_comparison(results)
+            if isinstance(results, Results)
+            else drawn_teachers(results, content["task"])
         )
         for name, figure in drawn.items():
-            save(figure, out, name, formats=("svg",))  # as pages have them
-    return table.markdown(found) if isinstance(found, Found) else table.shapes(found)
+            save(figure, out, name, formats=("svg",))  # the format of the pages
+    return table.markdown(results) if isinstance(results, Results) else table.shapes(results)
 
 
-def drawn_comparison(found: Found) -> dict[str, Figure]:
+def drawn_comparison(results: Results) -> dict[str, Figure]:
     """The figures of a comparison by the names of their files."""
-    name = f"toy-{found.task}"
-    return {name: figures.outcome(found), f"{name}-frontier": figures.frontier(found)}
+    name = f"toy-{results.task}"
+    return {name: figures.outcome(results), f"{name}-frontier": figures.frontier(results)}
 
 
-def drawn_teachers(taught: Mapping[str, Curves], task: Task) -> dict[str, Figure]:
+def drawn_teachers(runs: Mapping[str, Curves], task: Task) -> dict[str, Figure]:
     """The figures of the teachers by the names of their files."""
-    return {_named(task, name): figure for name, figure in figures.teachers(taught).items()}
+    return {_named(task, name): figure for name, figure in figures.teachers(runs).items()}
 
 
 def _named(task: Task, name: str) -> str:
-    """The paper's task is the colour and goes unsaid."""
+    """The name of a file; the paper's task, the colour, is left out."""
     return f"toy-{name}" if task == "colour" else f"toy-{task}-{name}"
 
 
@@ -82,9 +84,9 @@ def _save(drawn: Mapping[str, Figure], out: Path) -> None:
         save(figure, out, name)
 
 
-def read_comparison(file: Path) -> Found:
+def read_comparison(file: Path) -> Results:
     """The rows of a study, from its JSON."""
-    return Found.from_json(json.loads(file.read_text()))
+    return Results.from_json(json.loads(file.read_text()))
 
 
 def read_teachers(file: Path) -> dict[str, Curves]:

@@ -1,4 +1,4 @@
-"""The whole frontier: new task against old knowledge at every λ, averaged over seeds."""
+"""New task against retained accuracy at every λ, averaged over seeds."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from tracer.core.metrics import Spread, mean_std
 
 MEASURES = ("task", "original", "forgotten", "coloured", "flipped", "task_ece", "original_ece")
-TOLERANCE = 0.01  # a strategy has learned the new task if it comes this near to direct finetuning
+TOLERANCE = 0.01  # a strategy has learned the new task within this distance of direct finetuning
 
 
 def forgetting(before: float, after: float) -> float:
-    """How much of the original accuracy is gone, as a difference: 96.8 % to 59.0 % is 37.8 %."""
+    """The loss of original accuracy as a difference: from 96.8 % to 59.0 % it is 37.8 %."""
     return before - after
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model: accuracies on the new task, on grey, coloured and colour-flipped digits, and calibration."""
+    """The accuracies of one model on the new task and on grey, coloured and colour-flipped digits, and its ECE."""
 
     strategy: str
     strength: float | None
@@ -49,7 +49,7 @@ class Point:
 
 
 def points(rows: Iterable[Row]) -> list[Point]:
-    """Rows that differ in the seed alone become one point; the order is kept."""
+    """One point for all rows that differ only in the seed, in the order of the rows."""
     grouped: dict[tuple[str, float | None], list[Row]] = {}
     for row in rows:
         grouped.setdefault((row.strategy, row.strength), []).append(row)
@@ -59,44 +59,44 @@ def points(rows: Iterable[Row]) -> list[Point]:
     ]
 
 
-def curve(found: Sequence[Point], strategy: str) -> list[Point]:
+def curve(all_points: Sequence[Point], strategy: str) -> list[Point]:
     """The points of one strategy, weakest λ first."""
-    return sorted((p for p in found if p.strategy == strategy), key=lambda p: p.strength or 0.0)
+    return sorted((p for p in all_points if p.strategy == strategy), key=lambda p: p.strength or 0.0)
 
 
-def front(found: Sequence[Point], kept: str = "original") -> list[Point]:
-    """The points that no other one beats: none is at least as good at both tasks and better at one."""
+def front(all_points: Sequence[Point], measure: str = "original") -> list[Point]:
+    """The Pareto front: points to which no other is at least as good at both tasks and better at one."""
 
     def beaten(point: Point) -> bool:
-        mine = (point.mean("task"), point.mean(kept))
-        others = [(other.mean("task"), other.mean(kept)) for other in found]
-        return any(all(a >= b for a, b in zip(one, mine, strict=True)) and one != mine for one in others)
+        own = (point.mean("task"), point.mean(measure))
+        others = [(other.mean("task"), other.mean(measure)) for other in all_points]
+        return any(all(a >= b for a, b in zip(one, own, strict=True)) and one != own for one in others)
 
-    return [point for point in found if not beaten(point)]
+    return [point for point in all_points if not beaten(point)]
 
 
-def learned(found: Sequence[Point]) -> float:
-    """The accuracy from which on the new task counts as learned: that of direct finetuning, less one point."""
-    (direct,) = curve(found, "direct")
+def learned(all_points: Sequence[Point]) -> float:
+    """The accuracy from which the new task counts as learned: that of direct finetuning minus one point."""
+    (direct,) = curve(all_points, "direct")
     return direct.mean("task") - TOLERANCE
 
 
-def learns(found: Sequence[Point], point: Point) -> bool:
+def learns(all_points: Sequence[Point], point: Point) -> bool:
     """Whether a point counts as having learned the new task."""
-    return point.mean("task") >= learned(found)
+    return point.mean("task") >= learned(all_points)
 
 
-def star(found: Sequence[Point], point: Point) -> str:
-    """ "*" on the best λ of a strategy, "(*)" where it is the best of λ none of which learns the task."""
-    if point.strength is None or point is not best(found, point.strategy):
+def star(all_points: Sequence[Point], point: Point) -> str:
+    """ "*" for the best λ of a strategy, "(*)" if no λ of the strategy learns the task, else ""."""
+    if point.strength is None or point is not best(all_points, point.strategy):
         return ""
-    return "*" if learns(found, point) else "(*)"
+    return "*" if learns(all_points, point) else "(*)"
 
 
-def best(found: Sequence[Point], strategy: str) -> Point:
-    """Each strategy at its own best λ: what keeps most among those that learn the task, else what learns most."""
-    own = curve(found, strategy)
-    able = [point for point in own if learns(found, point)]
+def best(all_points: Sequence[Point], strategy: str) -> Point:
+    """The λ of a strategy that retains most among those that learn the task, else the one that learns most."""
+    own = curve(all_points, strategy)
+    able = [point for point in own if learns(all_points, point)]
     if able:
         return max(able, key=lambda point: point.mean("original"))
     return max(own, key=lambda point: point.mean("task"))

@@ -1,4 +1,4 @@
-"""Where all of MNIST comes from: a folder of idx files, an archive of one, or the network."""
+"""Find all of MNIST: in a folder of idx files, in an archive of one, or by download."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ NAMES = [name for split in FILES.values() for name, _ in split]
 EXPECTED = f"a folder or an archive with {', '.join(NAMES)} (plain or .gz), or a folder to download them to"
 
 
-def located(given: Path, unpacked: Path) -> Path:
-    """The folder with the idx files: `given`, a folder in it, its content put into `unpacked`, or a download."""
-    searched = given
-    if given.is_file():
+def find_mnist(path: Path, unpacked: Path) -> Path:
+    """The folder of the idx files below `path`, which may be an archive (unpacked to `unpacked`) or downloaded to."""
+    searched = path
+    if path.is_file():
         try:
-            shutil.unpack_archive(given, unpacked, filter=None if given.suffix == ".zip" else "data")
+            shutil.unpack_archive(path, unpacked, filter=None if path.suffix == ".zip" else "data")
         except (shutil.ReadError, OSError, ValueError, tarfile.TarError) as error:
             raise UserError(
-                f"--full {given} is no archive that can be unpacked ({error}); expected: {EXPECTED}"
+                f"--full {path} is no archive that can be unpacked ({error}); expected: {EXPECTED}"
             ) from error
         searched = unpacked
-    elif _awaits_download(given):
-        _download(given)
-    found = sorted(folder for folder, names in _held(searched).items() if names.issuperset(NAMES))
-    if not found:
-        there = sorted(set().union(*_held(searched).values()))
+    elif _needs_download(path):
+        _download(path)
+    folders = sorted(folder for folder, names in _files(searched).items() if names.issuperset(NAMES))
+    if not folders:
+        present = sorted(set().union(*_files(searched).values()))
         raise UserError(
-            f"--full {given} holds {', '.join(there) or 'no file of MNIST'}; expected: {EXPECTED}"
+            f"--full {path} holds {', '.join(present) or 'no file of MNIST'}; expected: {EXPECTED}"
         )
-    return found[0]
+    return folders[0]
 
 
-def _held(given: Path) -> dict[Path, set[str]]:
-    """Which of the files lie in which folder, however deep."""
-    found: dict[Path, set[str]] = {}
-    for file in given.rglob("*-ubyte*"):
+def _files(path: Path) -> dict[Path, set[str]]:
+    """The MNIST files in each folder below `path`."""
+    files: dict[Path, set[str]] = {}
+    for file in path.rglob("*-ubyte*"):
         if (name := file.name.removesuffix(".gz")) in NAMES:
-            found.setdefault(file.parent, set()).add(name)
-    return found
+            files.setdefault(file.parent, set()).add(name)
+    return files
 
 
-def _awaits_download(given: Path) -> bool:
-    """Whether none of the files is there, or some only that a stopped download has left where it puts them."""
-    held = _held(given)
-    stopped = given / "MNIST" / "raw"
-    return not held or (held.keys() == {stopped} and not held[stopped].issuperset(NAMES))
+def _needs_download(path: Path) -> bool:
+    """Whether none of the files is there, or only some of an interrupted download."""
+    files = _files(path)
+    stopped = path / "MNIST" / "raw"
+    return not files or (files.keys() == {stopped} and not files[stopped].issuperset(NAMES))
 
 
 def _download(folder: Path) -> None:
-    """Through torchvision, which knows the mirrors and mends what is cut; what arrives is verified where it is read."""
+    """Download by torchvision, which resumes and tries mirrors; the files are verified when they are read."""
     from torchvision.datasets import MNIST
 
     new = not folder.exists()

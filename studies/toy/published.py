@@ -1,4 +1,4 @@
-"""What the paper reports of this experiment, and what its released logs say of the teachers."""
+"""The paper's numbers of this experiment, and the teachers' KL in its released logs."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ TEACHING: dict[str, tuple[float, ...]] = {
 
 
 def reported(task: str, strategy: str) -> Published | None:
-    """What the paper gives for a strategy; its task is the colour."""
+    """The paper's numbers of a strategy; it has the task "colour" only."""
     return PUBLISHED.get(strategy) if task == "colour" else None

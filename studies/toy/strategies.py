@@ -1,4 +1,4 @@
-"""What is compared: methods of the library, image tower only, each over its own range of λ."""
+"""The strategies that are compared: methods of the library on the image tower, each over its own range of λ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Variant:
-    """A strategy at one λ, ready to become an experiment."""
+    """A strategy at one λ, as a method with options."""
 
     strategy: str
     strength: float | None
@@ -23,14 +23,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to finetune, and the λ at which it is tried, weakest first; none where there is nothing to weigh."""
+    """A method and the λ at which it is run, weakest first; empty for a method without λ."""
 
     title: str
     method: str
     strengths: tuple[float, ...] = ()
-    short: tuple[
-        float, ...
-    ] = ()  # without the frontier: the best of docs/toy.md, and one that holds on harder
+    short: tuple[float, ...] = ()  # without --frontier: the best λ of docs/toy.md, and a larger one
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -49,9 +47,9 @@ TITLES = {"pretrained": "pretrained", **{name: each.title for name, each in STRA
 
 
 def variants(frontier: bool) -> Iterator[Variant]:
-    """Every strategy at each of its λ, or at two of them where the frontier is not asked for."""
+    """Every strategy at each of its λ, or at two of them without the frontier."""
     for name, strategy in STRATEGIES.items():
         strengths = strategy.strengths if frontier else strategy.short
         for strength in strengths or (None,):
-            weighed = {} if strength is None else {"strength": strength}
-            yield Variant(name, strength, strategy.method, {**strategy.options, **weighed, "tune": "image"})
+            weight = {} if strength is None else {"strength": strength}
+            yield Variant(name, strength, strategy.method, {**strategy.options, **weight, "tune": "image"})

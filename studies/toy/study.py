@@ -1,4 +1,4 @@
-"""The experiment run: one pretraining a seed, one ordinary run directory a variant, rows read off their results."""
+"""Run the experiment: one pretraining for each seed, one run directory for each variant, one row for each run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any, Literal
 from studies.toy.frontier import Row, forgetting
 from studies.toy.strategies import Variant
 from studies.toy.teaching import Curves, curves, teachers
-from tracer.cli.demo import Watch, carry
+from tracer.cli.training import run_with_progress
+from tracer.methods.base import method
 from tracer.models.export import export
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
@@ -21,46 +22,45 @@ Task = Literal["colour", "group"]
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is trained: steps and images a step, before and in finetuning."""
+    """Steps and batch sizes of pretraining, finetuning and the runs that record a teacher."""
 
     pretraining: int = 240
     pretraining_batch: int = 128
     steps: int = 60
     batch: int = 64
-    teaching: int = 500  # steps of the runs that follow a teacher, which are long so that it can move rarely
+    teaching: int = 500  # steps of the runs that record a teacher: long, so that it can move rarely
     teaching_batch: int = 32
 
     @classmethod
     def full(cls) -> Scale:
-        """As in the paper: ten epochs of all of MNIST each time."""
+        """As in the paper: ten epochs of all of MNIST."""
         epochs = 10 * 60_000 // 128
         return cls(pretraining=epochs, steps=epochs, batch=128, teaching=epochs, teaching_batch=128)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where the runs lie, what is trained on, how much, and who watches."""
+    """The folder of the runs, the task, the data and the scale."""
 
     out: Path
-    watch: Watch
     task: Task = "colour"
     scale: Scale = Scale()
     mnist: Path | None = None  # a folder with all of MNIST; by default the embedded digits
 
     def data(self, kind: str = "") -> str:
-        """The name of a data set: grey digits, or painted ones of some kind."""
+        """The name of a data set: grey digits, or a kind of painted ones."""
         name = f"digits:{kind}" if kind else "digits"
         return name if self.mnist is None else f"{name}@{self.mnist}"
 
     @property
-    def kept(self) -> dict[str, str]:
-        """What is measured besides the new task, by the name of its measure."""
+    def retained(self) -> dict[str, str]:
+        """The data sets to retain, by the name of their measure."""
         kinds = {"original": "", "coloured": "coloured", "flipped": "flipped"}
         return {measure: self.data(kind) for measure, kind in kinds.items()}
 
 
 def study(setting: Setting, variants: Iterable[Variant], seeds: Iterable[int]) -> Iterator[Row]:
-    """Every variant for every seed; what lies finished in the folder is only read."""
+    """Run every variant for every seed; finished runs are read."""
     variants = list(variants)
     for seed in seeds:
         model = pretrained(setting, seed)
@@ -72,22 +72,22 @@ def study(setting: Setting, variants: Iterable[Variant], seeds: Iterable[int]) -
             yield _row(setting, variant.strategy, variant.strength, seed, result, "after")
 
 
-def taught(setting: Setting, seed: int) -> Iterator[tuple[str, Curves]]:
-    """Every teacher under TRACER's loss, and what happened between it and its student."""
+def teacher_curves(setting: Setting, seed: int) -> Iterator[tuple[str, Curves]]:
+    """Run every teacher under TRACER's loss; yields its title and curves."""
     scale, model = setting.scale, pretrained(setting, seed)
-    for title, name, method, options in teachers(scale.teaching):
+    for title, name, chosen, options in teachers(scale.teaching):
         experiment = replace(
-            _second(setting, model, seed, method, {**options, "tune": "image"}),
+            _finetuning(setting, model, seed, chosen, {**options, "tune": "image"}),
             steps=scale.teaching,
             batch=scale.teaching_batch,
             warmup=0.02,  # as in the released runs
         )
         folder = model.with_name(setting.task) / "teaching" / name
-        yield title, curves(_carry(experiment, folder, setting.watch, evaluations=10))
+        yield title, curves(_finished(experiment, folder, evaluations=10))
 
 
 def pretrained(setting: Setting, seed: int) -> Path:
-    """A model that reads grey digits, as a folder that can be loaded."""
+    """The folder of a model pretrained on grey digits."""
     folder = setting.out / f"seed-{seed}" / "pretrained"
     experiment = Experiment(
         method="flyp",
@@ -101,26 +101,26 @@ def pretrained(setting: Setting, seed: int) -> Path:
         augment="none",
         seed=seed,
     )
-    run = _carry(experiment, folder.with_name("pretraining"), setting.watch)
+    run = _finished(experiment, folder.with_name("pretraining"))
     if not folder.exists():
         export(run.student(), folder)
     return folder
 
 
 def finetuned(setting: Setting, variant: Variant, model: Path, seed: int) -> Run:
-    """The pretrained image tower after the new task, measured on it and on what it knew before."""
-    experiment = _second(setting, model, seed, variant.method, dict(variant.options))
-    return _carry(experiment, model.with_name(setting.task) / variant.name, setting.watch)
+    """The finished run of a variant."""
+    experiment = _finetuning(setting, model, seed, variant.method, dict(variant.options))
+    return _finished(experiment, model.with_name(setting.task) / variant.name)
 
 
-def _second(setting: Setting, model: Path, seed: int, method: str, options: dict[str, Any]) -> Experiment:
-    """There is no weight decay: it would pull every strategy to zero, and the paper's analysis has none."""
+def _finetuning(setting: Setting, model: Path, seed: int, method: str, options: dict[str, Any]) -> Experiment:
+    """A finetuning experiment, without weight decay: it would pull every strategy to zero, and the paper has none."""
     return Experiment(
         method=method,
         options=options,
         data=setting.data(setting.task),
         held_out=setting.data(setting.task),
-        retain=tuple(setting.kept.values()),
+        retain=tuple(setting.retained.values()),
         model=str(model),
         steps=setting.scale.steps,
         batch=setting.scale.batch,
@@ -131,11 +131,13 @@ def _second(setting: Setting, model: Path, seed: int, method: str, options: dict
     )
 
 
-def _carry(experiment: Experiment, folder: Path, watch: Watch, evaluations: int = 1) -> Run:
-    """A finished run without its checkpoints, which nobody will go on from."""
+def _finished(experiment: Experiment, folder: Path, evaluations: int = 1) -> Run:
+    """Train or finish a run; its checkpoints are removed."""
     steps = experiment.steps or 1
     pace = {"save_every": max(60, steps // 20), "evaluate_every": max(1, steps // evaluations)}
-    run = carry(experiment, folder, watch, **pace)
+    run = run_with_progress(
+        experiment, folder, f"{method(experiment.method).title}, seed {experiment.seed}", **pace
+    )
     shutil.rmtree(run.resume, ignore_errors=True)
     return run
 
@@ -143,24 +145,24 @@ def _carry(experiment: Experiment, folder: Path, watch: Watch, evaluations: int 
 def _row(
     setting: Setting, strategy: str, strength: float | None, seed: int, result: dict[str, Any], moment: str
 ) -> Row:
-    found, spec = result[moment], setting.kept
+    scores, spec = result[moment], setting.retained
     before = result["before"]["retain"][spec["original"]]
-    kept = {measure: found["retain"][name] for measure, name in spec.items()}
+    retained = {measure: scores["retain"][name] for measure, name in spec.items()}
     return Row(
         strategy=strategy,
         strength=strength,
         seed=seed,
-        task=found["accuracy"],
-        forgotten=forgetting(before, kept["original"]),
-        task_ece=found["ece"],
-        original_ece=found["calibration"][spec["original"]]["ece"],
-        **kept,
+        task=scores["accuracy"],
+        forgotten=forgetting(before, retained["original"]),
+        task_ece=scores["ece"],
+        original_ece=scores["calibration"][spec["original"]]["ece"],
+        **retained,
     )
 
 
 @dataclass(frozen=True)
-class Found:
-    """The rows of a study with what made them: all that tables and figures are drawn from."""
+class Results:
+    """The rows of a study with its task, data and scale, from which tables and figures are made."""
 
     task: Task
     data: str
@@ -171,6 +173,6 @@ class Found:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Found:
+    def from_json(cls, value: dict[str, Any]) -> Results:
         rows = [Row(**row) for row in value["rows"]]
         return cls(value["task"], value["data"], Scale(**value["scale"]), rows)

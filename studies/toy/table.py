@@ -1,4 +1,4 @@
-"""The study as tables: every strategy at every λ, mean and spread over seeds, and what is left of each teacher."""
+"""Tables of the study: every strategy at every λ, mean and spread over seeds; and the teachers' KL."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from studies.toy.frontier import MEASURES, Point, Row, curve, points, star
 from studies.toy.published import PROGRESS, TEACHING, reported
 from studies.toy.strategies import TITLES
-from studies.toy.study import Found
+from studies.toy.study import Results
 from studies.toy.teaching import LATER, Curves, shape
+from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Spread
 
 HEADS = (
@@ -23,41 +24,39 @@ NOTES = {
 }
 
 
-def text(found: Found) -> str:
-    """All points in percent; the best λ of each strategy has a star, and a note says what it stands for."""
-    lines = list(_lines(found))
+def text(results: Results) -> str:
+    """The table as text, in per cent; the best λ of each strategy has a star, which a note explains."""
+    lines = list(_lines(results))
     notes = [f"{note}\n" for mark, note in NOTES.items() if any(mark == each for each, *_ in lines)]
     cells = [(title, f"{mark} {strength}".lstrip(), *rest) for mark, title, strength, *rest in lines]
     return _aligned([HEADS, *cells]) + "".join(notes)
 
 
-def markdown(found: Found) -> str:
-    """The table as docs/toy.md has it: a starred λ is bold, one with a star in brackets keeps its mark."""
+def markdown(results: Results) -> str:
+    """The table as in docs/toy.md: a starred λ is bold, one with a star in brackets keeps its mark."""
     shown = {"": "{}", "*": "**{}**", "(*)": "(\\*) {}"}
-    lines = [HEADS, ("---", *["--:"] * (len(HEADS) - 1))]
-    for mark, title, strength, *rest in _lines(found):
-        lines.append((title, shown[mark].format(strength), *rest))
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    rows = [(title, shown[mark].format(strength), *rest) for mark, title, strength, *rest in _lines(results)]
+    return markdown_table(HEADS, rows) + "\n"
 
 
-def shapes(taught: Mapping[str, Curves]) -> str:
-    """The peak of each teacher's KL and what is left of it later; in brackets the paper's released logs."""
+def shapes(runs: Mapping[str, Curves]) -> str:
+    """The peak of each teacher's KL and the share of it left later; in brackets those of the released logs."""
     lines = [("teacher", "peak KL", "at", *(f"left at {share:.0%}" for share in LATER))]
-    for name, run in taught.items():
-        found, told = shape(run), TEACHING.get(name)
-        left = [f"{100 * found.left[share]:.0f} %" for share in LATER]
-        if told:
-            reference = dict(zip(PROGRESS, told, strict=True))
+    for name, run in runs.items():
+        measured, paper = shape(run), TEACHING.get(name)
+        left = [f"{100 * measured.left[share]:.0f} %" for share in LATER]
+        if paper:
+            reference = dict(zip(PROGRESS, paper, strict=True))
             left = [
-                f"{one} ({100 * reference[at] / max(told):.0f} %)"
+                f"{one} ({100 * reference[at] / max(paper):.0f} %)"
                 for one, at in zip(left, LATER, strict=True)
             ]
-        lines.append((name, f"{found.peak:.4f}", f"{found.at:.0%}", *left))
+        lines.append((name, f"{measured.peak:.4f}", f"{measured.at:.0%}", *left))
     return _aligned(lines)
 
 
 def comma_separated(rows: Sequence[Row]) -> str:
-    """One line a run, shares between 0 and 1."""
+    """One line for each run, values between 0 and 1."""
     content = io.StringIO()
     writer = csv.DictWriter(content, list(rows[0].to_json()), lineterminator="\n")
     writer.writeheader()
@@ -65,19 +64,25 @@ def comma_separated(rows: Sequence[Row]) -> str:
     return content.getvalue()
 
 
-def _lines(found: Found) -> Iterator[tuple[str, ...]]:
-    """Every point as its star and its cells; the paper's number stands on one line of a strategy only."""
-    averaged = points(found.rows)
+def _lines(results: Results) -> Iterator[tuple[str, ...]]:
+    """The star and the cells of every point; the paper's number is on one line of a strategy only."""
+    averaged = points(results.rows)
     for point in (each for name in TITLES for each in curve(averaged, name)):
         mark = star(averaged, point)
         strength = "" if point.strength is None else f"{point.strength:g}"
         numbers = [_cell(point, measure) for measure in MEASURES]
-        told = reported(found.task, point.strategy) if mark == "*" or point.strategy == "direct" else None
-        yield mark, TITLES[point.strategy], strength, *numbers, f"{100 * told.forgotten:.1f}" if told else ""
+        paper = reported(results.task, point.strategy) if mark == "*" or point.strategy == "direct" else None
+        yield (
+            mark,
+            TITLES[point.strategy],
+            strength,
+            *numbers,
+            f"{100 * paper.forgotten:.1f}" if paper else "",
+        )
 
 
 def _cell(point: Point, measure: str) -> str:
-    """What is lost is told of models that were finetuned."""
+    """A value with its spread; the pretrained model has no loss."""
     return "" if (point.strategy, measure) == ("pretrained", "forgotten") else _shown(point.spread[measure])
 
 
@@ -87,7 +92,7 @@ def _shown(spread: Spread) -> str:
 
 
 def _aligned(lines: Iterable[tuple[str, ...]]) -> str:
-    """Columns of equal width: the first flush left, numbers flush right."""
+    """Aligned columns: the first flush left, the others flush right."""
     lines = list(lines)
     wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
     ranked = [[cell.rjust(width) for cell, width in zip(line, wide, strict=True)] for line in lines]

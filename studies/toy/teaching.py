@@ -1,4 +1,4 @@
-"""Is the teacher still teaching? Teachers under TRACER's loss, followed from the first step to the last."""
+"""How teacher and student diverge over a run, for several teachers under TRACER's loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATER = (0.1, 0.5, 0.9, 1.0)  # shares of training at which curves are compared
 
 @dataclass(frozen=True)
 class Curves:
-    """Measures of one run against training progress; the weight gap has a time of its own."""
+    """Measures of one run against training progress; the weight gap is logged at other steps than the rest."""
 
     progress: list[float]
     probes: dict[str, list[float]]
@@ -25,18 +25,18 @@ class Curves:
     gap: list[float]
 
     def window(self, at: float, measure: str = "kl", width: float = 0.02) -> float:
-        """The mean of a measure around a share of training, as batches are noisy."""
+        """The mean of a measure around a share of training, since batches are noisy."""
         reach = width + 1e-9  # 0.12 − 0.1 is more than 0.02
         near = [i for i, time in enumerate(self.progress) if abs(time - at) <= reach]
         return float(np.mean([self.probes[measure][i] for i in near]))
 
     def smooth(self, measure: str = "kl") -> list[float]:
-        """A measure over time, each value the mean around it."""
+        """A measure over time, each value averaged with its neighbours."""
         return [self.window(time, measure) for time in self.progress]
 
 
 def teachers(steps: int) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Title, folder, method and options of every run; intervals are shares of training, as in the paper's logs."""
+    """Title, folder, method and options of every run; intervals are shares of training, as in the released logs."""
     for title, folder, options in (
         ("EMA, every step", "ema", {"horizon": 10 / steps}),
         ("EMA, every 2 % of T", "ema-sparse", {"horizon": 0.2, "every": max(1, steps // 50)}),
@@ -52,27 +52,27 @@ def teachers(steps: int) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
 
 
 def curves(run: Run) -> Curves:
-    """What a run's log says of its teacher."""
+    """The curves in the log of a run."""
     log = run.folder / "log.jsonl"
     steps = run.description["steps"]
-    seen = [line for line in read(log, "train") if "kl" in line]
-    held = [line for line in read(log, "held_out") if "weight_gap" in line]
+    train = [line for line in read(log, "train") if "kl" in line]
+    held_out = [line for line in read(log, "held_out") if "weight_gap" in line]
     return Curves(
-        progress=[line["step"] / steps for line in seen],
-        probes={name: [_short(line[name]) for line in seen] for name in PROBES},
-        gap_progress=[line["step"] / steps for line in held],
-        gap=[_short(line["weight_gap"]) for line in held],
+        progress=[line["step"] / steps for line in train],
+        probes={name: [_short(line[name]) for line in train] for name in PROBES},
+        gap_progress=[line["step"] / steps for line in held_out],
+        gap=[_short(line["weight_gap"]) for line in held_out],
     )
 
 
 def _short(value: float) -> float:
-    """Six digits, however small the value: the axis of the KL is logarithmic."""
+    """Six significant digits: the axis of the KL is logarithmic."""
     return float(f"{value:.6g}")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A KL curve without its scale: how high it peaks and when, and which share of the peak is left later on."""
+    """The peak of a KL curve, when it is reached, and the share of the peak that is left later."""
 
     peak: float
     at: float
@@ -80,7 +80,7 @@ class Shape:
 
 
 def shape(run: Curves) -> Shape:
-    """The shape of a run's KL, smoothed."""
+    """The shape of the smoothed KL of a run."""
     smooth = run.smooth()
     top = int(np.argmax(smooth))
     left = {share: run.window(share) / smooth[top] for share in LATER}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tracer.analysis.forgetting import feature_rows, forward, task_bases, weight_rows
-from tracer.analysis.products import Product, listening
+from tracer.analysis.products import Product, record_inputs
 from tracer.analysis.sketch import Sketch
 from tracer.core.errors import UserError
 
@@ -76,13 +76,13 @@ def test_gradient_descent_stays_inside_and_weight_decay_does_not(block: Block) -
 
 def test_inputs_of_attention_are_those_of_its_own_arithmetic(block: Block) -> None:
     """in_proj sees the tokens; out_proj sees what makes attention's output when multiplied by its weight."""
-    heard: dict[str, Tensor] = {}
+    inputs_of: dict[str, Tensor] = {}
     inputs = narrow(2, 6, 12)
-    with listening(block, lambda product, rows: heard.__setitem__(product.layer, rows)):
+    with record_inputs(block, lambda product, rows: inputs_of.__setitem__(product.layer, rows)):
         block(inputs)
         output = block.attn(inputs, inputs, inputs)[0]
-    assert torch.equal(heard["attn.in_proj"].sort(0).values, inputs.flatten(end_dim=1).sort(0).values)
-    made = heard["attn.out_proj"] @ block.attn.out_proj.weight.T + block.attn.out_proj.bias
+    assert torch.equal(inputs_of["attn.in_proj"].sort(0).values, inputs.flatten(end_dim=1).sort(0).values)
+    made = inputs_of["attn.out_proj"] @ block.attn.out_proj.weight.T + block.attn.out_proj.bias
     torch.testing.assert_close(made.reshape(4, 2, 12).transpose(0, 1), output)
 
 

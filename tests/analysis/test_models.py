@@ -1,4 +1,4 @@
-"""Layers of every kind of tower, likeness of whole models, drift and the straight path."""
+"""Layers of every kind of tower, similarity of whole models, drift and the straight path."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from tracer.analysis import between, drift, likeness, task_share, walk
-from tracer.analysis.drift import place
-from tracer.analysis.layers import pooled, vision_layers, watched
-from tracer.analysis.meter import account, metered, overall
+from tracer.analysis import drift, layer_similarity, run_analysis, task_share
+from tracer.analysis.drift import tower_and_layer
+from tracer.analysis.image_forgetting import forgetting_rows, forgetting_summary, update_share
+from tracer.analysis.layers import layer_outputs, pooled, vision_layers
 from tracer.cli import app as cli
+from tracer.core.weights import Weights
+from tracer.merging.wise import interpolate
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student, load
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
-from tracer.training.loop import train
+from tracer.training.loop import Training
 
 # One of each kind: name, layers before the projection, width of the first and last of them.
 TOWERS = [
@@ -49,15 +51,15 @@ def tower(name: str) -> nn.Module:
 def test_every_kind_of_tower_shows_its_layers(name: str, layers: int, widths: tuple[int, int]) -> None:
     visual = tower(name)
     side = visual.image_size[0] if isinstance(visual.image_size, tuple) else visual.image_size
-    with watched(visual) as seen, torch.no_grad():
+    with layer_outputs(visual) as outputs, torch.no_grad():
         visual(torch.zeros(3, 3, side, side, device="meta"))
-    names = list(seen)
+    names = list(outputs)
     assert len(names) == layers + 1
     assert names == list(vision_layers(visual))
     assert names[-1] == "projection"
-    assert {len(value) for value in seen.values()} == {3}
-    assert all(value.ndim == 2 for value in seen.values())
-    assert (seen[names[0]].shape[1], seen[names[-2]].shape[1]) == widths
+    assert {len(value) for value in outputs.values()} == {3}
+    assert all(value.ndim == 2 for value in outputs.values())
+    assert (outputs[names[0]].shape[1], outputs[names[-2]].shape[1]) == widths
 
 
 def test_pooling_averages_positions_wherever_they_are() -> None:
@@ -94,18 +96,18 @@ def batches(count: int = 3) -> list[Tensor]:
 def test_a_model_is_like_itself_and_a_changed_block_shows_from_there_on(
     student: Student, changed: Student
 ) -> None:
-    same = likeness(student, student, batches())
+    same = layer_similarity(student, student, batches())
     assert [row.layer for row in same] == ["block 1", "block 2", "block 3", "block 4", "projection"]
     assert all(row.cka == pytest.approx(1) and row.svcca == pytest.approx(1) for row in same)
-    rows = likeness(student, changed, batches())
+    rows = layer_similarity(student, changed, batches())
     assert all(row.cka == pytest.approx(1) for row in rows[:2])
     assert all(row.cka < 0.999 for row in rows[2:])
 
 
-def test_likeness_leaves_no_trace(student: Student, changed: Student) -> None:
+def test_measuring_similarity_changes_nothing(student: Student, changed: Student) -> None:
     student.train()
     weights = {name: value.clone() for name, value in student.state_dict().items()}
-    likeness(student, changed, batches(1))
+    layer_similarity(student, changed, batches(1))
     assert student.training
     assert not any(module._forward_hooks for module in student.modules())
     assert all(torch.equal(value, weights[name]) for name, value in student.state_dict().items())
@@ -140,20 +142,7 @@ def test_drift_is_zero_but_for_what_moved_and_sums_to_the_whole(student: Student
     ],
 )
 def test_parameters_belong_to_layers(name: str, where: tuple[str, str]) -> None:
-    assert place(name) == where
-
-
-def test_the_line_begins_and_ends_at_its_ends_to_the_bit() -> None:
-    first = {"w": torch.randn(5), "n": torch.tensor(3)}
-    second = {"w": torch.randn(5), "n": torch.tensor(9)}
-    assert torch.equal(between(first, second, 0)["w"], first["w"])
-    assert torch.equal(between(first, second, 1)["w"], second["w"])
-    torch.testing.assert_close(between(first, second, 0.25)["w"], 0.75 * first["w"] + 0.25 * second["w"])
-    stops = list(walk(first, second, lambda w: {"sum": float(w["w"].sum())}, (0, 0.5, 1)))
-    ends = [stop.scores["sum"] for stop in stops]
-    assert ends[1] == pytest.approx((ends[0] + ends[2]) / 2, abs=1e-5)
-    with pytest.raises(ValueError, match="differ in"):
-        between(first, {"w": first["w"]}, 0.5)
+    assert tower_and_layer(name) == where
 
 
 def test_movement_inside_the_span_of_the_classes_is_all_task() -> None:
@@ -189,7 +178,7 @@ def test_the_ends_of_an_analysed_path_are_the_runs_result(
     size = {"model": "tiny-28", "pretrained": "none", "steps": 3, "batch": 8, "lr": 1e-3, "augment": "none"}
     made = plan(Experiment(method=method, **data, **size))
     run = Run.create(made, tmp_path / "run")
-    list(train(made, run, World("cpu", "fp32")))
+    Training(made, run, World("cpu", "fp32")).finish()
     assert cli.main(["analyse", str(run.folder), "--stops", "3", "--device", "cpu"]) == 0
     analysis = json.loads((run.folder / "analysis.json").read_text())
     result = json.loads((run.folder / "result.json").read_text())
@@ -217,24 +206,49 @@ def test_the_ends_of_an_analysed_path_are_the_runs_result(
     assert "Forgetting meter" in capsys.readouterr().out
 
 
+def test_a_point_of_the_path_does_not_depend_on_those_before_it(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {"data": str(photos), "held_out": str(photos), "templates": "name", "augment": "none"}
+    size = {"model": "tiny-28", "pretrained": "none", "steps": 1, "batch": 8, "lr": 1e-3}
+    settled = plan(Experiment(method="flyp", **data, **size))
+    world = World("cpu", "fp32")
+    run = Training(settled, Run.create(settled, tmp_path / "run"), world).finish()
+    loaded: list[Weights] = []
+    load_weights = run_analysis.initialise_from
+
+    def spy(student: Student, weights: Weights) -> None:
+        loaded.append({name: tensor.clone() for name, tensor in weights.items()})
+        load_weights(student, weights)
+
+    monkeypatch.setattr(run_analysis, "initialise_from", spy)
+    alphas = (0, 0.25, 0.5, 1)
+    analysis = dict(run_analysis.analyse_run(settled, run, world, alphas=alphas))
+    assert [point["alpha"] for point in analysis["path"]] == list(alphas)
+    start, end = (dict(run.student(name).state_dict()) for name in ("pretrained", "result"))
+    for alpha, weights in zip(alphas, loaded, strict=True):
+        expected = interpolate(start, end, alpha)
+        assert all(torch.equal(weights[name], expected[name]) for name in expected)
+
+
 def test_the_meter_finds_an_update_where_it_was_put(student: Student, changed: Student) -> None:
-    weights, features = metered(student, changed, batches(), batches(1))
+    weights, features = forgetting_rows(student, changed, batches(), batches(1))
     moved = [row for row in weights if row.inside or row.outside]
     assert moved
     assert all("resblocks.2." in row.layer for row in moved)
     size = sum(row.inside**2 + row.outside**2 for row in weights)
-    share, chance = overall(weights)
+    share, chance = update_share(weights)
     assert share * size == pytest.approx(sum(row.inside**2 for row in weights))
     assert share == pytest.approx(chance, abs=0.05)  # noise knows no task
     before = [row for row in features if any(f"resblocks.{i}." in row.layer for i in (0, 1))]
     assert before
     assert all(row.inside == row.outside == row.inherited == 0 for row in before)
     assert features[-1].inherited > 0  # the projection is the same, what comes to it is not
-    assert all(math.isnan(value) for value in overall(metered(student, student, batches(1))[0]))
+    assert all(math.isnan(value) for value in update_share(forgetting_rows(student, student, batches(1))[0]))
 
 
 def test_a_tower_without_linear_layers_has_no_meter(student: Student) -> None:
-    assert "no linear layer" in account(student, student, [], [])["skipped"]
+    assert "no linear layer" in forgetting_summary(student, student, [], [])["skipped"]
 
 
 def test_an_unfinished_run_is_not_analysed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,7 +277,7 @@ def test_a_folder_of_runs_is_analysed_run_by_run_and_what_is_under_way_is_left_o
     size = {"model": "tiny-28", "pretrained": "none", "steps": 1, "batch": 8, "lr": 1e-3}
     for seed in (0, 1):
         made = plan(Experiment(method="flyp", seed=seed, **data, **size))
-        list(train(made, Run.create(made, tmp_path / str(seed)), World("cpu", "fp32")))
+        Training(made, Run.create(made, tmp_path / str(seed)), World("cpu", "fp32")).finish()
     (tmp_path / "1" / "result.json").unlink()
     assert cli.main(["analyse", str(tmp_path), "--stops", "2", "--device", "cpu"]) == 0
     assert "left out" in capsys.readouterr().err.replace("\n", " ")

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
-from tracer.report.account import read_account
+from tracer.report.run_data import read_run
 from tracer.runs.run import Run
 
 TINY = ["--model", "tiny-32", "--pretrained", "none", "--device", "cpu"]
@@ -206,7 +206,7 @@ def test_a_digit_changed_in_a_result_is_noticed(trained: Path, tmp_path: Path) -
     (run / "result.json").write_text(json.dumps(told))
     with pytest.raises(UserError, match="does not match its digest"):
         Run.open(run).result  # noqa: B018
-    assert any("does not match its digest" in note for note in read_account(run).notes)
+    assert any("does not match its digest" in note for note in read_run(run).notes)
 
 
 def test_the_same_experiment_again_says_so(

@@ -74,7 +74,7 @@ def test_refuses_captions_and_images_without_a_partner() -> None:
     image, text = torch.eye(3), torch.eye(3)
     with pytest.raises(UserError, match="1 of 3 images have no caption"):
         recall_at(image, text, torch.tensor([0, 1, 1]))
-    with pytest.raises(UserError, match="where there are 3"):
+    with pytest.raises(UserError, match="but there are 3"):
         recall_at(image, text, torch.tensor([0, 1, 3]))
     with pytest.raises(UserError, match="NaN"):
         recall_at(image * torch.nan, text, torch.arange(3))

@@ -209,7 +209,7 @@ def test_tethers_by_name() -> None:
     [
         ("fpt", "did you mean ftp"),
         ("ftp:kenness=1", "did you mean keenness"),
-        ("spd:-1", "not negative"),
+        ("spd:-1", "0 or more, not -1"),
         ("ftp:2", "in [0, 1]"),
     ],
 )

@@ -10,7 +10,7 @@ from PIL import Image
 
 @pytest.fixture
 def picture(tmp_path) -> Callable[..., Path]:
-    """Write a small image below the test's own folder, `picture("cat/1.png")`: its name makes its pixels."""
+    """Write a small image below `tmp_path`, as in `picture("cat/1.png")`; its pixels depend on its name."""
 
     def write(name: str) -> Path:
         path = tmp_path / name

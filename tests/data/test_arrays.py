@@ -23,9 +23,9 @@ COLOUR = np.repeat(GREY[..., None], 3, axis=-1)
 )
 def test_every_layout_gives_the_same_pixels(tmp_path, images):
     np.savez(tmp_path / "x.npz", images=images, labels=[0, 1, 0, 1])
-    found = load(tmp_path / "x.npz")
-    assert all((np.asarray(found.images[i]) == COLOUR[i]).all() for i in range(4))
-    assert found.classes == ("0", "1")
+    examples = load(tmp_path / "x.npz")
+    assert all((np.asarray(examples.images[i]) == COLOUR[i]).all() for i in range(4))
+    assert examples.classes == ("0", "1")
 
 
 def test_captions_and_class_names(tmp_path):
@@ -33,11 +33,11 @@ def test_captions_and_class_names(tmp_path):
     np.savez(
         tmp_path / "x.npz", x=0, images=GREY, text=captions, y=[2, 0, 2, 0], classes=["cat", "dog", "owl"]
     )
-    found = load(tmp_path / "x.npz")
-    assert found.captions == [("a", "b"), ("c",), ("d",), ("e", "f")]
-    assert found.classes == ("cat", "dog", "owl")
-    assert found.labels.tolist() == [2, 0, 2, 0]
-    assert found.detected[:3] == ("image array: images", "caption array: text", "label array: y")
+    examples = load(tmp_path / "x.npz")
+    assert examples.captions == [("a", "b"), ("c",), ("d",), ("e", "f")]
+    assert examples.classes == ("cat", "dog", "owl")
+    assert examples.labels.tolist() == [2, 0, 2, 0]
+    assert examples.detected[:3] == ("image array: images", "caption array: text", "label array: y")
     assert load(tmp_path / "x.npz", classes=["a", "b", "c", "d"]).classes == ("a", "b", "c", "d")
 
 

@@ -17,7 +17,7 @@ from tracer.models.open_clip_compat import open_clip
 
 @pytest.fixture
 def birds(tmp_path, picture):
-    """A table of six images with captions, one of them there three times, once under another label."""
+    """A table of six images with captions; three are identical, one of them with another label."""
     for i in range(4):
         picture(f"{i}.png")
     shutil.copy(tmp_path / "0.png", tmp_path / "4.png")
@@ -64,9 +64,9 @@ def test_the_command_compares_the_splits_that_the_data_bring(tmp_path, picture, 
         picture(name)
     shutil.copy(tmp_path / "train" / "dog" / "2.png", tmp_path / "test" / "cat" / "4.png")
     assert main(["check", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "images      2, and 2 held out" in said
-    assert "1 held-out images are also trained on, such as test/cat/4.png" in said
+    output = capsys.readouterr().out
+    assert "images      2, and 2 held out" in output
+    assert "1 held-out images are also trained on, such as test/cat/4.png" in output
 
 
 def test_pixels_are_compared_where_there_are_no_files():

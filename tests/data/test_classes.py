@@ -10,10 +10,10 @@ from tracer.models.open_clip_compat import open_clip
 
 
 def test_without_a_list_every_key_is_a_class_under_its_own_name():
-    found = classes(["tabby_cat", "golden__retriever", "tabby_cat"])
-    assert found.keys == ("golden__retriever", "tabby_cat")
-    assert found.names == ("golden retriever", "tabby cat")
-    assert found.labels(["tabby_cat", "", "golden__retriever"]).tolist() == [1, -1, 0]
+    result = classes(["tabby_cat", "golden__retriever", "tabby_cat"])
+    assert result.keys == ("golden__retriever", "tabby_cat")
+    assert result.names == ("golden retriever", "tabby cat")
+    assert result.labels(["tabby_cat", "", "golden__retriever"]).tolist() == [1, -1, 0]
 
 
 def test_numbers_are_ordered_as_numbers():
@@ -26,9 +26,9 @@ def test_files_name_the_classes(tmp_path, form):
     names = ["dog", "cat", "newt"]
     content = {"lines": "dog\ncat\n\nnewt\n", "list": json.dumps(names)}
     path.write_text(content.get(form, json.dumps({"DOG": "dog", "Cat": "cat", "newt": "newt"})))
-    found = classes(["Cat", "DOG"], path)
-    assert found.names == ("dog", "cat", "newt")  # a class without images keeps its place
-    assert found.labels(["Cat", "DOG"]).tolist() == [1, 0]
+    result = classes(["Cat", "DOG"], path)
+    assert result.names == ("dog", "cat", "newt")  # a class without images keeps its place
+    assert result.labels(["Cat", "DOG"]).tolist() == [1, 0]
 
 
 def test_a_list_is_matched_by_spelling_then_number_then_order():
@@ -50,7 +50,7 @@ def test_imagenet_by_synset_number_and_name():
 
 
 @pytest.mark.parametrize(
-    ("found", "spec", "message"),
+    ("keys", "spec", "message"),
     [
         (["cat", "dgo"], ["cat", "dog"], "unknown class 'dgo': did you mean dog"),
         (["cot"], {"cat": "a cat"}, "unknown class 'cot': did you mean"),
@@ -59,9 +59,9 @@ def test_imagenet_by_synset_number_and_name():
         (["a"], "nowhere.txt", "unknown class names 'nowhere.txt'"),
     ],
 )
-def test_classes_that_do_not_fit_are_named(found, spec, message):
+def test_classes_that_do_not_fit_are_named(keys, spec, message):
     with pytest.raises(UserError, match=message):
-        classes(found, spec)
+        classes(keys, spec)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tracer.core.errors import UserError
-from tracer.data.digits import coloured, digits
+from tracer.data.digits import coloured_digits, digits
 from tracer.data.examples import Pixels
 from tracer.data.idx import FILES, idx
 
@@ -20,50 +20,56 @@ def pixels(examples):
 
 @pytest.mark.parametrize(("split", "each"), [("train", 1000), ("test", 200)])
 def test_digits_are_balanced_grey_and_distinct(split, each):
-    found = digits(split)
-    assert np.bincount(found.labels).tolist() == [each] * 10
-    assert found.classes == tuple("0123456789")
-    array = pixels(found)
+    examples = digits(split)
+    assert np.bincount(examples.labels).tolist() == [each] * 10
+    assert examples.classes == tuple("0123456789")
+    array = pixels(examples)
     assert array.shape == (10 * each, 28, 28, 3)
     assert (array == array[..., :1]).all()
     assert len(np.unique(array[..., 0].reshape(len(array), -1), axis=0)) == len(array)
-    assert not found.captioned
+    assert not examples.captioned
 
 
 def test_coloured_keeps_the_grey_values_in_one_channel():
-    painted, grey = pixels(coloured("test")), pixels(digits("test"))[..., 0]
+    painted, grey = pixels(coloured_digits("test")), pixels(digits("test"))[..., 0]
     assert (painted[..., 1] == 0).all()
     assert (np.minimum(painted[..., 0], painted[..., 2]) == 0).all()
     assert (painted.max(axis=-1) == grey).all()
 
 
 def test_colour_predicts_the_group_as_often_as_asked():
-    colour, group = coloured(task="colour").labels, coloured(task="group").labels
+    colour, group = coloured_digits(task="colour").labels, coloured_digits(task="group").labels
     assert abs((colour == group).mean() - 0.95) < 0.01
-    assert (coloured(task="colour", correlation=1.0).labels == group).all()
-    assert (coloured(task="colour", correlation=0.0).labels == 1 - group).all()
+    assert (coloured_digits(task="colour", correlation=1.0).labels == group).all()
+    assert (coloured_digits(task="colour", correlation=0.0).labels == 1 - group).all()
     assert (group == (digits().labels >= 5)).all()
 
 
 def test_colour_labels_are_the_painted_colour():
-    painted = coloured("test", task="colour")
+    painted = coloured_digits("test", task="colour")
     red = pixels(painted)[..., 0].any(axis=(1, 2))
     assert painted.classes == ("red", "blue")
     assert (painted.labels == ~red).all()
 
 
 def test_flipping_exchanges_red_and_blue_and_nothing_else():
-    straight, flipped = coloured("test"), coloured("test", flipped=True)
+    straight, flipped = coloured_digits("test"), coloured_digits("test", flipped=True)
     assert (pixels(straight) == pixels(flipped)[..., ::-1]).all()
     assert (straight.labels == flipped.labels).all()
     assert (
-        coloured("test", task="colour").labels != coloured("test", task="colour", flipped=True).labels
+        coloured_digits("test", task="colour").labels
+        != coloured_digits("test", task="colour", flipped=True).labels
     ).all()
 
 
 def test_paint_is_a_function_of_its_arguments_and_shows_in_the_fingerprint():
-    assert (pixels(coloured("test")) == pixels(coloured("test"))).all()
-    variants = [coloured("test"), coloured("test", seed=1), coloured("test", flipped=True), digits("test")]
+    assert (pixels(coloured_digits("test")) == pixels(coloured_digits("test"))).all()
+    variants = [
+        coloured_digits("test"),
+        coloured_digits("test", seed=1),
+        coloured_digits("test", flipped=True),
+        digits("test"),
+    ]
     prints = [each.fingerprint for each in variants]
     assert all(a != b for a, b in pairwise(sorted(prints)))
 
@@ -72,8 +78,8 @@ def test_paint_is_a_function_of_its_arguments_and_shows_in_the_fingerprint():
     ("wrong", "message"),
     [
         (lambda: digits("tset"), "unknown split 'tset': did you mean test"),
-        (lambda: coloured(task="color"), "unknown task 'color': did you mean colour"),
-        (lambda: coloured(correlation=1.5), "correlation 1.5"),
+        (lambda: coloured_digits(task="color"), "unknown task 'color': did you mean colour"),
+        (lambda: coloured_digits(correlation=1.5), "correlation 1.5"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, message):
@@ -88,9 +94,9 @@ def test_idx_reads_what_it_can_verify(tmp_path, monkeypatch):
     monkeypatch.setitem(FILES, "test", known)
     (tmp_path / "images.gz").write_bytes(gzip.compress(stored["images"]))
     (tmp_path / "labels").write_bytes(stored["labels"])
-    found = idx(tmp_path, "test")
-    assert found.labels.tolist() == [7, 3]
-    assert (pixels(found) == images[..., None]).all()
+    examples = idx(tmp_path, "test")
+    assert examples.labels.tolist() == [7, 3]
+    assert (pixels(examples) == images[..., None]).all()
 
 
 def test_idx_names_what_is_missing_broken_or_not_mnist(tmp_path):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tracer.core.errors import UserError
-from tracer.data.options import canonical, unseen
+from tracer.data.options import canonical, held_out_split
 from tracer.data.sources import load
 
 
@@ -12,11 +12,11 @@ def test_classes_are_the_first_folders_at_any_depth(picture, tmp_path):
         picture(name)
     (tmp_path / "owl" / "notes.md").write_text("no image")
     (tmp_path / "owl" / "png").write_text("no image either")
-    found = load(tmp_path)
-    assert found.classes == ("owl", "red fox")
-    assert found.ids == ["owl/barn/old/3.jpeg", "red_fox/1.PNG", "red_fox/den/2.png"]
-    assert found.labels.tolist() == [0, 1, 1]
-    assert found.splits == ()
+    examples = load(tmp_path)
+    assert examples.classes == ("owl", "red fox")
+    assert examples.ids == ["owl/barn/old/3.jpeg", "red_fox/1.PNG", "red_fox/den/2.png"]
+    assert examples.labels.tolist() == [0, 1, 1]
+    assert examples.splits == ()
 
 
 @pytest.mark.parametrize("held_out", ["val", "validation", "test"])
@@ -28,8 +28,8 @@ def test_split_folders_share_one_list_of_classes(picture, tmp_path, held_out):
     assert train.labels.tolist() == load(tmp_path, split="train").labels.tolist() == [0, 1]
     assert test.labels.tolist() == load(tmp_path, split="val").labels.tolist() == [1, 2]
     assert train.splits == test.splits
-    assert unseen(train.splits) == canonical(held_out)
-    assert unseen(()) is None
+    assert held_out_split(train.splits) == canonical(held_out)
+    assert held_out_split(()) is None
     assert any(note.startswith("split folders: train") for note in train.detected)
 
 
@@ -54,9 +54,9 @@ def test_captions_lie_beside_the_images(picture, tmp_path):
         picture(name)
     (tmp_path / "1.txt").write_text("one\n\n two \none\n", encoding="utf-8")
     (tmp_path / "2.txt").write_bytes(b"\xef\xbb\xbfthree")
-    found = load(tmp_path)
-    assert found.captions == [("one", "two"), ("three",)]
-    assert not found.labelled
+    examples = load(tmp_path)
+    assert examples.captions == [("one", "two"), ("three",)]
+    assert not examples.labelled
     (tmp_path / "2.txt").write_bytes(b"\xff")
     with pytest.raises(UserError, match=r"2\.txt cannot be read"):
         load(tmp_path)
@@ -65,9 +65,9 @@ def test_captions_lie_beside_the_images(picture, tmp_path):
 def test_images_outside_the_class_folders_are_counted(picture, tmp_path):
     for name in ("a/1.png", "b/2.png", "stray.png"):
         picture(name)
-    found = load(tmp_path)
-    assert found.ids == ["a/1.png", "b/2.png"]
-    assert "outside the class folders: 1 images, left out" in found.detected
+    examples = load(tmp_path)
+    assert examples.ids == ["a/1.png", "b/2.png"]
+    assert "outside the class folders: 1 images, left out" in examples.detected
 
 
 def test_links_are_followed_but_not_in_circles(picture, tmp_path):
@@ -89,9 +89,9 @@ def test_class_names_can_be_given(picture, tmp_path):
     for name in ("n01/1.png", "n02/2.png"):
         picture(f"images/{name}")
     (tmp_path / "names.json").write_text('{"n02": "otter", "n01": "heron", "n03": "newt"}')
-    found = load(tmp_path / "images", classes=tmp_path / "names.json")
-    assert found.classes == ("otter", "heron", "newt")
-    assert found.labels.tolist() == [1, 0]
+    examples = load(tmp_path / "images", classes=tmp_path / "names.json")
+    assert examples.classes == ("otter", "heron", "newt")
+    assert examples.labels.tolist() == [1, 0]
     with pytest.raises(UserError, match="unknown class 'n02'"):
         load(tmp_path / "images", classes={"n01": "heron"})
 

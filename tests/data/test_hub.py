@@ -45,16 +45,16 @@ def part(labels: list[int], start: int = 0):
 def test_a_saved_data_set(tmp_path):
     parts = datasets.DatasetDict({"train": part([2, 0, 1]), "validation": part([1], start=100)})
     parts.save_to_disk(tmp_path / "saved")
-    found = load(f"hf:{tmp_path}/saved")
-    assert found.classes == ("snowy owl", "cat", "bee")  # in the data set's own order
-    assert found.labels.tolist() == [2, 0, 1]
-    assert found.captions[1] == ("number 1", "1")
-    assert [np.asarray(found.images[i])[0, 0, 0] for i in range(3)] == [0, 1, 2]
-    assert found.splits == ("train", "validation")
-    assert "image column: picture" in found.detected
+    examples = load(f"hf:{tmp_path}/saved")
+    assert examples.classes == ("snowy owl", "cat", "bee")  # in the data set's own order
+    assert examples.labels.tolist() == [2, 0, 1]
+    assert examples.captions[1] == ("number 1", "1")
+    assert [np.asarray(examples.images[i])[0, 0, 0] for i in range(3)] == [0, 1, 2]
+    assert examples.splits == ("train", "validation")
+    assert "image column: picture" in examples.detected
     for split in ("val", "test", "validation"):
         held_out = load(tmp_path / "saved", split=split)
-        assert held_out.classes == found.classes
+        assert held_out.classes == examples.classes
         assert held_out.labels.tolist() == [1]
         assert np.asarray(held_out.images[0])[0, 0, 0] == 100
 
@@ -62,10 +62,10 @@ def test_a_saved_data_set(tmp_path):
 def test_class_names_can_be_given_and_columns_chosen(tmp_path):
     part([0, 1]).save_to_disk(tmp_path / "saved")
     names = {"cat": "a cat", "snowy_owl": "an owl"}
-    found = load(f"hf:{tmp_path}/saved", classes=names, caption="none", split="train")
-    assert found.classes == ("a cat", "an owl")
-    assert found.labels.tolist() == [1, 0]
-    assert not found.captioned
+    examples = load(f"hf:{tmp_path}/saved", classes=names, caption="none", split="train")
+    assert examples.classes == ("a cat", "an owl")
+    assert examples.labels.tolist() == [1, 0]
+    assert not examples.captioned
     with pytest.raises(UserError, match="unknown column 'lable'"):
         load(f"hf:{tmp_path}/saved", label="lable")
     with pytest.raises(UserError, match=r"column label of .* holds no images"):
@@ -74,9 +74,9 @@ def test_class_names_can_be_given_and_columns_chosen(tmp_path):
 
 def test_parquet_with_the_images_inside(tmp_path):
     part([0, 1]).to_parquet(tmp_path / "x.parquet")
-    found = load(f"hf:{tmp_path}/x.parquet")
-    assert found.labels.tolist() == [0, 1]
-    assert np.asarray(posted(found.images)[1])[0, 0, 0] == 1
+    examples = load(f"hf:{tmp_path}/x.parquet")
+    assert examples.labels.tolist() == [0, 1]
+    assert np.asarray(posted(examples.images)[1])[0, 0, 0] == 1
     with pytest.raises(UserError, match="'label', 'caption'"):
         load(tmp_path / "x.parquet")
 

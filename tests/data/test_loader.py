@@ -1,4 +1,4 @@
-"""A batch is a function of seed and step, whoever asks, in whatever order, on however many processes."""
+"""A batch depends on seed and step only, not on the order of access or the number of processes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ TEMPLATES = ("a photo of a {}.", "a drawing of a {}, on paper", "{}")
 
 
 def examples(count: int = 23, **changed: Any) -> Examples:
-    """Image i has the value i everywhere, so that a batch tells which images it holds."""
+    """All pixels of image i have the value i, so that a batch shows which images it holds."""
     grey = np.arange(count, dtype=np.uint8)[:, None, None, None]
-    given = {
+    fields = {
         "images": Pixels(np.broadcast_to(grey, (count, SIZE, SIZE, 3)).copy()),
         "ids": [f"{i}.png" for i in range(count)],
         "labels": np.arange(count) % 3,
         "captions": [()] * count,
         "classes": ("cat", "dog", "emu"),
     }
-    return Examples("squares", **(given | changed))
+    return Examples("squares", **(fields | changed))
 
 
 def textured() -> Examples:
-    """Images on which a crop and a mirror show."""
+    """Random pixels, which crops and flips change."""
     return examples(images=Pixels(np.random.default_rng(0).integers(0, 256, (23, 31, 29, 3), dtype=np.uint8)))
 
 
@@ -49,7 +49,9 @@ def make(shared_student: Student):
             "tokeniser": shared_student.tokeniser,
             "templates": TEMPLATES,
         } | given
-        return Batches(data or examples(), transform=Transform(shared_student.preprocess, augment), **chosen)
+        return Batches(
+            data or examples(), transform=Transform(shared_student.preprocess_cfg, augment), **chosen
+        )
 
     return build
 
@@ -73,7 +75,7 @@ def equal(a: Batch, b: Batch) -> bool:
 
 
 def test_a_batch_is_a_function_of_seed_and_step(make) -> None:
-    """Asked forwards, backwards, alone, or amid other randomness, by two loaders that know nothing of each other."""
+    """In any order of access, with any global random state, from two independent loaders."""
     first, second = (make(textured(), augment="crop+flip") for _ in range(2))
     expected = [first[step] for step in range(8)]
     for step in (7, 3, 0, 5):
@@ -99,7 +101,7 @@ def test_making_batches_draws_nothing_from_the_global_generators(make) -> None:
 
 @pytest.mark.parametrize(("count", "batch"), [(24, 6), (23, 6), (7, 7), (5, 1)])
 def test_an_epoch_visits_every_example_once(make, count: int, batch: int) -> None:
-    """All of them where batches divide them; else all but the rest, and another rest in each epoch."""
+    """All examples if the batch size divides their number; else all but a remainder that differs between epochs."""
     batches = make(examples(count), batch=batch)
     epochs = []
     for epoch in range(3):
@@ -169,11 +171,11 @@ def test_the_shares_of_the_ranks_make_the_batch_of_one(make, ranks: int, augment
 @pytest.mark.parametrize("steps", [range(6), range(3, 7)])
 def test_workers_change_nothing_but_time(make, steps: range) -> None:
     batches = make(textured(), augment="crop+flip")
-    alone = list(loader(batches, steps))
-    helped = list(loader(batches, steps, workers=2))
-    assert len(alone) == len(helped) == len(steps)
+    single = list(loader(batches, steps))
+    parallel = list(loader(batches, steps, workers=2))
+    assert len(single) == len(parallel) == len(steps)
     assert all(
-        equal(a, b) and equal(a, batches[step]) for a, b, step in zip(alone, helped, steps, strict=True)
+        equal(a, b) and equal(a, batches[step]) for a, b, step in zip(single, parallel, steps, strict=True)
     )
 
 
@@ -195,7 +197,7 @@ def test_without_classes_equal_captions_share_a_label(make) -> None:
 
 
 def test_an_image_without_any_text_is_refused(make) -> None:
-    """Label −1 would silently name the last class."""
+    """Label −1 would silently index the last class."""
     data = examples(labels=np.array([*range(3)] * 7 + [0, -1]))
     with pytest.raises(UserError, match=r"1 have neither caption nor class, 22\.png"):
         make(data)
@@ -203,12 +205,12 @@ def test_an_image_without_any_text_is_refused(make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("options", "message"),
     [({"batch": 24}, "24 cannot be drawn from 23"), ({"batch": 6, "ranks": 4}, "does not divide among 4")],
 )
-def test_batches_that_cannot_be_made(make, given: dict[str, int], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        make(**given)
+def test_batches_that_cannot_be_made(make, options: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**options)
 
 
 def test_augmentation_changes_from_epoch_to_epoch(make) -> None:
@@ -219,14 +221,14 @@ def test_augmentation_changes_from_epoch_to_epoch(make) -> None:
 
 
 def test_each_image_has_its_own_augmentation(make) -> None:
-    """23 times the same picture in one batch: were chance shared, 23 times the same crop."""
+    """A batch of 23 copies of one image: with a shared random state, all crops would be equal."""
     one = np.random.default_rng(0).integers(0, 256, (1, 31, 29, 3), dtype=np.uint8)
     same = examples(images=Pixels(np.repeat(one, 23, axis=0)))
-    seen = make(same, augment="crop+flip", batch=23)[0].image.flatten(1)
-    assert len(seen.unique(dim=0)) > 10
+    images = make(same, augment="crop+flip", batch=23)[0].image.flatten(1)
+    assert len(images.unique(dim=0)) > 10
 
 
-def test_the_streams_of_chance_are_apart(make) -> None:
-    """Two seeds and two steps whose digits run together are two streams still."""
+def test_random_streams_are_independent(make) -> None:
+    """Pairs of seed and step with the same concatenated digits give different streams."""
     texts = [make(seed=seed).texts(np.arange(23), step) for seed, step in [(1, 12), (11, 2), (112, 0)]]
     assert texts[0] != texts[1] != texts[2] != texts[0]

@@ -1,4 +1,4 @@
-"""The three lines that `docs/own-data.md` begins with, on a table of two thousand rows."""
+"""The first three commands of `docs/own-data.md`, on a table of two thousand rows."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ def test_check_train_and_eval_as_the_page_says(tmp_path, monkeypatch, capsys):
         arguments = shlex.split(line)[1:]
         small = shlex.split(SMALL) if arguments[0] == "train" else []
         assert main([*arguments, *small]) == 0
-        said = capsys.readouterr().out
+        output = capsys.readouterr().out
         if arguments[0] == "check":
-            assert "train with  tracer train --data photos.csv" in said
-            assert "10; images in each:" in said
+            assert "train with  tracer train --data photos.csv" in output
+            assert "10; images in each:" in output
         if arguments[0] == "eval":
-            check_eval(tmp_path / "runs" / "photos" / "predictions", said)
+            check_eval(tmp_path / "runs" / "photos" / "predictions", output)
     assert (tmp_path / "runs" / "photos" / "experiment.json").is_file()
 
 
-def check_eval(folder, said):
-    """What is printed, what is written and what was predicted are one."""
+def check_eval(folder, output):
+    """The printed table, the stored rows and the predictions agree."""
     before, after = (
         {row["metric"]: row for row in json.loads((folder / name / "rows.json").read_text())}
         for name in ("pretrained", "result")
     )
-    found = Predictions.read(folder / "result" / "test.csv.safetensors")
-    hits = (found.logits.argmax(1) == found.label).sum().item()
-    assert found.logits.shape == (60, 10)
+    predictions = Predictions.read(folder / "result" / "test.csv.safetensors")
+    hits = (predictions.logits.argmax(1) == predictions.label).sum().item()
+    assert predictions.logits.shape == (60, 10)
     assert after["accuracy"]["value"] == pytest.approx(hits / 60)
     assert {row["n"] for row in (*before.values(), *after.values())} == {60}
-    accuracy = said.split("\n\n")[0].splitlines()
+    accuracy = output.split("\n\n")[0].splitlines()
     assert accuracy[0].split() == ["accuracy", "↑", "test.csv"]
     for line, name, rows in zip(
         accuracy[2:], ("runs/photos before", "runs/photos"), (before, after), strict=True
     ):
         assert line.startswith(f"{name} ")
         assert f"{100 * rows['accuracy']['value']:.2f}" in line
-    assert "test.csv: all 10 classes, by class names" in said
+    assert "test.csv: all 10 classes, by class names" in output
 
 
 @pytest.mark.parametrize("variant", ["", ":coloured", ":colour", ":group", ":flipped"])

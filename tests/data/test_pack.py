@@ -1,4 +1,4 @@
-"""A packed data set is the data set: same order, labels, captions, and pixels as far as promised."""
+"""Packing keeps order, labels and captions; pixels are exact or close, depending on the options."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def evaluation(size: int) -> Transform:
 
 def test_labels_order_and_sizes_survive(photos: Path, tmp_path: Path) -> None:
     original = load(photos)
-    heard: list[tuple[int, int]] = []
-    pack(original, tmp_path / "small.tar", side=32, progress=lambda *told: heard.append(told))
-    assert heard == [(number, 6) for number in range(1, 7)]
+    reports: list[tuple[int, int]] = []
+    pack(original, tmp_path / "small.tar", side=32, progress=lambda *counts: reports.append(counts))
+    assert reports == [(number, 6) for number in range(1, 7)]
     packed = load(tmp_path / "small.tar")
     assert [packed.classes[i] for i in packed.labels] == [original.classes[i] for i in original.labels]
     assert [min(packed.images[i].size) for i in range(6)] == [32, 32, 20] * 2
@@ -52,8 +52,8 @@ def test_without_loss_and_at_the_model_s_size_evaluation_sees_the_same_pixels(
     original = load(photos)
     pack(original, tmp_path / "exact.tar", side=32, lossless=True)
     packed = load(tmp_path / "exact.tar")
-    seen = [evaluation(32).batch(each.images, range(6)) for each in (original, packed)]
-    assert torch.equal(*seen)
+    pixels = [evaluation(32).batch(each.images, range(6)) for each in (original, packed)]
+    assert torch.equal(*pixels)
 
 
 def test_with_jpeg_they_differ_by_a_few_levels(photos: Path, tmp_path: Path) -> None:

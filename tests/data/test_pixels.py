@@ -23,9 +23,9 @@ def corner(image: Image.Image) -> tuple[int, ...]:
 def test_sixteen_bits_are_scaled_not_clipped():
     values = np.array([[0, 257, 32768, 65535]], np.uint16)
     for kind in ("PNG", "TIFF"):
-        found = np.asarray(rgb(reopened(Image.fromarray(values), kind)))
-        assert found[0, :, 0].tolist() == [0, 1, 128, 255]
-        assert (found == found[..., :1]).all()
+        pixels = np.asarray(rgb(reopened(Image.fromarray(values), kind)))
+        assert pixels[0, :, 0].tolist() == [0, 1, 128, 255]
+        assert (pixels == pixels[..., :1]).all()
 
 
 def test_deep_integers_and_floats():
@@ -50,8 +50,8 @@ def test_a_palette_with_a_transparent_colour():
     image.putpalette([255, 0, 0, 0, 0, 255])
     image.putpixel((1, 0), 1)
     for transparency in (0, b"\x00\xff"):
-        found = rgb(reopened(image, "PNG", transparency=transparency))
-        assert np.asarray(found)[0].tolist() == [[255, 255, 255], [0, 0, 255]]
+        converted = rgb(reopened(image, "PNG", transparency=transparency))
+        assert np.asarray(converted)[0].tolist() == [[255, 255, 255], [0, 0, 255]]
 
 
 def test_cmyk_is_ink_on_paper():

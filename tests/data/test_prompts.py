@@ -12,8 +12,8 @@ def test_named_sets_say_what_open_clip_says():
         ("openai", open_clip.OPENAI_IMAGENET_TEMPLATES),
         ("simple", open_clip.SIMPLE_IMAGENET_TEMPLATES),
     ]:
-        found = templates(name)
-        assert [render(each, "red panda") for each in found] == [say("red panda") for say in functions]
+        prompts = templates(name)
+        assert [render(each, "red panda") for each in prompts] == [say("red panda") for say in functions]
     assert len(templates("openai")) == 80
 
 

@@ -39,10 +39,10 @@ def bomb() -> bytes:
 
 
 def test_good_data_come_back_as_they_are(photos):
-    found = load(photos)
-    seen = []
-    assert scan(found, strict=True, progress=lambda done, total: seen.append((done, total))) is found
-    assert seen[-1] == (200, 200)
+    examples = load(photos)
+    reports = []
+    assert scan(examples, strict=True, progress=lambda done, total: reports.append((done, total))) is examples
+    assert reports[-1] == (200, 200)
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_good_data_come_back_as_they_are(photos):
 def test_a_broken_image_is_named_and_left_out(photos, harm, why):
     path = photos / "b" / "007.jpg"
     path.write_bytes(harm(path.read_bytes()))
-    found = load(photos)
-    left = scan(found)
-    assert len(left) == 199
-    assert "b/007.jpg" not in left.ids
-    assert left.labels.tolist() == [0] * 100 + [1] * 99
-    assert [each.startswith("b/007.jpg: ") for each in left.skipped] == [True]
+    examples = load(photos)
+    readable = scan(examples)
+    assert len(readable) == 199
+    assert "b/007.jpg" not in readable.ids
+    assert readable.labels.tolist() == [0] * 100 + [1] * 99
+    assert [each.startswith("b/007.jpg: ") for each in readable.skipped] == [True]
     with pytest.raises(UserError, match=rf"1 of 200 images \(0\.5%\).*\n  b/007\.jpg: .*({why})"):
-        scan(found, strict=True)
+        scan(examples, strict=True)
     with pytest.raises(UserError, match=rf"007\.jpg cannot be read: .*({why}|cannot identify|no image)"):
-        found.images[107]
+        examples.images[107]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -91,9 +91,9 @@ def test_no_damage_escapes(kind):
 
 
 def test_a_missing_image_is_as_good_as_broken(photos):
-    found = load(photos)
+    examples = load(photos)
     (photos / "a" / "003.jpg").unlink()
-    assert scan(found).skipped == ("a/003.jpg: there is no such file",)
+    assert scan(examples).skipped == ("a/003.jpg: there is no such file",)
 
 
 def test_more_than_one_per_cent_is_refused_always(photos):
@@ -111,7 +111,7 @@ def test_a_subset_can_be_scanned(photos):
     assert scan(part).skipped == ("a/001.jpg: the file is empty",)
 
 
-def made(labels, captions=None, classes=("x", "y")) -> Examples:
+def make_examples(labels, captions=None, classes=("x", "y")) -> Examples:
     n = len(labels)
     return Examples(
         name="made",
@@ -126,14 +126,17 @@ def made(labels, captions=None, classes=("x", "y")) -> Examples:
 @pytest.mark.parametrize(
     ("examples", "message"),
     [
-        (made([]), "there are no images in made"),
-        (made([-1, -1], classes=()), "neither classes nor captions"),
-        (made([0, 0], classes=("x",)), "one class only, 'x'"),
-        (made([0, -1, 1]), "1 of 3 images in made have no label, for example 1"),
-        (made([0, 2, 5]), "2 of 3 images in made have a label outside the 2 classes, for example 1"),
-        (made([0, -2]), "label outside the 2 classes"),
-        (made([-1, -1], [("a",), ()], ()), "1 of 2 images in made have an empty caption, for example 1"),
-        (made([0, 1], classes=("x", " ")), "class 1 of made has an empty name"),
+        (make_examples([]), "there are no images in made"),
+        (make_examples([-1, -1], classes=()), "neither classes nor captions"),
+        (make_examples([0, 0], classes=("x",)), "one class only, 'x'"),
+        (make_examples([0, -1, 1]), "1 of 3 images in made have no label, for example 1"),
+        (make_examples([0, 2, 5]), "2 of 3 images in made have a label outside the 2 classes, for example 1"),
+        (make_examples([0, -2]), "label outside the 2 classes"),
+        (
+            make_examples([-1, -1], [("a",), ()], ()),
+            "1 of 2 images in made have an empty caption, for example 1",
+        ),
+        (make_examples([0, 1], classes=("x", " ")), "class 1 of made has an empty name"),
     ],
 )
 def test_data_that_nothing_can_be_learnt_from_are_refused(examples, message):
@@ -142,7 +145,7 @@ def test_data_that_nothing_can_be_learnt_from_are_refused(examples, message):
 
 
 def test_one_class_with_captions_is_enough():
-    examples = made([0, 0], [("a",), ("b",)], ("x",))
+    examples = make_examples([0, 0], [("a",), ("b",)], ("x",))
     assert scan(examples) is examples
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 from posting import posted
 
 from tracer.core.errors import UserError
-from tracer.data.braces import expanded
+from tracer.data.braces import expand_braces
 from tracer.data.sources import load
 
 
@@ -46,13 +46,13 @@ def tar(path, members: dict[str, bytes | str], links: dict[str, str] | None = No
     ],
 )
 def test_braces(pattern, names):
-    assert expanded(pattern) == names
+    assert expand_braces(pattern) == names
 
 
 @pytest.mark.parametrize("pattern", ["{a..b}", "{3..1}", "{0..999999999}", "{1..}"])
 def test_impossible_ranges_are_refused(pattern):
     with pytest.raises(UserError, match="range"):
-        expanded(pattern)
+        expand_braces(pattern)
 
 
 def test_members_of_a_sample_may_come_in_any_order_and_kind(tmp_path):
@@ -67,11 +67,11 @@ def test_members_of_a_sample_may_come_in_any_order_and_kind(tmp_path):
             "README.md": "nothing",
         },
     )
-    found = load(tmp_path / "s.tar", label="none")
-    assert found.captions == [("z",), ("x", "y")]
-    assert [np.asarray(found.images[i])[0, 0, 0] for i in range(2)] == [1, 2]
-    assert found.ids == ["s.tar/a/1", "s.tar/a/2"]
-    assert "without an image: 1 samples left out" not in found.detected
+    examples = load(tmp_path / "s.tar", label="none")
+    assert examples.captions == [("z",), ("x", "y")]
+    assert [np.asarray(examples.images[i])[0, 0, 0] for i in range(2)] == [1, 2]
+    assert examples.ids == ["s.tar/a/1", "s.tar/a/2"]
+    assert "without an image: 1 samples left out" not in examples.detected
 
 
 def test_labels_are_numbers_or_names(tmp_path):
@@ -86,9 +86,9 @@ def test_samples_without_an_image_are_counted_and_the_image_can_be_chosen(tmp_pa
         tmp_path / "s.tar",
         {"1.input.png": png(1), "1.png": png(2), "1.gif": png(3), "1.txt": "one", "2.txt": "alone"},
     )
-    found = load(tmp_path / "s.tar")
-    assert "without an image: 1 samples left out" in found.detected
-    assert np.asarray(found.images[0])[0, 0, 0] == 2
+    examples = load(tmp_path / "s.tar")
+    assert "without an image: 1 samples left out" in examples.detected
+    assert np.asarray(examples.images[0])[0, 0, 0] == 2
     assert np.asarray(load(tmp_path / "s.tar", image="gif").images[0])[0, 0, 0] == 3
     with pytest.raises(UserError, match="'jpg'"):
         load(tmp_path / "s.tar", image="jpg")
@@ -188,6 +188,6 @@ def test_wildcards_work_anywhere(tmp_path):
     path = tar(tmp_path / "s-0.tar", {"1.png": png(5), "1.txt": "one"})
     fsspec.filesystem("memory").pipe("/wild/s-0.tar", path.read_bytes())
     for pattern in (f"{tmp_path}/s-*.tar", "memory://wild/s-*.tar", "memory://wild"):
-        found = load(pattern)
-        assert found.ids == ["s-0.tar/1"]
-        assert np.asarray(found.images[0])[0, 0, 0] == 5
+        examples = load(pattern)
+        assert examples.ids == ["s-0.tar/1"]
+        assert np.asarray(examples.images[0])[0, 0, 0] == 5

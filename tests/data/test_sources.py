@@ -1,4 +1,4 @@
-"""The same thirty images in every format are the same data."""
+"""The same thirty images give the same data in every format."""
 
 from __future__ import annotations
 
@@ -111,37 +111,38 @@ SOURCES = {
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_format_gives_the_same_pixels_labels_classes_and_captions(root, thirty, kind):
-    found = load(SOURCES[kind](root, thirty))
-    assert found.classes == CLASSES
-    assert found.labels.tolist() == [label for _, label, _, _ in thirty]
+    examples = load(SOURCES[kind](root, thirty))
+    assert examples.classes == CLASSES
+    assert examples.labels.tolist() == [label for _, label, _, _ in thirty]
     for i, (_, _, _, pixels) in enumerate(thirty):
-        assert (np.asarray(found.images[i]) == pixels).all()
+        assert (np.asarray(examples.images[i]) == pixels).all()
     if kind != "folder":
-        assert list(found.captions) == [(caption,) for _, _, caption, _ in thirty]
-        assert found.detected
+        assert list(examples.captions) == [(caption,) for _, _, caption, _ in thirty]
+        assert examples.detected
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "shards"])
 def test_every_format_gives_the_same_predictions(root, thirty, kind, tmp_path):
-    asked = ["eval", "tiny-28", "--pretrained", "none", "--templates", "name", "--device", "cpu", "--data"]
-    found = []
+    command = ["eval", "tiny-28", "--pretrained", "none", "--templates", "name", "--device", "cpu", "--data"]
+    predictions = []
     for each in ("folder", kind):
-        assert main([*asked, str(SOURCES[each](root, thirty)), "--out", str(tmp_path / each)]) == 0
+        assert main([*command, str(SOURCES[each](root, thirty)), "--out", str(tmp_path / each)]) == 0
         (file,) = (tmp_path / each).glob("*.safetensors")
-        found.append(Predictions.read(file))
-    assert torch.equal(found[0].logits, found[1].logits)
-    assert found[0].label.tolist() == found[1].label.tolist() == [label for _, label, _, _ in thirty]
-    assert found[0].logits.std(0).min() > 0, "the images differ, and so do their scores"
+        predictions.append(Predictions.read(file))
+    first, second = predictions
+    assert torch.equal(first.logits, second.logits)
+    assert first.label.tolist() == second.label.tolist() == [label for _, label, _, _ in thirty]
+    assert first.logits.std(0).min() > 0, "the images differ, and so do their scores"
 
 
 def test_arrays_give_the_same(root, thirty, tmp_path):
     pixels = np.stack([pixels[:8] for *_, pixels in thirty])
     labels = np.array([label for _, label, _, _ in thirty])
     np.savez(tmp_path / "birds.npz", images=pixels, labels=labels, classes=np.array(CLASSES))
-    found = load(tmp_path / "birds.npz")
-    assert found.classes == CLASSES
-    assert (found.labels == labels).all()
-    assert all((np.asarray(found.images[i]) == pixels[i]).all() for i in range(30))
+    examples = load(tmp_path / "birds.npz")
+    assert examples.classes == CLASSES
+    assert (examples.labels == labels).all()
+    assert all((np.asarray(examples.images[i]) == pixels[i]).all() for i in range(30))
 
 
 def test_paths_labels_and_captions_can_be_chosen(root, thirty):

@@ -14,8 +14,8 @@ from tracer.data.sources import load
 
 
 @pytest.fixture
-def written(tmp_path, picture):
-    """Write a table beside three images a.png, b.png and c.png."""
+def write_table(tmp_path, picture):
+    """A function that writes a table beside three images a.png, b.png and c.png."""
     for name in "abc":
         picture(f"{name}.png")
 
@@ -37,44 +37,44 @@ def written(tmp_path, picture):
         ("id,image,label,class_name", "image", None, "class_name"),
     ],
 )
-def test_columns_and_separator_are_detected_and_told(written, header, image, caption, label):
+def test_columns_and_separator_are_detected_and_reported(write_table, header, image, caption, label):
     mark = next(mark for mark in "\t;,|" if mark in header)
     row = mark.join("a.png" if name == image else "x" for name in header.split(mark))
-    found = load(written(f"{header}\n{row}\n"))
-    assert found.ids == ["a.png"]
-    assert found.captioned == (caption is not None)
-    assert found.labelled == (label is not None)
+    examples = load(write_table(f"{header}\n{row}\n"))
+    assert examples.ids == ["a.png"]
+    assert examples.captioned == (caption is not None)
+    assert examples.labelled == (label is not None)
     roles = {"image": image, "caption": caption, "label": label}
-    assert set(found.detected) >= {f"{role} column: {name}" for role, name in roles.items() if name}
-    assert any(note.startswith("separator: ") for note in found.detected)
+    assert set(examples.detected) >= {f"{role} column: {name}" for role, name in roles.items() if name}
+    assert any(note.startswith("separator: ") for note in examples.detected)
 
 
-def test_a_told_column_helps_to_find_the_separator(written):
-    path = written("where;what, exactly\na.png;a cat, sitting\n")
-    found = load(path, image="where", caption="what, exactly")
-    assert found.captions == [("a cat, sitting",)]
+def test_a_column_option_helps_to_detect_the_separator(write_table):
+    path = write_table("where;what, exactly\na.png;a cat, sitting\n")
+    examples = load(path, image="where", caption="what, exactly")
+    assert examples.captions == [("a cat, sitting",)]
 
 
 @pytest.mark.parametrize("separator", ["tab", "\t", "\\t"])
-def test_the_separator_can_be_told(written, separator):
-    path = written("image\ttext,label\na.png\tone, two\n")
+def test_the_separator_can_be_set(write_table, separator):
+    path = write_table("image\ttext,label\na.png\tone, two\n")
     assert load(path, separator=separator, caption="text,label").captions == [("one, two",)]
 
 
-def test_quotes_newlines_and_blank_lines(written):
-    found = load(written('image,text\r\n\r\na.png,"one\ntwo ""three"", four"\r\n\r\n'))
-    assert found.captions == [('one\ntwo "three", four',)]
+def test_quotes_newlines_and_blank_lines(write_table):
+    examples = load(write_table('image,text\r\n\r\na.png,"one\ntwo ""three"", four"\r\n\r\n'))
+    assert examples.captions == [('one\ntwo "three", four',)]
 
 
-def test_quotes_mean_nothing_between_tabs_where_they_do_not_close(written):
-    found = load(written('image\ttext\na.png\t"Hello" he said\nb.png\t5" wide\n', "t.tsv"))
-    assert found.captions == [('"Hello" he said',), ('5" wide',)]
-    quoted = load(written('image\ttext\na.png\t"one\ttwo"\n', "t.tsv"))
+def test_quotes_mean_nothing_between_tabs_where_they_do_not_close(write_table):
+    examples = load(write_table('image\ttext\na.png\t"Hello" he said\nb.png\t5" wide\n', "t.tsv"))
+    assert examples.captions == [('"Hello" he said',), ('5" wide',)]
+    quoted = load(write_table('image\ttext\na.png\t"one\ttwo"\n', "t.tsv"))
     assert quoted.captions == [("one\ttwo",)]
 
 
-def test_several_captions_come_from_rows_or_lists(written, tmp_path):
-    rows = load(written("image,text,label\na.png,one,x\nb.png,other,y\na.png,two,x\na.png,one,x\n"))
+def test_several_captions_come_from_rows_or_lists(write_table, tmp_path):
+    rows = load(write_table("image,text,label\na.png,one,x\nb.png,other,y\na.png,two,x\na.png,one,x\n"))
     assert rows.ids == ["a.png", "b.png"]
     assert rows.captions == [("one", "two"), ("other",)]
     assert "repeated images: 2 rows merged into those before them" in rows.detected
@@ -82,40 +82,40 @@ def test_several_captions_come_from_rows_or_lists(written, tmp_path):
         {"image": "a.png", "text": ["one", "two", "", None, "one"], "label": "x"},
         {"image": "b.png", "text": ["other"], "label": "y"},
     ]
-    lists = load(written("\n".join(map(json.dumps, records)), "t.jsonl"))
+    lists = load(write_table("\n".join(map(json.dumps, records)), "t.jsonl"))
     pq.write_table(pa.Table.from_pylist(records), tmp_path / "t.parquet")
-    for found in (lists, load(tmp_path / "t.parquet"), load(written(json.dumps(records), "t.json"))):
-        assert found.captions == rows.captions
-        assert found.labels.tolist() == rows.labels.tolist()
-        assert found.fingerprint == rows.fingerprint
+    for examples in (lists, load(tmp_path / "t.parquet"), load(write_table(json.dumps(records), "t.json"))):
+        assert examples.captions == rows.captions
+        assert examples.labels.tolist() == rows.labels.tolist()
+        assert examples.fingerprint == rows.fingerprint
 
 
-def test_numbers_are_labels_whatever_their_type(written, tmp_path):
+def test_numbers_are_labels_whatever_their_type(write_table, tmp_path):
     columns = {"image": ["a.png", "b.png", "c.png"], "label": [10, 9, 10]}
     for kind in (pa.int64(), pa.float64(), pa.string()):
         values = [str(v) if kind == pa.string() else v for v in columns["label"]]
         table = pa.table({"image": columns["image"], "label": pa.array(values, kind)})
         pq.write_table(table, tmp_path / "t.parquet")
-        found = load(tmp_path / "t.parquet")
-        assert found.classes == ("9", "10")
-        assert found.labels.tolist() == [1, 0, 1]
+        examples = load(tmp_path / "t.parquet")
+        assert examples.classes == ("9", "10")
+        assert examples.labels.tolist() == [1, 0, 1]
 
 
-def test_a_split_column_is_understood(written):
-    path = written("image,label,split\na.png,x,Train\nb.png,y,validation\nc.png,z,train\n")
+def test_a_split_column_is_understood(write_table):
+    path = write_table("image,label,split\na.png,x,Train\nb.png,y,validation\nc.png,z,train\n")
     assert load(path).ids == load(path, split="train").ids == ["a.png", "c.png"]
     held_out = load(path, split="val")
     assert held_out.ids == load(path, split="test").ids == ["b.png"]
     assert held_out.classes == ("x", "y", "z")  # labels mean the same in every split
     assert held_out.labels.tolist() == [1]
     assert held_out.splits == ("train", "val")
-    plain = written("image,label,set\na.png,x,left\nb.png,y,right\n")
+    plain = write_table("image,label,set\na.png,x,left\nb.png,y,right\n")
     assert load(plain, split="train").ids == ["a.png", "b.png"]
 
 
-def test_paths_as_written_on_windows(written, picture):
+def test_paths_as_written_on_windows(write_table, picture):
     picture("deep/er/d.png")
-    assert load(written("image,label\ndeep\\er\\d.png,x\n")).images[0].size == (7, 9)
+    assert load(write_table("image,label\ndeep\\er\\d.png,x\n")).images[0].size == (7, 9)
 
 
 BAD = {
@@ -137,9 +137,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_what_is_wrong_with_a_table_is_said(written, text):
+def test_what_is_wrong_with_a_table_is_said(write_table, text):
     with pytest.raises(UserError, match=BAD[text]):
-        load(written(text))
+        load(write_table(text))
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_what_is_wrong_with_a_table_is_said(written, text):
         ("t.csv.gz", "", "is compressed"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(written, name, content, message):
+def test_what_is_wrong_with_a_file_is_said(write_table, name, content, message):
     with pytest.raises(UserError, match=message):
-        load(written(content, name))
+        load(write_table(content, name))
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_what_is_wrong_with_a_file_is_said(written, name, content, message):
         ({"classes": ["x", "z"]}, "unknown class 'y'"),
     ],
 )
-def test_options_that_do_not_fit_are_named(written, options, message):
+def test_options_that_do_not_fit_are_named(write_table, options, message):
     with pytest.raises(UserError, match=message):
-        load(written("image,label\na.png,x\nb.png,y\n"), **options)
+        load(write_table("image,label\na.png,x\nb.png,y\n"), **options)
 
 
 def test_parquet_with_text_that_is_no_utf8_is_refused(tmp_path):
@@ -183,13 +183,13 @@ def test_parquet_with_text_that_is_no_utf8_is_refused(tmp_path):
         load(tmp_path / "t.parquet")
 
 
-def test_a_separator_means_nothing_to_json(written):
+def test_a_separator_means_nothing_to_json(write_table):
     with pytest.raises(UserError, match="--separator means nothing"):
-        load(written('{"image": "a.png", "label": "x"}', "t.jsonl"), separator=",")
+        load(write_table('{"image": "a.png", "label": "x"}', "t.jsonl"), separator=",")
 
 
-def test_a_missing_table_names_its_neighbours(written, tmp_path):
-    written("image,label\na.png,x\n", "birds.csv")
+def test_a_missing_table_names_its_neighbours(write_table, tmp_path):
+    write_table("image,label\na.png,x\n", "birds.csv")
     with pytest.raises(UserError, match=r"unknown data .*brids.csv'.*birds.csv"):
         load(tmp_path / "brids.csv")
 
@@ -211,35 +211,36 @@ lines = st.lists(st.dictionaries(names, values, max_size=4).map(json.dumps) | st
 FUZZ = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def loads_or_says_why(path, **options):
+def check_load(path, **options):
+    """Loading gives valid examples or raises UserError, never anything else."""
     try:
-        found = load(path, **options)
-        validate(found)
+        examples = load(path, **options)
+        validate(examples)
     except UserError:
         return
-    assert len(found) > 0
-    assert len(found.fingerprint) == 16
-    assert all(found.captions) or not found.captioned
-    assert ((found.labels >= 0) & (found.labels < len(found.classes))).all() or not found.labelled
+    assert len(examples) > 0
+    assert len(examples.fingerprint) == 16
+    assert all(examples.captions) or not examples.captioned
+    assert ((examples.labels >= 0) & (examples.labels < len(examples.classes))).all() or not examples.labelled
 
 
 @FUZZ
 @given(text=tables)
 @example(text="image,label\na.png,\n")
 @example(text='image,label\n"a.png,x\n')
-def test_no_table_crashes_the_parser(written, text):
-    loads_or_says_why(written(text.encode(errors="surrogatepass")))
+def test_no_table_crashes_the_parser(write_table, text):
+    check_load(write_table(text.encode(errors="surrogatepass")))
 
 
 @FUZZ
 @given(content=st.binary(max_size=60), separator=st.none() | st.text(max_size=2))
-def test_no_bytes_crash_the_parser(written, content, separator):
-    loads_or_says_why(written(content), separator=separator)
-    loads_or_says_why(written(b"image,label\na.png," + content), separator=separator)
+def test_no_bytes_crash_the_parser(write_table, content, separator):
+    check_load(write_table(content), separator=separator)
+    check_load(write_table(b"image,label\na.png," + content), separator=separator)
 
 
 @FUZZ
 @given(several=lines)
-def test_no_json_crashes_the_parser(written, several):
-    loads_or_says_why(written("\n".join(several).encode(errors="surrogatepass"), "t.jsonl"))
-    loads_or_says_why(written(f"[{','.join(several)}]".encode(errors="surrogatepass"), "t.json"))
+def test_no_json_crashes_the_parser(write_table, several):
+    check_load(write_table("\n".join(several).encode(errors="surrogatepass"), "t.jsonl"))
+    check_load(write_table(f"[{','.join(several)}]".encode(errors="surrogatepass"), "t.json"))

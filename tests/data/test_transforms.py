@@ -1,4 +1,4 @@
-"""Pixels as open_clip's own evaluation makes them, and crops that stay within their promise."""
+"""Evaluation pixels equal open_clip's, and random crops have the documented distribution."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def picture(height: int, width: int, mode: str = "RGB") -> Image.Image:
 
 
 def plane(height: int, width: int) -> Image.Image:
-    """Red is the place from left to right, green from top to bottom: a crop tells where it was taken."""
+    """Red is the horizontal position, green the vertical one: a crop shows where it was taken."""
     x = np.broadcast_to(np.linspace(0, 255, width), (height, width))
     y = np.broadcast_to(np.linspace(0, 255, height)[:, None], (height, width))
     return Image.fromarray(np.stack([x, y, x * 0], axis=2).astype(np.uint8))
@@ -43,7 +43,7 @@ def plane(height: int, width: int) -> Image.Image:
 def test_pixels_are_open_clip_s(
     size, resize_mode: str, interpolation: str, height: int, width: int, mode: str
 ) -> None:
-    """To the bit, once the model has scaled and normalised them as ToTensor and Normalize do."""
+    """Bit for bit, after scaling and normalisation as in ToTensor and Normalize."""
     config = settings(size=size, resize_mode=resize_mode, interpolation=interpolation)
     theirs: Any = open_clip.transform.image_transform_v2(
         open_clip.transform.PreprocessCfg(**config), is_train=False
@@ -56,7 +56,7 @@ def test_pixels_are_open_clip_s(
 
 
 def test_images_in_memory_go_the_same_way() -> None:
-    """Of the right size they pass as they are; of another they are resized like files."""
+    """Images of the target size are not changed; others are resized like files."""
     for side in (32, 40):
         array = np.random.default_rng(side).integers(0, 256, (5, side, side, 3), dtype=np.uint8)
         transform = Transform(settings())
@@ -79,10 +79,10 @@ def crops(augment: Any, height: int, width: int, count: int = 200) -> torch.Tens
 
 @pytest.mark.parametrize(("height", "width"), [(100, 100), (100, 110), (120, 100)])
 def test_a_crop_keeps_nine_tenths(height: int, width: int) -> None:
-    """Read off the corners: which share of the width and of the height a crop spans."""
-    seen = crops("crop", height, width)
-    spans_x = seen[:, 0, 16, -1] - seen[:, 0, 16, 0]
-    spans_y = seen[:, 1, -1, 16] - seen[:, 1, 0, 16]
+    """The pixels at the borders show which share of the width and of the height a crop spans."""
+    pixels = crops("crop", height, width)
+    spans_x = pixels[:, 0, 16, -1] - pixels[:, 0, 16, 0]
+    spans_y = pixels[:, 1, -1, 16] - pixels[:, 1, 0, 16]
     # The first and the last pixel of 32 are centred 1/32 of the crop inside it; bicubic and 8 bits blur by a percent.
     area = spans_x * spans_y * (32 / 31) ** 2
     assert area.min() > 0.9 - 0.02
@@ -94,15 +94,15 @@ def test_a_crop_keeps_nine_tenths(height: int, width: int) -> None:
 
 
 def test_crops_lie_anywhere() -> None:
-    seen = crops("crop", 100, 100)
-    left, right = seen[:, 0, 16, 0], 1 - seen[:, 0, 16, -1]
+    pixels = crops("crop", 100, 100)
+    left, right = pixels[:, 0, 16, 0], 1 - pixels[:, 0, 16, -1]
     assert left.std() > 0.005
     assert right.std() > 0.005
     assert abs(float((left - right).mean())) < 0.01
 
 
 def test_half_of_all_images_are_mirrored() -> None:
-    """200 throws of a coin: within 4 standard deviations of 7."""
+    """A binomial count of 200: within 4 standard deviations of 7."""
     mirrored = (crops("crop+flip", 100, 100)[:, 0, 16, 0] > 0.5).sum()
     assert abs(int(mirrored) - 100) < 28
     assert not (crops("crop", 100, 100)[:, 0, 16, 0] > 0.5).any()
@@ -112,18 +112,18 @@ def test_half_of_all_images_are_mirrored() -> None:
     ("height", "width", "box"), [(100, 300, (83, 0, 216, 100)), (300, 90, (0, 90, 90, 210))]
 )
 def test_long_pictures_are_cropped_in_the_middle(height: int, width: int, box: Any) -> None:
-    """No window of 90 % has an allowed shape there; the largest one that has lies in the middle."""
+    """No crop of 90 % of the area has an allowed aspect ratio; the fallback is the largest centred one that has."""
     image = plane(height, width)
     expected = image.resize((32, 32), Image.Resampling.BICUBIC, box=box)
-    found = crops("crop", height, width, count=5)
+    cropped = crops("crop", height, width, count=5)
     assert torch.equal(
-        found, (torch.from_numpy(np.array(expected)).permute(2, 0, 1) / 255).expand(5, -1, -1, -1)
+        cropped, (torch.from_numpy(np.array(expected)).permute(2, 0, 1) / 255).expand(5, -1, -1, -1)
     )
 
 
 @pytest.mark.parametrize(("height", "width"), [(100, 100), (100, 133), (100, 150), (140, 100)])
 def test_crops_are_distributed_as_torchvision_s(height: int, width: int) -> None:
-    """RandomResizedCrop(scale=(0.9, 1)) is the protocol of the papers: its mean window, to a few standard errors."""
+    """The mean crop is that of RandomResizedCrop(scale=(0.9, 1)), as in the papers, within 5 standard errors."""
     torch.manual_seed(0)
     count = 1500
     image: Any = Image.new("RGB", (width, height))
@@ -134,17 +134,17 @@ def test_crops_are_distributed_as_torchvision_s(height: int, width: int) -> None
     theirs = np.array([[left, top, left + w, top + h] for top, left, h, w in chosen], dtype=float)
     boxes: list[Any] = []
 
-    class Watched:
+    class RecordingImage:
         size = (width, height)
 
         def resize(self, target: tuple[int, int], filter: int, box: Any) -> Image.Image:
             boxes.append(box)
             return image
 
-    watched: Any = Watched()
+    recorder: Any = RecordingImage()
     transform = Transform(settings(), "crop")
     for seed in range(count):
-        transform._crop(Draft(watched, watched.size), np.random.default_rng(seed))
+        transform._crop(Draft(recorder, recorder.size), np.random.default_rng(seed))
     ours = np.array(boxes, dtype=float)
     error = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / count)
     assert (abs(ours.mean(axis=0) - theirs.mean(axis=0)) < 5 * error + 1e-9).all()
@@ -166,7 +166,7 @@ def test_an_unknown_augmentation_is_refused() -> None:
 
 
 def jpegs(folder: Path, *sizes: tuple[int, int]) -> Files:
-    """Photographs, as far as an encoder can tell: smooth, with some detail."""
+    """JPEG files similar to photographs: smooth, with some grain."""
     rng = np.random.default_rng(0)
     for number, (width, height) in enumerate(sizes):
         coarse = Image.fromarray(rng.integers(256, size=(9, 12, 3), dtype=np.uint8))
@@ -181,10 +181,10 @@ def jpegs(folder: Path, *sizes: tuple[int, int]) -> Files:
     ("size", "times"), [((500, 375), 4), ((160, 120), 1), ((161, 200), 2), ((77, 77), 1), ((1301, 997), 8)]
 )
 def test_a_draft_is_as_small_as_its_window_allows(tmp_path: Path, size: tuple[int, int], times: int) -> None:
-    """At 32 pixels a window of at least 2 · 32 is kept, so that the whole needs 78."""
-    made = draft(jpegs(tmp_path, size), 0, (78, 78))
-    assert (made.stored, made.times) == (size, times)
-    assert made.image.size == tuple(-(-side // times) for side in size)
+    """For a target of 32 pixels the crop keeps at least 2 · 32, so that the whole image needs 78."""
+    result = draft(jpegs(tmp_path, size), 0, (78, 78))
+    assert (result.stored, result.times) == (size, times)
+    assert result.image.size == tuple(-(-side // times) for side in size)
     assert times == 8 or min(size) // (2 * times) < 78
 
 
@@ -192,15 +192,15 @@ def test_drafts_show_the_same_window(tmp_path: Path) -> None:
     images = jpegs(tmp_path, (500, 375), (640, 480), (301, 1000), (90, 80))
     plain, drafted = (Transform(settings(), "crop+flip", drafts=each) for each in (False, True))
 
-    def seen(transform: Transform) -> torch.Tensor:
+    def pixels(transform: Transform) -> torch.Tensor:
         return transform.batch(images, range(4), (np.random.default_rng(i) for i in range(4))).float()
 
-    gap = (seen(plain) - seen(drafted)).abs()
+    gap = (pixels(plain) - pixels(drafted)).abs()
     assert 0 < float(gap.mean()) < 2.5  # levels of 255
-    assert not gap[3].any()  # too small for a draft: the very same pixels
+    assert not gap[3].any()  # too small for a draft: the same pixels
 
 
-def test_evaluation_knows_no_drafts(tmp_path: Path) -> None:
+def test_evaluation_ignores_drafts(tmp_path: Path) -> None:
     images = jpegs(tmp_path, (500, 375))
-    exact, asked = Transform(settings()), Transform(settings(), "crop", drafts=True)
-    assert torch.equal(asked.batch(images, [0]), exact.batch(images, [0]))
+    exact, drafted = Transform(settings()), Transform(settings(), "crop", drafts=True)
+    assert torch.equal(drafted.batch(images, [0]), exact.batch(images, [0]))

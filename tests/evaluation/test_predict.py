@@ -14,7 +14,7 @@ from tracer.data.digits import digits
 from tracer.data.examples import Examples
 from tracer.data.sources import load as load_data
 from tracer.evaluation.predict import Scorer
-from tracer.evaluation.score import assess
+from tracer.evaluation.score import score_test_sets
 from tracer.evaluation.suites.own import suite as own
 from tracer.models.student import Student
 from tracer.parallel import World
@@ -31,8 +31,8 @@ def some() -> Examples:
 def test_two_class_lists_cost_one_pass_and_score_as_with_two(shared_student: Student, some: Examples) -> None:
     scorer = Scorer(shared_student, World("cpu", "fp32"))
     with counted(shared_student) as images:
-        seen = scorer.embed(some)
-        once = [scorer.score(seen, PROMPTS, names).logits for names in (NAMES, OTHERS)]
+        features = scorer.embed(some)
+        once = [scorer.score(features, PROMPTS, names).logits for names in (NAMES, OTHERS)]
     assert sum(images) == len(some)
     twice = [scorer.predict(some, PROMPTS, names).logits for names in (NAMES, OTHERS)]
     assert all(torch.equal(a, b) for a, b in zip(once, twice, strict=True))
@@ -40,11 +40,11 @@ def test_two_class_lists_cost_one_pass_and_score_as_with_two(shared_student: Stu
 
 def test_a_score_is_the_product_of_unit_embeddings(shared_student: Student, some: Examples) -> None:
     scorer = Scorer(shared_student, World("cpu", "fp32"))
-    seen = scorer.embed(some)
-    assert torch.allclose(seen.unit.norm(dim=1), torch.ones(len(some)))
-    scored = scorer.score(seen, PROMPTS, NAMES).logits / shared_student.scale
+    features = scorer.embed(some)
+    assert torch.allclose(features.unit.norm(dim=1), torch.ones(len(some)))
+    scored = scorer.score(features, PROMPTS, NAMES).logits / shared_student.scale
     tokens = shared_student.tokeniser([PROMPTS[0].format(name) for name in NAMES])
-    assert torch.allclose(scored, seen.unit @ shared_student.embed_text(tokens).T, atol=1e-5)
+    assert torch.allclose(scored, features.unit @ shared_student.embed_text(tokens).T, atol=1e-5)
 
 
 def test_a_part_of_what_was_seen_is_what_a_part_shows(shared_student: Student, some: Examples) -> None:
@@ -76,6 +76,6 @@ def test_labels_and_captions_share_a_pass(shared_student: Student, tmp_path: Pat
     np.savez(tmp_path / "both.npz", images=pixels, labels=np.arange(9) % 3, captions=captions)
     opening = own(f"id={tmp_path / 'both.npz'}").open()
     with counted(shared_student) as images:
-        ((_, rows),) = assess(Scorer(shared_student, World("cpu", "fp32")), opening.shifts)
+        ((_, rows),) = score_test_sets(Scorer(shared_student, World("cpu", "fp32")), opening.shifts)
     assert sum(images) == 9
     assert {"accuracy", "image_to_text@1"} <= {row.metric for row in rows}

@@ -11,7 +11,14 @@ import pytest
 
 from tracer.cli.app import main
 from tracer.evaluation import summary as outcome
-from tracer.evaluation.summary import COLLAPSED, LOOKED_AT, advice, compared, looked_at, warnings
+from tracer.evaluation.summary import (
+    COLLAPSED,
+    MAX_COMPARED,
+    advice,
+    compared_indices,
+    describe_compared,
+    warnings,
+)
 from tracer.methods.base import methods, options
 from tracer.models.open_clip_compat import open_clip
 
@@ -25,21 +32,21 @@ def result(agreement: float = 1.0, before: float = 0.8, after: float = 0.8) -> d
 
 
 def test_all_held_out_images_are_compared_or_a_thousand_from_everywhere() -> None:
-    for images in (1, 7, LOOKED_AT):
-        assert looked_at(images).tolist() == list(range(images))
+    for images in (1, 7, MAX_COMPARED):
+        assert compared_indices(images).tolist() == list(range(images))
     labels = np.repeat(np.arange(1000), 50)  # the validation images of ImageNet, in order of class
-    assert Counter(labels[looked_at(len(labels))].tolist()) == Counter(range(1000))
+    assert Counter(labels[compared_indices(len(labels))].tolist()) == Counter(range(1000))
     for images in (1001, 1999, 2500):
-        chosen = looked_at(images)
+        chosen = compared_indices(images)
         gaps = np.diff([*chosen, images])
-        assert len(chosen) == LOOKED_AT
+        assert len(chosen) == MAX_COMPARED
         assert chosen[0] == 0
-        assert set(gaps) <= {images // LOOKED_AT, images // LOOKED_AT + 1}
+        assert set(gaps) <= {images // MAX_COMPARED, images // MAX_COMPARED + 1}
 
 
 def test_it_is_said_how_many_were_compared() -> None:
-    assert compared(12) == "12 held-out images"
-    assert compared(50_000) == "1000 of 50000 held-out images, evenly spaced,"
+    assert describe_compared(12) == "12 held-out images"
+    assert describe_compared(50_000) == "1000 of 50000 held-out images, evenly spaced,"
 
 
 def test_nothing_is_told_at_the_threshold_and_something_below() -> None:
@@ -72,7 +79,7 @@ def test_a_collapse_is_printed(
 ) -> None:
     monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
     monkeypatch.setattr(outcome, "agreement", lambda *_: 0.25)
-    monkeypatch.setattr(outcome, "LOOKED_AT", 20)
+    monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
     small = ["--model", "tiny-28", "--pretrained", "none", "--steps", "1", "--batch", "4", "--device", "cpu"]
     asked = ["train", "flyp", "--data", "digits", *small, "--templates", "name"]
     assert main([*asked, "--out", str(tmp_path / "run")]) == 0

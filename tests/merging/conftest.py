@@ -14,7 +14,7 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
-from tracer.training.loop import train
+from tracer.training.loop import Training
 
 Finished = Callable[..., Path]
 
@@ -52,7 +52,7 @@ def finished(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
             asked = Experiment(method=name, options=options or {}, **{**common, **short, **settings})
             drawn = plan(asked)
             folder = tmp_path_factory.mktemp(name) / "run"
-            list(train(drawn, Run.create(drawn, folder), World("cpu", "fp32")))
+            list(Training(drawn, Run.create(drawn, folder), World("cpu", "fp32")))
             made[key] = folder
         return made[key]
 

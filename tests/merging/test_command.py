@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from merge.conftest import Finished, archive
+from merging.conftest import Finished, archive
 
 from tracer.cli.app import main
-from tracer.merging.family import family
+from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.models.student import read_weights
 from tracer.runs.run import Run
@@ -29,20 +29,20 @@ def test_wise_from_end_to_end(method: str, finished: Finished) -> None:
     run = finished(method)
     for alpha in ("0", "0.5", "1"):
         assert main(["merge", str(run), "--wise", alpha, "--device", "cpu"]) == 0
-    kin = family([Run.open(run)])
-    assert same(merged(run, "wise-0"), kin.start)
+    group = run_group([Run.open(run)])
+    assert same(merged(run, "wise-0"), group.start)
     assert same(merged(run, "wise-1"), merged(run, "result"))
-    assert same(merged(run, "wise-0.5"), interpolate(kin.start, merged(run, "result"), 0.5))
-    assert ("head.weight" in kin.start) == (method == "ft")
+    assert same(merged(run, "wise-0.5"), interpolate(group.start, merged(run, "result"), 0.5))
+    assert ("head.weight" in group.start) == (method == "ft")
     assert main(["export", str(run), "--weights", "wise-0.5"]) == 0
 
 
 def test_the_start_of_a_head_is_the_one_training_began_with(finished: Finished) -> None:
     """With a learning rate of nothing, the trained head still is its start."""
     run = finished("ft", lr=1e-30, decay=0.0)
-    kin = family([Run.open(run)])
+    group = run_group([Run.open(run)])
     torch.testing.assert_close(
-        kin.start["head.weight"], merged(run, "result")["head.weight"], rtol=0, atol=1e-6
+        group.start["head.weight"], merged(run, "result")["head.weight"], rtol=0, atol=1e-6
     )
 
 
@@ -95,7 +95,7 @@ def test_merges_of_several_runs(asked: list[str], finished: Finished) -> None:
 def test_merges_of_one_run(method: str, asked: list[str], finished: Finished) -> None:
     run = finished(method)
     assert main(["merge", str(run), *asked, "--name", "other", "--device", "cpu"]) == 0
-    start, end, found = family([Run.open(run)]).start, merged(run, "result"), merged(run, "other")
+    start, end, found = run_group([Run.open(run)]).start, merged(run, "result"), merged(run, "other")
     moved = [name for name in found if not torch.equal(found[name], start[name])]
     assert moved
     assert any(not torch.equal(found[name], end[name]) for name in found)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from merge.conftest import Finished
+from merging.conftest import Finished
 
 from tracer.cli.app import main
 from tracer.data.sources import load
 from tracer.evaluation.predict import Predictions, Scorer
-from tracer.merging.family import family
+from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.models.student import initialise_from, read_weights
 from tracer.parallel import World
@@ -36,9 +36,11 @@ def test_merged_weights(method: str, finished: Finished, few: Path) -> None:
     run = finished(method)
     assert main(["merge", str(run), "--wise", "0.5", "--name", "halfway", "--device", "cpu"]) == 0
     found = evaluated(run, few, "halfway")
-    kin = family([Run.open(run)])
+    group = run_group([Run.open(run)])
     student = Run.open(run).student("halfway")
-    initialise_from(student, interpolate(kin.start, read_weights(Run.open(run).weights_file("result")), 0.5))
+    initialise_from(
+        student, interpolate(group.start, read_weights(Run.open(run).weights_file("result")), 0.5)
+    )
     data = load(few)
     scorer = Scorer(student, World("cpu", "fp32"), data.classes)
     torch.testing.assert_close(found.logits, scorer.predict(data, (PROMPT,)).logits)

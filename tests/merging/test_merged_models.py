@@ -8,10 +8,10 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tracer.core.batch import Batch
+from tracer.merging.batchnorm import has_statistics, reestimate
 from tracer.merging.classes import class_logits
-from tracer.merging.fisher import information
-from tracer.merging.statistics import has_statistics, reestimate
-from tracer.merging.tpgm import first_radii, projected, tpgm
+from tracer.merging.fisher import fisher_information
+from tracer.merging.tpgm import first_radii, learn_radii, projected
 from tracer.models.student import Head, Student
 from tracer.models.trainable import HeadOnly, ImageTower
 
@@ -73,7 +73,7 @@ def test_still_norms_stay_in_eval_mode_while_the_rest_trains() -> None:
 def test_fisher_information_is_the_mean_square_of_the_score() -> None:
     student, seen = small(), images(6)
     student.eval()
-    found = information(student, seen, torch.zeros(3, 1, dtype=torch.int64), seed=4)
+    found = fisher_information(student, seen, torch.zeros(3, 1, dtype=torch.int64), seed=4)
     generator, head = torch.Generator().manual_seed(4), student.head
     assert head is not None
     expected = np.zeros((3, 5))
@@ -113,7 +113,7 @@ def trained() -> tuple[Student, dict[str, torch.Tensor], dict[str, torch.Tensor]
 def test_tpgm_draws_a_stray_tensor_back() -> None:
     student, start, end, batch = trained()
     name = "clip.visual.1.weight"
-    merged, radii = tpgm(start, end, student, [batch] * 300, norm="whole")
+    merged, radii = learn_radii(start, end, student, [batch] * 300, norm="whole")
     assert set(radii.radius) == {name}
     assert radii.radius[name] < first_radii(start, end, "whole").radius[name] / 2
     assert (merged[name] - start[name]).norm() < (end[name] - start[name]).norm() / 4
@@ -123,7 +123,7 @@ def test_tpgm_lets_a_helpful_tensor_go_farther() -> None:
     """Judged by the end's own labels, the tensor leaves its first radius and the loss falls."""
     student, start, end, batch = trained()
     label = class_logits(student, batch, end).argmax(dim=1)
-    merged, radii = tpgm(start, end, student, [batch._replace(label=label)] * 600, norm="whole")
+    merged, radii = learn_radii(start, end, student, [batch._replace(label=label)] * 600, norm="whole")
     first = first_radii(start, end, "whole").radius
     (name,) = radii.radius
     assert first[name] < radii.radius[name] <= radii.farthest[name]
@@ -136,6 +136,6 @@ def test_tpgm_lets_a_helpful_tensor_go_farther() -> None:
 
 def test_tpgm_of_a_model_that_did_not_move_is_that_model() -> None:
     student, start, _, batch = trained()
-    merged, radii = tpgm(start, start, student, [batch])
+    merged, radii = learn_radii(start, start, student, [batch])
     assert not radii.radius
     assert all(torch.equal(merged[name], start[name]) for name in start)

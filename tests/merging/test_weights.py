@@ -94,7 +94,7 @@ def test_greedy_soup_takes_what_helps_and_says_why() -> None:
     found = greedy(models, lambda weights: -abs(float(weights["w"]) - 2.0))
     assert found.members == ("a", "b")
     assert found.weights["w"].item() == 2.5
-    assert [line.split()[0:2] for line in found.story] == [["a", "starts:"], ["b", "joins:"], ["c", "is"]]
+    assert [line.split()[0:2] for line in found.notes] == [["a", "starts:"], ["b", "joins:"], ["c", "is"]]
 
 
 def test_greedy_soup_adds_nothing_for_an_equal_score() -> None:

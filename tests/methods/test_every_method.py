@@ -16,7 +16,7 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
-from tracer.training.loop import train
+from tracer.training.loop import Training
 
 Make = Callable[..., Experiment]
 
@@ -44,7 +44,7 @@ def interrupted(asked: Experiment, folder: Path, after: int) -> None:
     """Train from Python and stop dead once a checkpoint is written."""
     made = plan(asked)
     run = Run.create(made, folder)
-    reports = train(made, run, World("cpu", "fp32"), save_every=1)
+    reports = iter(Training(made, run, World("cpu", "fp32"), save_every=1))
     for _ in reports:
         if (run.resume / f"step-{after:09d}").exists():
             break

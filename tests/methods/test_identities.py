@@ -16,7 +16,7 @@ from tracer.methods.base import Method, method, methods, options
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.setup import batches, begin, opened
+from tracer.training.setup import first_stage, pretrained_model
 from tracer.training.step import step
 
 Make = Callable[..., Experiment]
@@ -43,14 +43,11 @@ PLAIN: list[tuple[str, dict[str, object], str, dict[str, object]]] = [
 
 def student(made: Plan, steps: int = 3) -> Weights:
     """The student after a few steps of the plan's first stage."""
-    world = World("cpu", "fp32")
-    pupil = opened(made)
-    pretrained = {name: tensor.clone() for name, tensor in pupil.state_dict().items()}
-    (state,) = begin(made, made.method.stages[0], steps, pupil, pretrained, world)
-    data = batches(made, state, 0)
+    learner = first_stage(made, World("cpu", "fp32"), steps)
+    state = learner.state
     for at in range(steps):
         torch.manual_seed(at)
-        step(state, data[at])
+        step(state, learner.batches[at])
     return {name: tensor.clone() for name, tensor in pupil.state_dict().items()}
 
 
@@ -102,7 +99,8 @@ def test_a_tether_that_holds_nothing_is_no_tether(policy: FTP | SPD, experiment:
 def test_a_radius_of_zero_returns_the_pretrained_weights(experiment: Make) -> None:
     made = plan(experiment("flyp"))
     assert same(
-        student(with_method(made, made.method.regularized(FTP(radius=0.0)))), dict(opened(made).state_dict())
+        student(with_method(made, made.method.regularized(FTP(radius=0.0)))),
+        dict(pretrained_model(made).state_dict()),
     )
 
 
@@ -140,19 +138,15 @@ def test_starfts_weight_fades(levels: int, expected: list[float]) -> None:
 
 def test_replicas_see_other_data_and_end_as_one(experiment: Make) -> None:
     from tracer.core.model_stock import stock_weights
-    from tracer.training.replicas import meet
+    from tracer.training.replicas import ReplicatedLearner
 
-    made = plan(experiment("stock"))
-    world, pupil = World("cpu", "fp32"), opened(made)
-    start_of = {name: tensor.clone() for name, tensor in pupil.state_dict().items()}
-    states = begin(made, made.method.stages[0], 3, pupil, start_of, world)
-    start = {name: tensor.clone() for name, tensor in pupil.state_dict().items()}
-    streams = [batches(made, state, replica) for replica, state in enumerate(states)]
-    assert not torch.equal(streams[0][0].image, streams[1][0].image)
-    for state, stream in zip(states, streams, strict=True):
-        step(state, stream[0])
-    apart = [{k: v.clone() for k, v in state.student.state_dict().items()} for state in states]
+    learner = first_stage(plan(experiment("stock")), World("cpu", "fp32"), 3)
+    assert isinstance(learner, ReplicatedLearner)
+    assert not torch.equal(*(batch.image for batch in learner.data[0]))
+    for state, batch in zip(learner.states, learner.data[0], strict=True):
+        step(state, batch)
+    apart = [{k: v.clone() for k, v in state.student.state_dict().items()} for state in learner.states]
     assert not same(*apart)
-    meet(stock_weights, start, states)
-    merged = stock_weights(start, apart)
-    assert all(same(dict(state.student.state_dict()), merged) for state in states)
+    learner.merge()
+    merged = stock_weights(learner.start, apart)
+    assert all(same(dict(state.student.state_dict()), merged) for state in learner.states)

@@ -82,7 +82,7 @@ def test_other_anchors_are_another_run(experiment: Make, few: Path, tmp_path: Pa
 @pytest.mark.parametrize("model", ["tiny-28", "tiny-32"])
 def test_block_features_come_with_the_same_embedding(model: str) -> None:
     student = load(model, seed=0).eval()
-    size = student.preprocess["size"]
+    size = student.preprocess_cfg["size"]
     pixels = torch.randn(2, 3, *(size if isinstance(size, tuple | list) else (size, size)))
     with torch.no_grad():
         features, blocks = block_features(student.clip, pixels)

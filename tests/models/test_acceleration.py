@@ -18,7 +18,7 @@ from tracer.core.objective import Term
 from tracer.core.teachers import Frozen, Shadow
 from tracer.core.terms import classify, contrastive, feature, relational
 from tracer.methods.base import Stage, method
-from tracer.models.acceleration import compile_towers, end_early, recompute_blocks
+from tracer.models.acceleration import class_token_only, compile_towers, recompute_blocks
 from tracer.models.gradient_cache import embed_both
 from tracer.models.student import Student, load
 from tracer.parallel import World
@@ -49,7 +49,7 @@ def state_of(stage: Stage, student: Student, steps: int = 4, **more: Any) -> Sta
         student=student.train(),
         shadow=Shadow(student, policy, steps=steps) if policy else None,
         optimiser=adamw(student, 0.1),
-        hold=None,
+        regularizer=None,
         schedule=Schedule(1e-3, 1, steps),
         world=World("cpu", "fp32"),
         **more,
@@ -139,7 +139,7 @@ def test_a_last_block_that_ends_early_changes_no_gradient(student: Student, chec
     """Of a student, and of a teacher, whose block is a copy."""
     objective, batch, rows = method("tracer").stages[0].objective, batch_of(student), list[int]()
     twin = deepcopy(student.double().train())
-    end_early(twin)
+    class_token_only(twin)
     shadows = [Shadow(model, Frozen(), steps=1) for model in (student, twin)]
     if checkpointing:
         recompute_blocks(twin)
@@ -157,15 +157,15 @@ def test_a_last_block_that_ends_early_changes_no_gradient(student: Student, chec
 def test_all_rows_come_back_for_an_objective_that_looks_at_them(student: Student) -> None:
     image, needs = batch_of(student), frozenset({"features"})
     before = student(image, needs).features
-    end_early(student)
-    end_early(student, early=False)
+    class_token_only(student)
+    class_token_only(student, enabled=False)
     after = student(image, needs).features
     assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
 def test_a_tower_without_a_class_token_is_left_alone() -> None:
     resnet = load("RN50")
-    end_early(resnet)
+    class_token_only(resnet)
     assert not any("forward" in vars(module) for module in resnet.modules())
 
 
@@ -184,7 +184,7 @@ INDUCTOR = pytest.param(
 def test_a_compiled_step_has_the_same_gradient(student: Student, name: str, backend: str) -> None:
     """Gradients, not weights: Adam's first step is ±lr whatever the gradient."""
     twin = deepcopy(student)
-    end_early(twin)
+    class_token_only(twin)
     plain, compiled = (state_of(method(name).stages[0], each) for each in (student, twin))
     for state in (plain, compiled):
         if state.shadow:

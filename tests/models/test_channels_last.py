@@ -15,7 +15,7 @@ from tracer.core.teachers import Shadow
 from tracer.methods.base import method
 from tracer.models.student import Student, load
 from tracer.parallel import World
-from tracer.parallel.device import channels_last, laid_out
+from tracer.parallel.device import channels_last, match_layout
 from tracer.storage.safetensors_io import write_weights
 from tracer.training.checkpoint import capture, restore
 from tracer.training.optim import Schedule, adamw
@@ -56,7 +56,7 @@ def state_of(student: Student) -> State:
         student=student.train(),
         shadow=Shadow(student, policy, steps=4),
         optimiser=adamw(student, 0.1),
-        hold=None,
+        regularizer=None,
         schedule=Schedule(1e-3, 1, 4),
         world=World("cpu", "fp32"),
     )
@@ -116,8 +116,8 @@ def test_only_gpus_turn_the_layout(convolutional: Student) -> None:
 def test_values_stay_whatever_the_layout() -> None:
     tensor = torch.arange(16.0).view(1, 4, 2, 2)
     like = torch.empty(1, 4, 2, 2, dtype=torch.float64).to(memory_format=torch.channels_last)
-    found = laid_out(tensor, like)
+    found = match_layout(tensor, like)
     assert found.stride() == like.stride()
     assert found.dtype == tensor.dtype
     assert torch.equal(found, tensor)
-    assert laid_out(tensor, None) is laid_out(tensor, tensor) is tensor
+    assert match_layout(tensor, None) is match_layout(tensor, tensor) is tensor

@@ -17,7 +17,7 @@ from tracer.core.teachers import WMA, Shadow
 from tracer.core.terms import contrastive, feature
 from tracer.methods.base import Stage, method, methods
 from tracer.models.acceleration import save_memory
-from tracer.models.gradient_cache import embed, embed_both, pieces, refuse_batch_statistics
+from tracer.models.gradient_cache import chunks, embed, embed_both, refuse_batch_statistics
 from tracer.models.student import Head, Student, load
 from tracer.models.trainable import ImageTower
 
@@ -113,7 +113,7 @@ def test_any_chunk_gives_the_same_embedding(student: Student, chunk: int) -> Non
 
 def test_pieces_hold_every_row_once_and_no_more_than_the_chunk() -> None:
     image, text = torch.arange(10).view(10, 1, 1, 1).expand(10, 3, 2, 2), torch.arange(3).view(3, 1)
-    found = pieces(Batch(image, text), 3)
+    found = chunks(Batch(image, text), 3)
     assert [len(piece.image) for piece in found] == [3, 3, 2, 2]
     assert torch.equal(torch.cat([piece.image for piece in found]), image)
     assert torch.equal(torch.cat([piece.text for piece in found if piece.text is not None]), text)

@@ -56,7 +56,7 @@ def test_small_models_take_the_same_path(name: str, size: int) -> None:
     place = locate(name)
     assert place.config["vision_cfg"]["image_size"] == size
     student = load(name)
-    assert student.preprocess["size"] in (size, (size, size))
+    assert student.preprocess_cfg["size"] in (size, (size, size))
     assert student.training
 
 

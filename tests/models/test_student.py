@@ -67,7 +67,7 @@ def test_images_are_embedded_as_open_clip_does(
 ) -> None:
     clip = shared_student.clip
     images = pictures(3, height, width)
-    transform = Transform(shared_student.preprocess)
+    transform = Transform(shared_student.preprocess_cfg)
     ours = torch.stack([transform(image) for image in images])
     theirs = torch.stack([preprocess_val(image) for image in images])
     assert ours.dtype == torch.uint8

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import locate
 from tracer.models.student import Student, load
-from tracer.models.text import End, Tokeniser, encode_text, text_tower
+from tracer.models.text import EndOfText, Tokeniser, encode_text, text_tower
 
 CAPTIONS = [
     "7",
@@ -58,7 +58,7 @@ def base() -> Any:
 @torch.no_grad()
 def largest_gap(clip: Any, tokens: Tensor) -> float:
     """Between embeddings of cut tokens and what open_clip makes of padded ones."""
-    end = End.of(clip)
+    end = EndOfText.of(clip)
     assert end is not None
     cut = Tokeniser(lambda texts: tokens, end)([])
     assert cut.shape[1] == int(end(tokens).max()) + 1 <= tokens.shape[1]
@@ -94,8 +94,8 @@ def test_an_end_that_is_a_given_token(custom: bool) -> None:
     """pool_type "eos": the first token with that id, wherever higher ids stand."""
     clip = tower(custom, pool_type="eos", eos_id=2)
     tokens = padded(SHORT, 24, eos=2)
-    assert End.of(clip) == End(2)
-    assert (tokens.argmax(dim=1) != End(2)(tokens)).all()  # the highest id is elsewhere
+    assert EndOfText.of(clip) == EndOfText(2)
+    assert (tokens.argmax(dim=1) != EndOfText(2)(tokens)).all()  # the highest id is elsewhere
     assert largest_gap(clip, tokens) < 1e-5
 
 
@@ -123,9 +123,9 @@ def test_real_length_equals_padded_on_the_tiny_tower(shared_student: Student) ->
 @torch.no_grad()
 def test_other_towers_keep_their_padding(text: dict[str, Any]) -> None:
     clip = tower(custom=True, **text)
-    assert End.of(clip) is None
+    assert EndOfText.of(clip) is None
     tokens = padded(SHORT, 24)
-    assert torch.equal(Tokeniser(lambda texts: tokens, End.of(clip))([]), tokens)
+    assert torch.equal(Tokeniser(lambda texts: tokens, EndOfText.of(clip))([]), tokens)
     assert torch.equal(encode_text(clip, tokens), clip.encode_text(tokens))
 
 
@@ -143,7 +143,7 @@ def test_zoo_names_of_non_causal_towers() -> None:
     config = open_clip.get_model_config("ViT-B-16-SigLIP")
     assert config is not None
     text = {key: config["text_cfg"][key] for key in ("no_causal_mask", "pool_type", "proj_bias")}
-    assert End.of(tower(custom=True, **text)) is None
+    assert EndOfText.of(tower(custom=True, **text)) is None
 
 
 @torch.no_grad()

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from tracer.core.errors import Echo, UserError
+from tracer.core.errors import AlreadyReported, UserError
 from tracer.core.regularizers import REGULARIZERS
 from tracer.evaluation.predict import Scorer
 from tracer.methods.base import methods, options
@@ -33,11 +33,11 @@ from tracer.parallel.replicated import Replicated
 from tracer.parallel.sharded import Sharded
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
-from tracer.runs.record import Onlooker, read
+from tracer.runs.record import NullRecorder, read
 from tracer.runs.run import Run
 from tracer.training import loop as training
 from tracer.training import setup as beginning
-from tracer.training.checkpoint import _trained
+from tracer.training.checkpoint import _optimised
 from tracer.training.step import State
 
 STEPS, STOP = 5, 3  # steps, and the checkpoint behind which some runs are stopped
@@ -89,10 +89,10 @@ def trained(asked: Experiment, folder: Path, world: World, stop: bool = False) -
         states[0].optimiser.register_step_pre_hook(lambda *_: note_gradient(states[0], folder))
         return states
 
-    world.lead(lambda: (folder / "experiment.json").exists() or Run.create(made, folder))
+    world.on_first_process(lambda: (folder / "experiment.json").exists() or Run.create(made, folder))
     run = Run.open(folder)
     if not world.first:
-        run.recorder = Onlooker(run.recorder.path)
+        run.recorder = NullRecorder(run.recorder.path)
     training.begin = noting
     try:
         pace = {"save_every": STOP, "evaluate_every": STEPS}
@@ -106,7 +106,9 @@ def trained(asked: Experiment, folder: Path, world: World, stop: bool = False) -
 def note_gradient(state: State, folder: Path) -> None:
     file = folder / "gradient.safetensors"
     if state.step == 0:
-        found = state.world.whole({n: p.grad for n, p in _trained(state).items() if p.grad is not None})
+        found = state.world.full_tensors(
+            {n: p.grad for n, p in _optimised(state).items() if p.grad is not None}
+        )
         if found and not file.exists():
             save_file({name: gradient.contiguous() for name, gradient in found.items()}, file)
 
@@ -225,9 +227,9 @@ def refused(world: World) -> dict[str, list[str]]:
     told: dict[str, list[str]] = {}
     for name, ranks in {"first": (0,), "second": (1,), "both": (0, 1), "none": ()}.items():
         try:
-            world.together(lambda ranks=ranks: fail(ranks))
+            world.all_or_none(lambda ranks=ranks: fail(ranks))
             mine = 0
-        except Echo:
+        except AlreadyReported:
             mine = 1
         except UserError:
             mine = 2

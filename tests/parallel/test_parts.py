@@ -11,8 +11,8 @@ from torch import nn
 from studies.bench.communication import Model, cost, similarity
 from tracer.methods.base import method
 from tracer.parallel.group import _shares
+from tracer.parallel.heartbeat import Heartbeat
 from tracer.parallel.sharded import blocks
-from tracer.parallel.watch import Watch
 from tracer.parallel.world import Lost
 
 MODEL = Model(parameters=1000, width=64, work=1e6)
@@ -40,8 +40,8 @@ def test_a_process_that_falls_silent_is_noticed_by_all_others() -> None:
         told.append(error)
         noticed.release()
 
-    watches = [Watch(store, rank, 3, lost, beat=0.02) for rank in range(3)]
-    watches[1].stop()
+    heartbeats = [Heartbeat(store, rank, 3, lost, beat=0.02) for rank in range(3)]
+    heartbeats[1].stop()
     assert noticed.acquire(timeout=30)
     assert noticed.acquire(timeout=30)
     assert all("process 1 has not been heard of" in str(error) for error in told)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser, chromium
-from test_sweep import mine as mine  # a recipe of a model that trains in a second
+from sweep.test_sweep import mine as mine  # a recipe of a model that trains in a second
 
 from tracer.cli import app as cli
 from tracer.runs.record import read

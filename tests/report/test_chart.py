@@ -134,7 +134,7 @@ def test_slugs_are_safe_in_ids_and_paths(text: str) -> None:
 
 @given(st.integers(0, 5000), st.integers(2, 30_000))
 def test_nothing_is_marked_between_two_steps(first: int, length: int) -> None:
-    scale = Scale.of(Axis("step", whole=True), [first, first + length], 0.0, 300.0, air=0.0)
+    scale = Scale.of(Axis("step", whole=True), [first, first + length], 0.0, 300.0, margin=0.0)
     texts = [text for _, text in scale.ticks()]
     assert 1 <= len(texts) <= 7
     assert all(float(text.replace("−", "-")).is_integer() for text in texts)

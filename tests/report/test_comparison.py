@@ -9,19 +9,19 @@ import pytest
 from scipy import stats
 from written import write_run
 
-from tracer.report.account import read_account
+from tracer.core.metrics import t_interval, wilson_interval
 from tracer.report.comparison import Group, compare
 from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.measures import Key, measured
 from tracer.report.representation import representation
-from tracer.report.spread import over_seeds, wilson
+from tracer.report.run_data import read_run
 
 TASK, DIGITS = Key(("accuracy",)), Key(("retain", "digits"))
 
 
 def compared(*folders: Path) -> list[Group]:
-    return compare([read_account(folder) for folder in folders])
+    return compare([read_run(folder) for folder in folders])
 
 
 def test_seeds_are_averaged_with_students_interval(tmp_path: Path) -> None:
@@ -33,27 +33,14 @@ def test_seeds_are_averaged_with_students_interval(tmp_path: Path) -> None:
     assert found is not None
     low, high = stats.t.interval(0.95, 2, loc=sum(scores) / 3, scale=stats.sem(scores))
     assert found.value == pytest.approx(sum(scores) / 3, abs=1e-12)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-5)
-
-
-@pytest.mark.parametrize("n", [2, 5, 31])
-def test_the_table_of_quantiles_is_students(n: int) -> None:
-    values = [i * i / n for i in range(n)]
-    found = over_seeds(values)
-    wanted = stats.t.interval(0.95, n - 1, loc=found.value, scale=stats.sem(values))
-    assert (found.low, found.high) == pytest.approx(wanted, rel=1e-4)
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 20), (45, 50), (50, 50)])
-def test_wilson_is_scipys(right: int, n: int) -> None:
-    found, wanted = wilson(right / n, n), stats.binomtest(right, n).proportion_ci(method="wilson")
-    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-6)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-12)
+    assert setting.seeds(TASK) == 3
 
 
 def test_one_seed_has_an_interval_over_samples_only_where_their_number_is_known(tmp_path: Path) -> None:
-    values = measured(read_account(write_run(tmp_path / "a")), "after")
-    assert values[TASK] == wilson(0.9, 50)
-    assert values[DIGITS].low is None
+    values = measured(read_run(write_run(tmp_path / "a")), "after")
+    assert values[TASK] == wilson_interval(0.9, 50)
+    assert not values[DIGITS].known
 
 
 def test_the_same_experiment_twice_counts_once(tmp_path: Path) -> None:
@@ -118,11 +105,11 @@ def test_settings_stand_in_the_order_of_their_values_whatever_their_folders_are_
 
 def test_a_pretrained_model_has_no_spread_over_the_seeds_that_share_it(tmp_path: Path) -> None:
     (group,) = compared(*(write_run(tmp_path / str(seed), seed=seed) for seed in range(3)))
-    assert group.settings[0].estimate(TASK, "before") == wilson(0.5, 50)
+    assert group.settings[0].estimate(TASK, "before") == wilson_interval(0.5, 50)
     (group,) = compared(
         *(write_run(tmp_path / f"r{seed}", seed=seed, accuracy=(0.1 * seed, 0.9)) for seed in range(3))
     )
-    assert group.settings[0].estimate(TASK, "before") == over_seeds([0.0, 0.1, 0.2])
+    assert group.settings[0].estimate(TASK, "before") == t_interval([0.0, 0.1, 0.2])
 
 
 def test_labels_show_of_paths_what_differs(tmp_path: Path) -> None:
@@ -148,7 +135,7 @@ def test_in_a_crowd_only_those_are_named_that_none_surpasses(tmp_path: Path) -> 
     assert chart is not None
     named = [series.name for series in chart.series if series.named and not series.guide]
     assert named == ["pretrained", "TRACER · strength 1.2", "FLYP"]
-    assert chart.caption.endswith("Named are those that none surpasses in both.")
+    assert chart.caption.endswith("Only settings that no other surpasses in both are named.")
 
 
 def test_the_headline_tells_what_became_of_calibration(tmp_path: Path) -> None:
@@ -192,14 +179,14 @@ def test_results_may_hold_more_than_we_know(tmp_path: Path) -> None:
         "broken": None,
     }
     (folder / "result.json").write_text(json.dumps({"before": [], "after": after}))
-    values = measured(read_account(folder), "after")
-    assert values[TASK][:3] == (0.9, 0.8, 0.95)
+    values = measured(read_run(folder), "after")
+    assert values[TASK] == (0.8, 0.9, 0.95)
     labels = {key.label: key for key in values}
     assert labels["kept: digits"].kept
     assert labels["rows · sketch"].better == "higher"
     assert labels["ECE"].better == "lower"
     assert len(values) == 5
-    assert measured(read_account(folder), "before") == {}
+    assert measured(read_run(folder), "before") == {}
 
 
 def test_retention_and_warnings_of_a_result_are_shown(tmp_path: Path) -> None:
@@ -208,7 +195,7 @@ def test_retention_and_warnings_of_a_result_are_shown(tmp_path: Path) -> None:
     result |= {"retention": {"agreement": 0.4, "kl": 2.5}, "warnings": ["digits fell from 95 % to 9 %"]}
     result["after"] |= {"ece": 0.1, "calibration": {"digits": {"ece": 0.2}}}
     (folder / "result.json").write_text(json.dumps(result))
-    run = read_account(folder)
+    run = read_run(folder)
     assert run.notes == ("digits fell from 95 % to 9 %",)
     values = measured(run, "after")
     assert [key.label for key in values] == [

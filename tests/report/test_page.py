@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from test_sweep import NANO  # a model that trains in a second
+from sweep.test_sweep import NANO  # a model that trains in a second
 from written import write_run, write_scores
 
 from tracer.cli import app as cli
@@ -20,10 +20,9 @@ from tracer.cli.commands import train as training_command
 from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
 from tracer.report import write_report
-from tracer.report.account import read_account
 from tracer.report.page import HERE, embedded, read_page
 from tracer.report.reproduce import commands, training
-from tracer.runs.experiment import Experiment
+from tracer.report.run_data import read_run
 
 HOSTILE = "<script>x()</script>\"'&amp; \n</script><!-- 🦜 \u202e [red]"
 
@@ -198,28 +197,20 @@ def test_watching_follows_a_run_and_ends_with_it(tmp_path: Path) -> None:
     assert "data-seconds" not in still
 
 
-def test_the_command_shown_is_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_shown_is_the_experiment(tmp_path: Path) -> None:
     """Parse the line that the page shows with the real parser, and compare what would run."""
     options = {"beta": 0.3, "targets": "pair"}
-    run = read_account(write_run(tmp_path / "it's here", options=options, clip=1.0, seed=3))
-    seen: list[Experiment] = []
-
-    def caught(experiment: Experiment, **rest: object) -> None:
-        seen.append(experiment)
-        raise UserError("caught")
-
-    monkeypatch.setattr(training_command, "plan", caught)
-    assert cli.main(shlex.split(training(run))[1:]) == 2
-    (found,) = seen
+    run = read_run(write_run(tmp_path / "it's here", options=options, clip=1.0, seed=3))
+    experiment, _ = training_command.parse(shlex.split(training(run))[2:])
     for name, value in run.experiment.items():
         if name not in ("options", "retain"):
-            assert getattr(found, name) == value, name
-    assert found.retain == tuple(run.experiment["retain"])
-    assert {name: found.options[name] for name in options} == options
+            assert getattr(experiment, name) == value, name
+    assert experiment.retain == tuple(run.experiment["retain"])
+    assert {name: experiment.options[name] for name in options} == options
 
 
 def test_each_number_has_a_command(tmp_path: Path) -> None:
-    run = read_account(write_run(tmp_path / "a b"))
+    run = read_run(write_run(tmp_path / "a b"))
     lines = {command.gives: command.line for command in commands(run)}
     assert (
         lines["accuracy on digits, before"]
@@ -232,13 +223,13 @@ def test_each_number_has_a_command(tmp_path: Path) -> None:
 def test_each_test_set_has_a_command_with_its_role(tmp_path: Path) -> None:
     run = write_run(tmp_path / "a")
     write_scores(run, {"digits:coloured": ("id", 0.9), str(tmp_path): ("ood", 0.5)})
-    lines = {command.gives: command.line for command in commands(read_account(run))}
+    lines = {command.gives: command.line for command in commands(read_run(run))}
     asked = f"tracer eval {run} --data id=digits:coloured ood={tmp_path}"
     assert lines["every test set, after"] == asked
     assert lines["every test set, before"] == f"{asked} --weights pretrained"
     elsewhere = write_run(tmp_path / "b")
     write_scores(elsewhere, {"ImageNet-V2": ("ood", 0.9)})
-    lines = {command.gives: command.line for command in commands(read_account(elsewhere))}
+    lines = {command.gives: command.line for command in commands(read_run(elsewhere))}
     assert lines["every test set"] == f"tracer eval {elsewhere} --suite SUITE --root FOLDER"
 
 
@@ -250,12 +241,12 @@ def test_test_sets_are_measured_again_by_the_commands_that_gave_them(tmp_path: P
         row | {"asked": ["--suite", "imagenet", "--root", "my sets"]} for row in json.loads(file.read_text())
     ]
     file.write_text(json.dumps(suite))
-    lines = {command.gives: command.line for command in commands(read_account(run))}
+    lines = {command.gives: command.line for command in commands(read_run(run))}
     again = f"tracer eval {run} --suite imagenet --root 'my sets'"
     assert lines["every test set, after"] == again
     assert lines["every test set, before"] == f"{again} --weights pretrained"
     file.write_text(json.dumps([*suite, suite[0] | {"shift": "own", "asked": ["--data", "own.csv"]}]))
-    lines = {command.gives: command.line for command in commands(read_account(run))}
+    lines = {command.gives: command.line for command in commands(read_run(run))}
     assert lines["V2, R, A and 1 more, after"] == again
     assert lines["own, after"] == f"tracer eval {run} --data own.csv"
 
@@ -284,7 +275,7 @@ def test_a_run_that_held_out_a_part_of_its_data_can_be_measured_on_that_part_aga
     ]
     asked = ["train", "--data", str(tmp_path / "photos"), *small, "--steps", "8", "--templates", "name"]
     assert cli.main([*asked, "--out", str(tmp_path / "run")]) == 0
-    run = read_account(tmp_path / "run")
+    run = read_run(tmp_path / "run")
     assert run.result is not None
     wanted = run.result["before"]["accuracy"], run.result["after"]["accuracy"]
     lines = {command.gives: command.line for command in commands(run)}
@@ -293,7 +284,7 @@ def test_a_run_that_held_out_a_part_of_its_data_can_be_measured_on_that_part_aga
         assert cli.main(shlex.split(line)[1:]) == 0
     path = json.loads((tmp_path / "run" / "analysis.json").read_text())["path"]
     assert (path[0]["accuracy"], path[-1]["accuracy"]) == wanted
-    again = read_account(tmp_path / "run-again").result
+    again = read_run(tmp_path / "run-again").result
     assert again is not None
     assert (again["before"]["accuracy"], again["after"]["accuracy"]) == wanted
 

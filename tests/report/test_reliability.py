@@ -10,10 +10,10 @@ from written import write_run, write_scores
 
 from tracer.evaluation.predict import Predictions
 from tracer.evaluation.score import file_name
-from tracer.report.account import read_account
 from tracer.report.calibration import reliability
 from tracer.report.chart import Chart
 from tracer.report.comparison import compare
+from tracer.report.run_data import read_run
 
 
 def predict(folder: Path, weights: str, right: int, data: str = "night") -> None:
@@ -26,7 +26,7 @@ def predict(folder: Path, weights: str, right: int, data: str = "night") -> None
 
 
 def diagrams(folder: Path) -> list[Chart]:
-    (group,) = compare([read_account(folder)])
+    (group,) = compare([read_run(folder)])
     return reliability(group, "g1")
 
 

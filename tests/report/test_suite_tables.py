@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from written import write_run, write_scores
 
-from tracer.report.account import read_account
+from tracer.core.metrics import t_interval
 from tracer.report.comparison import Group, compare
 from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.page import read_page, write_report
-from tracer.report.spread import over_seeds
+from tracer.report.run_data import read_run
 from tracer.report.suite import suite_tables
 
 BEFORE = {"colours": ("id", 0.5), "night": ("ood", 0.4), "fog": ("ood", 0.3), "digits": ("retain", 0.9)}
@@ -29,7 +29,7 @@ def evaluated(folder: Path, shifted: float = 0.0, **run: object) -> Path:
 
 
 def grouped(*folders: Path) -> Group:
-    (group,) = compare([read_account(folder) for folder in folders])
+    (group,) = compare([read_run(folder) for folder in folders])
     return group
 
 
@@ -52,7 +52,7 @@ def test_seeds_are_averaged_shift_by_shift(tmp_path: Path) -> None:
     runs.append(write_run(tmp_path / "unmeasured", seed=3))
     accuracy, _ = suite_tables(grouped(*runs))
     _, after = accuracy.rows
-    wanted = over_seeds([0.60, 0.61, 0.62])
+    wanted = t_interval([0.60, 0.61, 0.62])
     assert after[4].order == pytest.approx(wanted.value)
     low, high = (100 * (end or 0) for end in (wanted.low, wanted.high))
     assert after[4].detail == f"+26.0 [{low:.1f},\xa0{high:.1f}]"
@@ -108,11 +108,11 @@ def test_rows_that_cannot_be_read_are_told_and_the_rest_stands(tmp_path: Path) -
     rows = folder / "predictions" / "result" / "rows.json"
     whole = rows.read_text()
     rows.write_text(whole[:-20])
-    assert any("result/rows.json is not readable" in note for note in read_account(folder).notes)
+    assert any("result/rows.json is not readable" in note for note in read_run(folder).notes)
     rows.write_text(
         whole[:-1] + ', {"shift": 7}, {"shift": "x", "role": "ood", "metric": "accuracy", "value": NaN}]'
     )
-    run = read_account(folder)
+    run = read_run(folder)
     assert any("more than measures" in note for note in run.notes)
     assert len(run.scored["after"]) == 8
     assert suite_tables(grouped(write_run(tmp_path / "b"))) == []

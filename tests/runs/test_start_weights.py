@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tracer.api.run import run as carry_out
 from tracer.cli.app import main
-from tracer.cli.demo import carry
 from tracer.core.errors import UserError
 from tracer.models.export import export
 from tracer.models.student import load
@@ -16,7 +16,7 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
-from tracer.training.loop import train
+from tracer.training.loop import Training
 
 OTHERS = "has other weights than when"
 
@@ -27,7 +27,7 @@ def begun(tmp_path: Path) -> Run:
     export(load("tiny-28", seed=3), tmp_path / "model")
     drawn = plan(experiment(tmp_path / "model"))
     run = Run.create(drawn, tmp_path / "run")
-    steps = train(drawn, run, World("cpu", "fp32"), save_every=2)
+    steps = iter(Training(drawn, run, World("cpu", "fp32"), save_every=2))
     while next(steps).step < 3:
         pass
     steps.close()
@@ -49,7 +49,7 @@ def test_a_run_does_not_go_on_from_other_weights(begun: Run, capsys: pytest.Capt
     assert main(["resume", str(begun.folder), "--device", "cpu"]) != 0
     assert OTHERS in " ".join(capsys.readouterr().err.split())
     with pytest.raises(UserError, match=OTHERS):
-        carry(experiment(model), begun.folder, lambda made, reports: None)
+        carry_out(experiment(model), begun.folder)
     with pytest.raises(UserError, match=OTHERS):
         begun.student("pretrained")
     replace(model, seed=3)
@@ -62,7 +62,7 @@ def test_a_finished_run_is_not_taken_for_one_of_other_weights(begun: Run) -> Non
     assert main(["resume", str(begun.folder), "--device", "cpu"]) == 0
     replace(model, seed=4)
     with pytest.raises(UserError, match=OTHERS):
-        carry(experiment(model), begun.folder, lambda made, reports: None)
+        carry_out(experiment(model), begun.folder)
 
 
 def test_a_weights_file_is_known_as_a_folder_is(tmp_path: Path) -> None:

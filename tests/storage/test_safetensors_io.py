@@ -16,7 +16,7 @@ from tracer.core.errors import UserError
 from tracer.core.validation import fits
 from tracer.core.weights import check_finite
 from tracer.storage.checksum import add_checksum, verify_checksum
-from tracer.storage.safetensors_io import read_weights, seal, write_weights
+from tracer.storage.safetensors_io import read_weights, tensors_blake2b, write_weights
 
 WEIGHTS = {
     "matrix": torch.arange(6.0).view(2, 3),
@@ -44,15 +44,15 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
             assert same, f"bit {bit} of byte {place}"
 
 
-def test_a_seal_knows_names_types_shapes_and_values_but_no_order() -> None:
-    assert seal(WEIGHTS) == seal(dict(reversed(WEIGHTS.items())))
+def test_the_checksum_depends_on_names_dtypes_shapes_and_values_but_not_on_order() -> None:
+    assert tensors_blake2b(WEIGHTS) == tensors_blake2b(dict(reversed(WEIGHTS.items())))
     others = [
         {**WEIGHTS, "more": torch.zeros(1)},
         {**WEIGHTS, "matrix": WEIGHTS["matrix"].view(3, 2)},
         {**WEIGHTS, "count": torch.tensor(7, dtype=torch.int32)},
         {**WEIGHTS, "count": torch.tensor(8)},
     ]
-    assert len({seal(WEIGHTS), *map(seal, others)}) == 5
+    assert len({tensors_blake2b(WEIGHTS), *map(tensors_blake2b, others)}) == 5
 
 
 def test_equal_weights_make_equal_files(tmp_path: Path) -> None:
@@ -68,11 +68,11 @@ def test_what_the_disk_refuses_is_an_error_of_the_system(tmp_path: Path) -> None
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)))
-def test_a_sealed_object_comes_back_and_a_changed_one_does_not(value: dict[str, object]) -> None:
+def test_an_object_with_a_checksum_comes_back_and_a_changed_one_does_not(value: dict[str, object]) -> None:
     value.pop("digest", None)
     whole = add_checksum(value)
     assert verify_checksum(json.dumps(whole)) == value
-    assert verify_checksum(json.dumps(value)) == value  # from before there were seals
+    assert verify_checksum(json.dumps(value)) == value  # written before checksums existed
     with pytest.raises(ValueError, match="does not match its digest"):
         verify_checksum(json.dumps({**whole, "a new one": 1}))
 

@@ -26,14 +26,14 @@ from tracer.recipes import ablation, own_data, paper
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.sweep import START, Sweep, product, recipe
-from tracer.sweep.crew import Standing, standing
-from tracer.sweep.recipe import described
+from tracer.sweep.recipe import flag_help
 from tracer.sweep.recipe import recipes as recipes_of
+from tracer.sweep.supervisor import SweepProgress, sweep_progress
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import held, work
 
 RECIPE = '''
-from tracer.experiment import Experiment
+from tracer.runs.experiment import Experiment
 from tracer.sweep import START, Sweep, product
 
 DATA, MODEL = {data!r}, {model!r}
@@ -96,7 +96,7 @@ def test_unknown_names_and_bad_values_are_refused_before_anything_runs() -> None
         product(BASE, beta=[-1.0])
     with pytest.raises(UserError, match="at least one value"):
         Sweep(product(BASE, seed=[]))
-    with pytest.raises(ValueError, match="begin from"):
+    with pytest.raises(ValueError, match="start from"):
         Sweep((Experiment(data="digits", model=START),))
 
 
@@ -125,7 +125,7 @@ def test_recipes_are_found_by_module_and_file(mine: str) -> None:
 )
 def test_every_ablation_is_distinct_and_can_be_planned(name: str, settings: int, tmp_path: Path) -> None:
     sweep = recipe(f"tracer.recipes.ablation:{name}")(seeds=2)
-    assert len(sweep.placed(tmp_path)) == 2 * settings
+    assert len(sweep.by_folder(tmp_path)) == 2 * settings
     assert sweep.start is not None
     planned = plan(Experiment(**{**vars(sweep.experiments[-1]), "model": "tiny-28", "pretrained": "none"}))
     assert planned.steps == 60
@@ -179,14 +179,14 @@ def test_a_killed_sweep_goes_on_to_the_same_tables(mine: str, tmp_path: Path) ->
     sweep = recipe(mine)(steps=12)
     folder = tmp_path / "sweep"
     killed_midway(mine, folder)
-    before = standing(sweep, folder)
+    before = sweep_progress(sweep, folder)
     assert 1 <= before.done < 4, "killed too early or too late to show anything"
     assert 0 < before.share < 1
     assert not before.starting
     kept = {place: (place / "result.json").stat().st_mtime_ns for place in folder.glob("*") if place.name != "start"
             and (place / "result.json").exists()}  # fmt: skip
     work(sweep, folder, "cpu")
-    assert standing(sweep, folder).done == 4
+    assert sweep_progress(sweep, folder).done == 4
     assert all((place / "result.json").stat().st_mtime_ns == time_ for place, time_ in kept.items())
     tables = [file.read_bytes() for file in write_tables(sweep, folder)]
     undisturbed = tmp_path / "elsewhere" / "sweep"
@@ -231,15 +231,15 @@ def test_help_names_the_recipes_and_a_recipe_its_flags(capsys: pytest.CaptureFix
     with pytest.raises(SystemExit, match="0"):
         cli.main(["sweep", "tracer.recipes.ablation:beta", "--help"])
     told = capsys.readouterr().out
-    assert "--values (default: 0.2, 0.5, 0.7, 0.9, 1, 1.5)  of both parameters of the kernel." in told
-    assert "--seeds (default: 3)  runs of each setting." in told
+    assert "--values (default: 0.2, 0.5, 0.7, 0.9, 1, 1.5)  values of both parameters of the kernel." in told
+    assert "--seeds (default: 3)  runs per setting." in told
     assert "Args:" not in told
 
 
 def test_every_flag_of_every_recipe_is_described() -> None:
     for module in (ablation, own_data, paper):
         for name, found in recipes_of(module).items():
-            assert set(inspect.signature(found).parameters) <= set(described(found)), name
+            assert set(inspect.signature(found).parameters) <= set(flag_help(found)), name
 
 
 def test_what_a_recipe_says_of_a_flag_goes_before_what_its_module_says(
@@ -260,19 +260,20 @@ def test_what_a_recipe_says_of_a_flag_goes_before_what_its_module_says(
 def test_progress_counts_the_start_and_tells_the_time_left(mine: str, tmp_path: Path) -> None:
     """A start that is half done is a tenth of five runs of equal weight."""
     sweep, start = recipe(mine)(), tmp_path / "start"
-    assert standing(sweep, tmp_path) == Standing(4, 0, (), 0.0, starting=True)
+    assert sweep_progress(sweep, tmp_path) == SweepProgress(4, 0, (), 0.0, starting=True)
     start.mkdir()
     (start / "experiment.json").write_text(json.dumps({"steps": 2}))
     (start / "log.jsonl").write_text(json.dumps({"step": 1, "kind": "train"}) + "\n")
-    now = standing(sweep, tmp_path)
+    now = sweep_progress(sweep, tmp_path)
     assert now.share == pytest.approx(0.1)
     assert progress(replace(now, seconds_left=90.0)) == (
         "0 of 4 runs, making the model that they start from, 90 s left"
     )
     assert (
-        progress(Standing(4, 3, (tmp_path,), 0.9, seconds_left=7200.0)) == "3 of 4 runs, 1 failed, 2.0 h left"
+        progress(SweepProgress(4, 3, (tmp_path,), 0.9, seconds_left=7200.0))
+        == "3 of 4 runs, 1 failed, 2.0 h left"
     )
-    assert progress(Standing(4, 4, (), 1.0, seconds_left=0.0)) == "4 of 4 runs"
+    assert progress(SweepProgress(4, 4, (), 1.0, seconds_left=0.0)) == "4 of 4 runs"
 
 
 def test_one_experiment_that_fails_says_so_and_is_tried_again(
@@ -286,7 +287,9 @@ def test_one_experiment_that_fails_says_so_and_is_tried_again(
     (failed,) = folder.glob("*/failed.txt")
     assert str(failed.parent) in capsys.readouterr().err.replace("\n", "")
     assert cli.main(asked) == 0
-    (place,) = (place for place in recipe(mine)(seeds=1).placed(folder) if (place / "result.json").exists())
+    (place,) = (
+        place for place in recipe(mine)(seeds=1).by_folder(folder) if (place / "result.json").exists()
+    )
     (place / "result.json").rename(tmp_path / "kept.json")
     (place / "failed.txt").write_text("OSError: the disk was full\n")
     assert cli.main(asked) == 0

@@ -15,7 +15,7 @@ import pytest
 from test_sweep import mine as mine  # four runs of a model that trains in a second
 
 from tracer.sweep import recipe
-from tracer.sweep.crew import standing
+from tracer.sweep.supervisor import sweep_progress
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import work
 
@@ -68,7 +68,7 @@ def test_workers_stop_when_the_sweep_is_killed_and_another_goes_on(mine: str, tm
     workers = killed(mine, folder)
     assert len(workers) == 2
     assert awaited(lambda: not any(map(running, workers))), "nobody is left behind"
-    left = standing(sweep, folder)
+    left = sweep_progress(sweep, folder)
     assert (left.done, left.failed) == (0, ()), "they were stopped, and that is no failure"
     assert all("left alone" in log.read_text() for log in (folder / ".logs").glob("worker-*.log"))
     work(sweep, folder, "cpu")

@@ -47,7 +47,7 @@ def state(head: bool = False) -> State:
         student=student,
         shadow=Shadow(student, teacher, steps=STEPS) if teacher else None,
         optimiser=adamw(student, 0.1),
-        hold=hold,
+        regularizer=hold,
         schedule=Schedule(1e-3, 2, STEPS),
         world=World("cpu"),
     )
@@ -184,7 +184,7 @@ def test_a_save_that_fails_keeps_what_was_there(tmp_path: Path, monkeypatch: pyt
     def full(*args: object) -> str:
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoint, "digest", full)
+    monkeypatch.setattr(checkpoint, "file_blake2b", full)
     with pytest.raises(OSError, match="space"):
         save(tmp_path, 2, small(2))
     monkeypatch.undo()

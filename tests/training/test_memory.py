@@ -12,7 +12,7 @@ from tracer.models.gradient_cache import embed_both
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.memory.allocations import Ledger
+from tracer.training.memory.allocations import AllocationCounter
 from tracer.training.memory.estimate import estimate
 from tracer.training.memory.simulation import _sample, step_bytes
 
@@ -22,19 +22,19 @@ def planned(**settings: object) -> Plan:
     return plan(Experiment(**{**common, "method": "tracer", "batch": 64, **settings}))  # pyright: ignore[reportArgumentType]
 
 
-def test_a_ledger_counts_what_is_alive_once() -> None:
+def test_a_counter_counts_what_is_alive_once() -> None:
     there = torch.zeros(1000)
-    with Ledger([there]) as ledger:
+    with AllocationCounter([there]) as counter:
         first = there + 1
-        assert ledger.held == 4000
+        assert counter.current == 4000
         view = first.view(10, 100)  # the same bytes
         second = view * 2
-        assert ledger.held == 8000
+        assert counter.current == 8000
         there.add_(1)  # was there before
         del first, view
-        assert ledger.held == 4000
+        assert counter.current == 4000
         del second
-    assert (ledger.held, ledger.peak) == (0, 8000)
+    assert (counter.current, counter.peak) == (0, 8000)
 
 
 @pytest.mark.parametrize("settings", [{}, {"chunk": 32}, {"checkpointing": True}])
@@ -47,11 +47,11 @@ def test_the_simulated_step_takes_what_a_real_one_takes(settings: dict[str, int]
     batch = _sample(made, stage, student, 64)
     simulated = step_bytes(made, stage, student)
     teacher = torch.no_grad()(student)
-    with Ledger([*student.parameters(), *student.buffers(), batch.image]) as ledger:
+    with AllocationCounter([*student.parameters(), *student.buffers(), batch.image]) as counter:
         seen, taught = embed_both(student, teacher, batch, stage.objective.needs, chunk)
         stage.objective(Scene(seen, taught, batch.label)).total.backward()
     assert simulated is not None
-    assert simulated == pytest.approx(ledger.peak + batch.image.numel(), rel=0.01)
+    assert simulated == pytest.approx(counter.peak + batch.image.numel(), rel=0.01)
 
 
 def test_chunks_and_checkpoints_take_less_and_a_batch_in_chunks_takes_what_two_of_them_take() -> None:

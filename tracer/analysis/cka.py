@@ -1,4 +1,4 @@
-"""Do two layers tell the same samples apart in the same way? Linear CKA with the unbiased HSIC.
+"""Linear CKA, the similarity of two layers' features on the same samples, with the unbiased HSIC.
 
 References: Kornblith et al. 2019 (arXiv 1905.00414), Song et al. 2012 for the estimator, Nguyen et al. 2021
 (arXiv 2010.15327) for minibatches.
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from tracer.analysis.moments import Moments
 
-FEWEST = 4  # samples for which the unbiased estimator is defined
+MIN_SAMPLES = 4  # below it the unbiased estimator is not defined
 
 
 def hsic(k: Float[Tensor, "n n"], m: Float[Tensor, "n n"]) -> float:
-    """Unbiased HSIC of two Gram matrices, whose diagonals do not count:
+    """Unbiased HSIC of two Gram matrices, whose diagonals are ignored:
 
     [tr(KM) + 1ᵀK1 · 1ᵀM1 / ((n−1)(n−2)) − 2/(n−2) · 1ᵀKM1] / (n(n−3)).
     """
@@ -30,9 +30,9 @@ def hsic(k: Float[Tensor, "n n"], m: Float[Tensor, "n n"]) -> float:
 
 
 def linear_cka(moments: Moments) -> float:
-    """HSIC(x, y) / √(HSIC(x, x) · HSIC(y, y)) over all samples that `moments` has seen, exactly.
+    """HSIC(x, y) / √(HSIC(x, x) · HSIC(y, y)) over all samples added to `moments`, exactly.
 
-    1: the same up to rotation and scale; near 0: unrelated. An unbiased ratio may leave [0, 1] by its noise.
+    1: the same up to rotation and scale; near 0: unrelated. Noise in the estimate may take it out of [0, 1].
     """
     x, y = moments.sums
     cross = _hsic(moments.count, x, y, moments.xy)
@@ -41,7 +41,7 @@ def linear_cka(moments: Moments) -> float:
 
 
 def minibatch_cka(batches: Iterable[tuple[Float[Tensor, "n p"], Float[Tensor, "n q"]]]) -> float:
-    """CKA from the mean HSIC of each batch: for features too wide for their second moments, e.g. all tokens."""
+    """CKA from the mean HSIC over batches: for features too wide for their second moments, e.g. all tokens."""
     cross = own_x = own_y = 0.0
     for x, y in batches:
         x, y = x.double() - x.double().mean(dim=0), y.double() - y.double().mean(dim=0)
@@ -52,7 +52,7 @@ def minibatch_cka(batches: Iterable[tuple[Float[Tensor, "n p"], Float[Tensor, "n
 
 
 def _hsic(n: int, x: Float[Tensor, " p"], y: Float[Tensor, " q"], xy: Float[Tensor, "p q"]) -> float:
-    """The same estimator from sums over augmented samples (see `moments`), where K = X Xᵀ is never formed."""
+    """Unbiased HSIC from sums over augmented samples (see `moments`), without forming K = X Xᵀ."""
     _enough(n)
     (s, q), (t, r) = (x[:-1], x[-1]), (y[:-1], y[-1])
     table, right, below, corner = xy[:-1, :-1], xy[:-1, -1], xy[-1, :-1], xy[-1, -1]
@@ -66,6 +66,6 @@ def _combine(n: int, trace: float, sum_k: float, sum_m: float, crossed: float) -
 
 
 def _enough(n: int) -> int:
-    if n < FEWEST:
-        raise ValueError(f"the unbiased HSIC needs {FEWEST} samples or more, not {n}")
+    if n < MIN_SAMPLES:
+        raise ValueError(f"the unbiased HSIC needs {MIN_SAMPLES} samples or more, not {n}")
     return n

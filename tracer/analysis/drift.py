@@ -1,4 +1,4 @@
-"""How far the weights went, tower by tower and layer by layer, and where the embeddings went."""
+"""Change of the weights by tower and layer, and the direction in which embeddings moved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tracer.core.weights import Weights
 
-# Patterns of parameter names inside a tower, the first that fits.
+# Patterns of parameter names inside a tower; the first match counts.
 LAYERS = (
     (re.compile(r"\b(?:resblocks|blocks|encoder\.layer)\.(\d+)\."), "block {}"),
     (re.compile(r"\b(?:stages|layers)\.(\d+)\."), "stage {}"),
@@ -31,22 +31,24 @@ class Drift(NamedTuple):
 
 
 def drift(pretrained: Weights, finetuned: Weights) -> list[Drift]:
-    """Drift of every layer that both have, in the order of the layers; names as `named_parameters` gives them."""
+    """Drift of every layer that both have, in the order of the layers; keys are those of a student's `state_dict`."""
     squares: dict[tuple[str, str], list[float]] = {}
     for name, start in pretrained.items():
         if name in finetuned and start.is_floating_point():
-            moved = (finetuned[name].double() - start.double()).square().sum()
-            total = squares.setdefault(place(name), [0.0, 0.0])
-            total[0] += float(moved)
-            total[1] += float(start.double().square().sum())
+            change = (finetuned[name].double() - start.double()).square().sum()
+            sums = squares.setdefault(tower_and_layer(name), [0.0, 0.0])
+            sums[0] += float(change)
+            sums[1] += float(start.double().square().sum())
     rows = sorted(squares.items(), key=lambda item: _rank(*item[0]))
     return [
-        Drift(tower, layer, math.sqrt(moved), math.sqrt(moved / size) if size else math.inf if moved else 0.0)
-        for (tower, layer), (moved, size) in rows
+        Drift(
+            tower, layer, math.sqrt(change), math.sqrt(change / size) if size else math.inf if change else 0.0
+        )
+        for (tower, layer), (change, size) in rows
     ]
 
 
-def place(name: str) -> tuple[str, str]:
+def tower_and_layer(name: str) -> tuple[str, str]:
     """The tower and the layer that a parameter belongs to."""
     name = name.removeprefix("clip.")
     if name.startswith("logit_"):
@@ -56,11 +58,11 @@ def place(name: str) -> tuple[str, str]:
     tower = "image" if name.startswith("visual.") else "text"
     inner = name.removeprefix("visual.").removeprefix("text.")
     for pattern, layer in LAYERS:
-        if found := pattern.search(inner):
-            first = (
+        if match := pattern.search(inner):
+            offset = (
                 0 if pattern is LAYERS[-1][0] else 1
-            )  # layer1 is already the first stage, blocks.0 the first block
-            return tower, layer.format(int(found[1]) + first)
+            )  # layer1 is the first stage, blocks.0 the first block
+            return tower, layer.format(int(match[1]) + offset)
     return tower, "projection" if LAST.search(inner) else "embedding"
 
 
@@ -75,14 +77,14 @@ def _rank(tower: str, layer: str) -> tuple[int, int, int]:
 def task_share(
     before: Float[Tensor, "n d"], after: Float[Tensor, "n d"], classes: Float[Tensor, "c d"]
 ) -> tuple[float, float]:
-    """The share of all movement of embeddings that lies in the span of the class embeddings, and chance.
+    """The share of the movement of embeddings inside the span of the class embeddings, and its expectation by chance.
 
-    ‖(after − before) P‖² / ‖after − before‖², P the projector on the span; a movement without direction has rank/d.
-    The contrastive gradient of an image embedding lies in that span: what moves outside it was not asked for.
+    ‖(after − before) P‖² / ‖after − before‖², P the projector on the span; a random movement has rank/d.
+    The contrastive gradient of an image embedding lies in that span; movement outside it is a side effect.
     """
     left, values, _ = torch.linalg.svd(classes.double().T, full_matrices=False)
     basis = left[:, values > max(classes.shape) * torch.finfo(values.dtype).eps * values[0]]
-    moved = after.double() - before.double()
-    total = float(moved.square().sum())
-    share = float((moved @ basis).square().sum()) / total if total else math.nan
+    movement = after.double() - before.double()
+    total = float(movement.square().sum())
+    share = float((movement @ basis).square().sum()) / total if total else math.nan
     return share, basis.shape[1] / classes.shape[1]

@@ -1,12 +1,12 @@
-"""The forgetting meter: where two checkpoints of a model differ, inside the task or beside it.
+"""The forgetting meter: how much of the difference of two checkpoints lies inside the task's subspace.
 
-The theory splits an update ΔW by the inputs that the task sends through W: W P may change, W (I − P) should
-not. In a deep network each linear layer has such inputs of its own. For each of them `weight_rows` tells how
-much of ΔW lies inside their span, and `feature_rows` what this does to inputs that one would like to retain.
+The theory splits an update ΔW by the span of the task's inputs of W, with projector P: W P may change, W (I − P)
+should not. In a deep network each linear layer has its own inputs. `weight_rows` gives the share of each ΔW
+inside their span, `feature_rows` the effect on the features of inputs that should be retained.
 
     rows = weight_rows(pretrained, finetuned, task_batches)
 
-Seen are linear layers, products `x @ parameter` (CLIP's projections) and attention's in- and out-projections.
+Covered are linear layers, products `x @ parameter` (CLIP's projections) and attention's in- and out-projections.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tracer.analysis.products import Product, listening
+from tracer.analysis.products import Product, record_inputs
 from tracer.analysis.sketch import Sketch
 from tracer.core.errors import UserError
 
@@ -29,7 +29,7 @@ Run = Callable[[nn.Module, Any], object]
 class WeightRow(NamedTuple):
     """‖ΔW P‖ and ‖ΔW (I − P)‖ of a layer; `share` = inside² / ‖ΔW‖².
 
-    An update that knows nothing of the task has a share of rank/width on average: compare with `chance`.
+    A random update has a share of rank/width on average: compare with `chance`.
     """
 
     layer: str
@@ -45,7 +45,7 @@ class WeightRow(NamedTuple):
 
 
 class FeatureRow(NamedTuple):
-    """Root-mean-square change of a layer's product on retained inputs, by where it comes from.
+    """Root-mean-square change of a layer's output on retained inputs, split by its cause.
 
     W'x' − Wx = ΔW P x (inside) + ΔW (I − P) x (outside) + W'(x' − x) (inherited from the layers before);
     `share` = inside² / (inside² + outside²).
@@ -59,7 +59,7 @@ class FeatureRow(NamedTuple):
 
 
 def forward(model: nn.Module, batch: Any) -> object:
-    """The model on a batch that is its one argument."""
+    """`model(batch)`."""
     return model(batch)
 
 
@@ -72,7 +72,7 @@ def weight_rows(
     limit: int = 512,
     run: Run = forward,
 ) -> list[WeightRow]:
-    """One row per linear layer that the task's batches pass, in the order they pass it.
+    """One row per linear layer that the task's batches pass through, in that order.
 
     The task subspace of a layer is spanned by its inputs in `before`, up to `energy` of their second moment
     (1 for all they span), by at most `limit` directions. `run(model, batch)` is one forward pass.
@@ -92,9 +92,9 @@ def feature_rows(
     limit: int = 512,
     run: Run = forward,
 ) -> list[FeatureRow]:
-    """One row per linear layer: what the update does to inputs that are not the task's.
+    """One row per linear layer: the effect of the update on the retained batches.
 
-    The inputs of all layers are held for one retained batch at a time: keep these batches small.
+    The inputs of all layers are in memory for one retained batch at a time: keep these batches small.
     """
     updates, weights = _updates(before, after), dict(after.named_parameters())
     bases = task_bases(before, task, energy=energy, limit=limit, run=run)
@@ -117,13 +117,13 @@ def task_bases(
     limit: int = 512,
     run: Run = forward,
 ) -> dict[Product, Float[Tensor, "d r"]]:
-    """An orthonormal basis of what the batches send through each linear layer."""
+    """An orthonormal basis of the inputs of each linear layer on these batches."""
     sketches: dict[Product, Sketch] = {}
 
-    def note(product: Product, rows: Float[Tensor, "m d"]) -> None:
+    def add(product: Product, rows: Float[Tensor, "m d"]) -> None:
         sketches.setdefault(product, Sketch(rows.shape[1], limit)).add(rows)
 
-    with listening(model, note):
+    with record_inputs(model, add):
         for batch in batches:
             run(model, batch)
     if not sketches:
@@ -132,14 +132,14 @@ def task_bases(
 
 
 def _inputs(model: nn.Module, batch: Any, run: Run) -> dict[Product, Float[Tensor, "m d"]]:
-    heard: dict[Product, list[Tensor]] = defaultdict(list)
-    with listening(model, lambda product, rows: heard[product].append(rows)):
+    inputs: dict[Product, list[Tensor]] = defaultdict(list)
+    with record_inputs(model, lambda product, rows: inputs[product].append(rows)):
         run(model, batch)
-    return {product: torch.cat(rows).to("cpu", torch.float64) for product, rows in heard.items()}
+    return {product: torch.cat(rows).to("cpu", torch.float64) for product, rows in inputs.items()}
 
 
 class _Tally:
-    """Sums of squares of the three parts of a layer's change."""
+    """Sums of squares of the three parts of the change of a layer's output."""
 
     def __init__(self, update: Float[Tensor, "out in"], basis: Float[Tensor, "in r"]) -> None:
         self.inside = update @ basis @ basis.T
@@ -171,16 +171,18 @@ def _feature_row(product: Product, tally: _Tally) -> FeatureRow:
 
 
 def _share(inside: float, outside: float) -> float:
-    """Not a number where nothing changed: there is no share of nothing."""
-    whole = inside**2 + outside**2
-    return inside**2 / whole if whole > 0 else float("nan")
+    """NaN where nothing changed."""
+    total = inside**2 + outside**2
+    return inside**2 / total if total > 0 else float("nan")
 
 
 def _updates(before: nn.Module, after: nn.Module) -> dict[str, Tensor]:
-    """ΔW of every parameter; checkpoints that do not match are refused."""
+    """ΔW of every parameter; UserError where the checkpoints do not match."""
     old, new = dict(before.named_parameters()), dict(after.named_parameters())
-    misfits = sorted(old.keys() ^ new.keys())
-    misfits += [name for name in old.keys() & new.keys() if old[name].shape != new[name].shape]
-    if misfits:
-        raise UserError(f"the two checkpoints do not match: {len(misfits)} misfits, e.g. {misfits[0]}")
+    differing = sorted(old.keys() ^ new.keys())
+    differing += [name for name in old.keys() & new.keys() if old[name].shape != new[name].shape]
+    if differing:
+        raise UserError(
+            f"the two checkpoints do not match in {len(differing)} parameters, e.g. {differing[0]}"
+        )
     return {name: new[name].detach().double().cpu() - old[name].detach().double().cpu() for name in old}

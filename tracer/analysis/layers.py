@@ -1,4 +1,4 @@
-"""The layers of a vision tower and what they put out, one vector an image, for every tower of open_clip."""
+"""The layers of a vision tower and their outputs, one vector per image, for every tower of open_clip."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-# Where towers keep their blocks or stages: open_clip's own transformer, then what timm's models call them.
-PLACES = (
+# Modules that hold the blocks or stages: open_clip's own transformer, then timm's models.
+CONTAINERS = (
     ("transformer.resblocks", "block"),
     ("trunk.blocks", "block"),
     ("trunk.stages", "stage"),
@@ -21,42 +21,42 @@ PROJECTION = "projection"
 
 
 def vision_layers(tower: nn.Module) -> dict[str, nn.Module]:
-    """Blocks or stages in order, and last the tower itself, whose output is the image's embedding."""
+    """Blocks or stages in order, then the tower itself, whose output is the image's embedding."""
     modules = dict(tower.named_modules())
     if all(name in modules for name in RESNET):
-        found = {f"stage {i}": modules[name] for i, name in enumerate(RESNET, 1)}
-        return {**found, PROJECTION: tower}
-    for place, word in PLACES:
-        if place in modules:
-            blocks = enumerate(modules[place].children(), 1)
-            return {**{f"{word} {i}": block for i, block in blocks}, PROJECTION: tower}
+        stages = {f"stage {i}": modules[name] for i, name in enumerate(RESNET, 1)}
+        return {**stages, PROJECTION: tower}
+    for container, kind in CONTAINERS:
+        if container in modules:
+            blocks = enumerate(modules[container].children(), 1)
+            return {**{f"{kind} {i}": block for i, block in blocks}, PROJECTION: tower}
     return {PROJECTION: tower}
 
 
 @contextmanager
-def watched(tower: nn.Module) -> Iterator[dict[str, Float[Tensor, "n d"]]]:
-    """What each layer put out in the newest forward pass, averaged over positions."""
-    seen: dict[str, Tensor] = {}
+def layer_outputs(tower: nn.Module) -> Iterator[dict[str, Float[Tensor, "n d"]]]:
+    """A dict that every forward pass fills with the outputs of the layers, averaged over positions."""
+    outputs: dict[str, Tensor] = {}
     order = _order(tower)
 
     def hook(name: str) -> Any:
         def keep(module: nn.Module, inputs: Any, output: Any) -> None:
-            seen[name] = pooled(output, order)
+            outputs[name] = pooled(output, order)
 
         return keep
 
     handles = [module.register_forward_hook(hook(name)) for name, module in vision_layers(tower).items()]
     try:
-        yield seen
+        yield outputs
     finally:
         for handle in handles:
             handle.remove()
 
 
 def pooled(output: Any, order: str = "first") -> Float[Tensor, "n d"]:
-    """The mean over tokens or places of [n, l, d] or [n, c, h, w].
+    """The mean over tokens or positions of [n, l, d] or [n, c, h, w].
 
-    `order` says where the batch or the channels are instead: "second" for [l, n, d], "last" for [n, h, w, c].
+    `order` "second" means [l, n, d], "last" means [n, h, w, c].
     """
     value: Tensor = output[0] if isinstance(output, tuple | list) else output
     if value.ndim == 3:
@@ -67,7 +67,7 @@ def pooled(output: Any, order: str = "first") -> Float[Tensor, "n d"]:
 
 
 def _order(tower: nn.Module) -> str:
-    """Where a tower keeps the batch, or the channels, when not where everybody expects them."""
+    """The order of dimensions of a tower's outputs, as `pooled` takes it."""
     modules = dict(tower.named_modules())
     if not getattr(modules.get("transformer"), "batch_first", True):
         return "second"

@@ -1,7 +1,7 @@
-"""Sums over samples from which CKA and SVCCA follow exactly, so that any number of samples can stream by.
+"""Sums over samples from which CKA and SVCCA follow exactly, in memory that does not grow with their number.
 
-Beside its features x a sample carries its squared length |x|², as one more column. The second moments of these
-augmented rows hold all that the unbiased HSIC of linear kernels needs:
+Each sample's features x are augmented by a column with their squared length |x|². The second moments of these
+rows are all that the unbiased HSIC of linear kernels needs:
 
     Σ x yᵀ,   Σ x |y|²,   Σ |x|² yᵀ,   Σ |x|² |y|².
 """
@@ -16,8 +16,7 @@ from torch import Tensor
 class Moments:
     """Running sums of two views of the same samples, in float64.
 
-    Features are shifted by the mean of the first batch: neither measure depends on where the origin lies, and
-    sums of small numbers do not cancel.
+    Features are shifted by the mean of the first batch, which changes neither measure and avoids cancellation.
     """
 
     def __init__(self) -> None:
@@ -29,16 +28,16 @@ class Moments:
         self.xy: Tensor
 
     def add(self, x: Float[Tensor, "n p"], y: Float[Tensor, "n q"]) -> None:
-        """One batch of both views, row by row of the same samples."""
+        """Add one batch; row i of both views is the same sample."""
         if len(x) != len(y):
             raise ValueError(f"two views of the same samples expected, not of {len(x)} and {len(y)}")
         x, y = x.detach().double().cpu(), y.detach().double().cpu()
         if self.shift is None:
             self.shift = (x.mean(dim=0), y.mean(dim=0))
-            wide, high = x.shape[1] + 1, y.shape[1] + 1
-            self.sums = (torch.zeros(wide, dtype=x.dtype), torch.zeros(high, dtype=x.dtype))
+            p, q = x.shape[1] + 1, y.shape[1] + 1
+            self.sums = (torch.zeros(p, dtype=x.dtype), torch.zeros(q, dtype=x.dtype))
             self.xx, self.yy, self.xy = (
-                torch.zeros(size, dtype=x.dtype) for size in ((wide, wide), (high, high), (wide, high))
+                torch.zeros(size, dtype=x.dtype) for size in ((p, p), (q, q), (p, q))
             )
         a, b = augmented(x - self.shift[0]), augmented(y - self.shift[1])
         self.count += len(x)
@@ -50,7 +49,7 @@ class Moments:
     def covariances(
         self,
     ) -> tuple[Float[Tensor, "p p"], Float[Tensor, "q q"], Float[Tensor, "p q"]]:
-        """Cov(x, x), Cov(y, y) and Cov(x, y), each over n."""
+        """Cov(x, x), Cov(y, y) and Cov(x, y), with n in the denominator."""
         if self.count < 2:
             raise ValueError(f"a covariance needs 2 samples or more, not {self.count}")
         mean_x, mean_y = (total[:-1] / self.count for total in self.sums)
@@ -62,5 +61,5 @@ class Moments:
 
 
 def augmented(x: Float[Tensor, "n p"]) -> Float[Tensor, "n p+1"]:
-    """Rows with their squared length as last column."""
+    """Rows with their squared length as the last column."""
     return torch.cat([x, x.square().sum(dim=1, keepdim=True)], dim=1)

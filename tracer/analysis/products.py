@@ -1,4 +1,4 @@
-"""Listening to a forward pass: which vectors are multiplied by which parameter."""
+"""Record the inputs that a forward pass multiplies by each matrix parameter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADS = ("q", "k", "v")
 
 
 class Product(NamedTuple):
-    """A matrix parameter in use: W in x Wᵀ or, flipped, M in x M; `part` is a third of an in-projection."""
+    """A use of a matrix parameter: W in x Wᵀ or, flipped, M in x M; `part` is q, k or v of a packed in-projection."""
 
     parameter: str
     flipped: bool = False
@@ -36,62 +36,65 @@ class Product(NamedTuple):
         return value.T if self.flipped else value
 
 
-Sink = Callable[[Product, Float[Tensor, "m d"]], None]
+Callback = Callable[[Product, Float[Tensor, "m d"]], None]
 
 
-class _Listener(TorchFunctionMode):
-    """Passes the inputs of every product with a known parameter to `sink`.
+class _InputRecorder(TorchFunctionMode):
+    """Passes the inputs of every product with a known parameter to `callback`.
 
     A function mode rather than module hooks: CLIP's projections are bare parameters, and attention reads the
     weights of its sub-modules without calling them.
     """
 
-    def __init__(self, names: Mapping[int, str], sink: Sink) -> None:
+    def __init__(self, names: Mapping[int, str], callback: Callback) -> None:
         super().__init__()
         self.names = names
-        self.sink = sink
+        self.callback = callback
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
         if func is functional.linear:
-            self._hear(args[0], args[1] if len(args) > 1 else kwargs["weight"])
+            self._record(args[0], args[1] if len(args) > 1 else kwargs["weight"])
         elif func in MATMULS and len(args) > 1:
-            self._hear(args[0], args[1], flipped=True)
+            self._record(args[0], args[1], flipped=True)
         elif func is functional.multi_head_attention_forward:
-            self._attend(args, kwargs)
+            self._record_attention(args, kwargs)
         return func(*args, **kwargs)
 
-    def _hear(self, inputs: Tensor, weight: object, *, flipped: bool = False, part: str = "") -> None:
+    def _record(self, inputs: Tensor, weight: object, *, flipped: bool = False, part: str = "") -> None:
         if id(weight) in self.names and isinstance(weight, Tensor) and weight.dim() == 2:
             product = Product(self.names[id(weight)], flipped, part)
-            self.sink(product, inputs.detach().reshape(-1, inputs.shape[-1]))
+            self.callback(product, inputs.detach().reshape(-1, inputs.shape[-1]))
 
-    def _attend(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _record_attention(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         query, key, value, width, packed, out = *args[:4], args[5], args[11]
         if kwargs.get("use_separate_proj_weight"):
             for head, inputs in zip(HEADS, (query, key, value), strict=True):
-                self._hear(inputs, kwargs[f"{head}_proj_weight"])
+                self._record(inputs, kwargs[f"{head}_proj_weight"])
         elif query is key is value:
-            self._hear(query, packed)
+            self._record(query, packed)
         else:
             for head, inputs in zip(HEADS, (query, key, value), strict=True):
-                self._hear(inputs, packed, part=head)
-        # With an identity for its out-projection, attention returns what the out-projection would be given.
+                self._record(inputs, packed, part=head)
+        # With an identity as its out-projection, attention returns the input of the out-projection.
         identity = torch.eye(width, dtype=out.dtype, device=out.device)
         bare: Any = (*args[:11], identity, None, *args[13:])
-        self._hear(functional.multi_head_attention_forward(*bare, **kwargs)[0], out)
+        self._record(functional.multi_head_attention_forward(*bare, **kwargs)[0], out)
 
 
 @contextmanager
-def listening(model: nn.Module, sink: Sink) -> Iterator[None]:
-    """Forward passes inside run without gradient in evaluation mode; afterwards the model is as it was."""
+def record_inputs(model: nn.Module, callback: Callback) -> Iterator[None]:
+    """Call `callback(product, inputs)` for each product of the forward passes inside.
+
+    They run without gradient in evaluation mode; the model's modes are restored afterwards.
+    """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
-        with torch.no_grad(), _Listener(names, sink):
+        with torch.no_grad(), _InputRecorder(names, callback):
             yield
     finally:
         for module, mode in modes.items():

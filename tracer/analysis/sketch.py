@@ -1,4 +1,4 @@
-"""The directions that a stream of vectors fills, in bounded memory."""
+"""The directions that a stream of vectors spans, in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from torch import Tensor
 
 
 class Sketch:
-    """A k × d factor B with BᵀB ≈ AᵀA for all rows A seen so far (frequent directions, arXiv 1501.01711).
+    """A k × d factor B with BᵀB ≈ AᵀA for all rows A added so far (frequent directions, arXiv 1501.01711).
 
-    Up to `limit` directions it is exact. Beyond, every direction loses as much as the first one dropped has,
+    It is exact up to `limit` directions. Beyond that, every direction loses the energy of the first one dropped,
     so that 0 ⪯ AᵀA − BᵀB ⪯ (energy outside the leading k) / (limit − k) for every k < limit.
     """
 
@@ -32,16 +32,16 @@ class Sketch:
         squares = values.square()
         if len(squares) > self.limit:
             squares = (squares - squares[self.limit]).clamp_min(0)[: self.limit]
-        kept = values[: len(squares)] > values[:1] * torch.finfo(torch.float64).eps * max(directions.shape)
-        self.factor = squares.sqrt()[kept, None] * directions[: len(squares)][kept]
+        nonzero = values[: len(squares)] > values[:1] * torch.finfo(torch.float64).eps * max(directions.shape)
+        self.factor = squares.sqrt()[nonzero, None] * directions[: len(squares)][nonzero]
 
     def basis(self, energy: float = 1.0) -> Float[Tensor, "d r"]:
-        """The fewest leading directions that carry this share of the energy; 1 is all of them."""
+        """Orthonormal: the fewest leading directions that hold this share of the energy; 1 is all of them."""
         if not 0 < energy <= 1:
             raise ValueError(f"a share of energy lies in (0, 1], not {energy}")
         values, directions = torch.linalg.svd(self.factor, full_matrices=False)[1:]
-        filled = values > values[:1] * torch.finfo(torch.float64).eps * max(directions.shape)
+        selected = values > values[:1] * torch.finfo(torch.float64).eps * max(directions.shape)
         if energy < 1:
             before = values.square().cumsum(0) - values.square()
-            filled &= before < energy * self.energy
-        return directions[filled].T
+            selected &= before < energy * self.energy
+        return directions[selected].T

@@ -12,30 +12,30 @@ from pkgutil import iter_modules
 
 import tracer
 from tracer.cli import commands
-from tracer.cli.console import console, errors
-from tracer.core.errors import Echo, UserError, denied, unknown
+from tracer.core.errors import AlreadyReported, UserError, os_error_message, unknown
+from tracer.terminal import console, errors
 
 EXAMPLES = """\
-  tracer check photos/                     what is in your data, and the command to train on it
-  tracer train --data photos/              TRACER on CLIP ViT-B-16, defaults by the size of your data
+  tracer check photos/                     a summary of your data, and the command to train on it
+  tracer train --data photos/              TRACER on CLIP ViT-B-16, defaults chosen by the size of your data
   tracer train flyp --data pairs.csv --lr 3e-6 --dry-run
   tracer resume runs/1a2b3c                after a crash or Ctrl-C, bit for bit
   tracer eval runs/1a2b3c --data test/     accuracy and calibration, before and after
   tracer export runs/1a2b3c                a folder that open_clip loads in one line
-  tracer demo                              all of it on embedded digits, in minutes"""
+  tracer demo                              a complete example on built-in digits, in minutes"""
 
 # Commands of the repository that are not part of the installed package, by the folder in `studies` that has them.
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
 REPOSITORY = Path(tracer.__file__).parents[1]
 
-# Words of version 0.1 and what they are called now; the old ones are accepted until version 0.3.
+# Old and new names of flags and arguments since version 0.1; the old ones are accepted until version 0.3.
 RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a subcommand. 0: done; 2: an error the user can correct; 128 + n: stopped by signal n.
+    """Run a subcommand. Returns 0: done; 2: an error that the user can correct; 128 + n: stopped by signal n.
 
-    `tracer check` returns 1 where something is missing.
+    `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -46,13 +46,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
-    except Echo:
+    except AlreadyReported:
         return 2
-    except (
-        UserError,
-        OSError,
-    ) as error:  # OSError: a full disk, a read-only folder, a host that does not answer
-        message = denied(error) if isinstance(error, OSError) else str(error)
+    except (UserError, OSError) as error:
+        # An OSError is a full disk, a read-only folder or an unreachable host: no traceback is needed.
+        message = os_error_message(error) if isinstance(error, OSError) else str(error)
         errors.print(f"[bold red]{_process()}error:[/] {_escape(message)}", highlight=False, soft_wrap=True)
         return 2
     except KeyboardInterrupt:
@@ -61,12 +59,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _renamed(arguments: list[str]) -> list[str]:
-    """The arguments with words of an older version replaced, each with a notice."""
+    """The arguments with old names replaced, with a notice for each."""
     current = []
     for argument in arguments:
         word, equals, value = argument.partition("=")
         if word in RENAMED:
-            errors.print(f"{word} is now {RENAMED[word]}; the old name goes in version 0.3", highlight=False)
+            errors.print(
+                f"{word} is now {RENAMED[word]}; the old name will be removed in version 0.3", highlight=False
+            )
             word = RENAMED[word]
         current.append(f"{word}{equals}{value}")
     return current
@@ -90,7 +90,7 @@ def _module(command: str) -> str:
 
 
 def _process() -> str:
-    """The rank of this process, unless it is the first or the only one."""
+    """A prefix with the rank of this process; empty for the first."""
     rank = os.environ.get("RANK", "0")
     return "" if rank == "0" else f"process {rank}: "
 
@@ -114,7 +114,7 @@ def _overview() -> None:
 
 
 def _list(files: Iterable[Path], names: Iterable[str] | None = None) -> None:
-    """Print each command with the first line of its docstring, which is parsed rather than imported: faster."""
+    """Print each command with the first line of its docstring. Files are parsed, not imported, which is faster."""
     files = list(files)
     for name, file in zip(names or [file.stem for file in files], files, strict=True):
         summary = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()[0]

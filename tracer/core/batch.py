@@ -1,4 +1,4 @@
-"""The three records that flow through training: a batch, what a model makes of it, what a loss may see."""
+"""The three records of a training step: a batch, its embeddings by a model, and the input of the loss terms."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """What the loader hands to a model.
+    """The input of a model.
 
-    `text` holds each distinct caption once; `caption` says which row of it belongs to each image. Without
+    `text` holds each distinct caption once; `caption[i]` is the row of `text` that belongs to image i. Without
     `caption`, row i of `text` belongs to image i.
     """
 
@@ -19,21 +19,21 @@ class Batch(NamedTuple):
     text: Int[Tensor, "u l"] | None = None
     label: Int[Tensor, " n"] | None = None
     caption: Int[Tensor, " n"] | None = None
-    probe: Num[Tensor, "k m"] | None = None  # further texts, or their embeddings; the same in every process
-    anchors: Batch | None = None  # a second stream of pairs beside the task's own
+    probe: Num[Tensor, "k m"] | None = None  # tokens or embeddings of further texts; equal in every process
+    anchors: Batch | None = None  # a second stream of image-text pairs
 
 
 class Embedding(NamedTuple):
-    """What a model makes of a batch. Image and text rows have unit length, in matching order."""
+    """A model's output for a batch. Rows of `image` and `text` have unit length; row i of each is pair i."""
 
     image: Float[Tensor, "n d"]
     text: Float[Tensor, "n d"] | None = None
-    scale: Float[Tensor, ""] | float = 1.0
+    scale: Float[Tensor, ""] | float = 1.0  # inverse temperature
     scores: Float[Tensor, "n c"] | None = None  # the classification head's output
-    classes: Float[Tensor, "c d"] | None = None  # the head's rows, for losses that look at them
+    classes: Float[Tensor, "c d"] | None = None  # weights of the head, one row per class
     probe: Float[Tensor, "k d"] | None = None
-    projections: tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None = None  # last map of each tower
-    features: tuple[Float[Tensor, "n _"], ...] | None = None  # pooled output of each block of the image tower
+    projections: tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None = None  # last layer of each tower
+    features: tuple[Float[Tensor, "n _"], ...] | None = None  # pooled output of each image block
     anchors: Embedding | None = None
 
     @property
@@ -45,16 +45,16 @@ class Embedding(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All that a term may look at; under several processes it is already the global batch."""
+    """The input of a loss term. With several processes it is already the global batch."""
 
     student: Embedding
     teacher: Embedding | None = None
     label: Int[Tensor, " n"] | None = None
-    progress: float = 0.0  # share of training done, in [0, 1]
+    progress: float = 0.0  # fraction of training done, in [0, 1]
 
     @property
     def taught(self) -> tuple[Embedding, Embedding]:
-        """Student and teacher, for terms that cannot do without the teacher."""
+        """Student and teacher; raises ValueError without a teacher."""
         if self.teacher is None:
             raise ValueError("this term compares with a teacher, and the scene has none")
         return self.student, self.teacher

@@ -1,4 +1,4 @@
-"""Is the teacher still teaching? Probes of teacher and student on the batch's own contrastive task."""
+"""Diagnostics of teacher and student on the contrastive task of the batch: do they still differ, and how?"""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from tracer.core.terms.distill import divergence
 
 @torch.no_grad()
 def probes(scene: Scene) -> dict[str, Tensor]:
-    """KL, entropies, confidence, agreement and true-pair probability; empty without a teacher over pairs.
+    """KL, entropies, confidence, agreement and true-pair probability; empty without a teacher or without text.
 
-    Every measure is of image-to-text similarities in the batch, each model at its own temperature; `kl` is
-    the mean of both directions.
+    All are computed from the image-to-text logits of the batch, each model at its own temperature, except
+    `kl`, which is the mean over both directions.
     """
     if scene.teacher is None or scene.teacher.text is None or scene.student.text is None:
         return {}
-    taught, learned = scene.teacher.logits, scene.student.logits
-    teacher, student = log_softmax(taught, dim=1), log_softmax(learned, dim=1)
-    best = min(5, taught.shape[1])
-    shared = (teacher.topk(best).indices[:, :, None] == student.topk(best).indices[:, None, :]).any(dim=2)
+    teacher_logits, student_logits = scene.teacher.logits, scene.student.logits
+    teacher, student = log_softmax(teacher_logits, dim=1), log_softmax(student_logits, dim=1)
+    k = min(5, teacher_logits.shape[1])
+    shared = (teacher.topk(k).indices[:, :, None] == student.topk(k).indices[:, None, :]).any(dim=2)
+    kl = divergence(teacher_logits, student_logits) + divergence(teacher_logits.T, student_logits.T)
     return {
-        "kl": (divergence(taught, learned) + divergence(taught.T, learned.T)) / 2,
+        "kl": kl / 2,
         "teacher_entropy": entropy(teacher),
         "student_entropy": entropy(student),
         "teacher_confidence": teacher.exp().amax(dim=1).mean(),

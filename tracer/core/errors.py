@@ -1,4 +1,4 @@
-"""What goes wrong on the user's side, said so that it can be put right."""
+"""Errors that the user can fix, and helpers that word them."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """Something the user gave cannot be used. The command prints it and exits with code 2."""
+    """Invalid input from the user. The command line prints the message and exits with code 2."""
 
 
-class Echo(UserError):
-    """Another process is refused, and has said why."""
+class AlreadyReported(UserError):
+    """The run failed on an error that another process reports; this process exits without a message."""
 
 
-def denied(error: OSError) -> str:
-    """What the system has refused, and where."""
-    told = error.strerror or str(error)
-    return f"{error.filename}: {told}" if error.filename else told
+def os_error_message(error: OSError) -> str:
+    """The operating system's message, with the file name where there is one."""
+    message = error.strerror or str(error)
+    return f"{error.filename}: {message}" if error.filename else message
 
 
 def at_least(least: int, **flags: int | None) -> None:
-    """Refuse, by the name of its flag, a number below the least that makes sense; None is a flag not given."""
+    """Raise UserError, naming the flag, if a value is below `least`; None means the flag was not set."""
     for name, value in flags.items():
         if value is not None and value < least:
             raise UserError(f"--{name.replace('_', '-')} {value} is too small: give {least} or more")
 
 
 def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:
-    """An error that names the thing, the value given and the nearest valid choices."""
-    known = sorted({str(choice) for choice in choices})
-    spelt = {name.lower(): name for name in known}
-    named = [spelt[near] for near in get_close_matches(str(value).lower(), spelt, n=3, cutoff=0.6)]
-    if named:
-        hint = f"did you mean {' or '.join(named)}?"
-    elif len(known) <= 24:
-        hint = f"choose from: {', '.join(known) or '(nothing available)'}"
+    """An error that names the kind of thing, the value and the nearest valid choices."""
+    names = sorted({str(choice) for choice in choices})
+    by_lowercase = {name.lower(): name for name in names}
+    close = get_close_matches(str(value).lower(), by_lowercase, n=3, cutoff=0.6)
+    if close:
+        hint = f"did you mean {' or '.join(by_lowercase[name] for name in close)}?"
+    elif len(names) <= 24:
+        hint = f"choose from: {', '.join(names) or '(nothing available)'}"
     else:
-        hint = f"{len(known)} are known, for example {', '.join(known[:5])}"
+        hint = f"{len(names)} are known, for example {', '.join(names[:5])}"
     return UserError(f"unknown {kind} {str(value)!r}: {hint}")

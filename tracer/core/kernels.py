@@ -1,7 +1,7 @@
-"""Kernels: how much each moment of training counts in the teacher.
+"""Kernels: how much the weights at each moment of training count in the teacher's average.
 
-A kernel is a density on (0, 1) over normalised training time; any callable from float to float is one. Only
-ratios matter to the average, yet the ones here integrate to 1, so that their values can be compared.
+A kernel is a density over normalised training time in (0, 1); any callable from float to float will do. The
+average depends only on ratios, but the kernels here integrate to 1, so that their values can be compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Kernel = Callable[[float], float]
 
 @dataclass(frozen=True)
 class Beta:
-    """t^(a−1) (1−t)^(b−1) / B(a, b). Beta(½) is TRACER's: both ends of the path weigh most (arcsine law)."""
+    """t^(a−1) (1−t)^(b−1) / B(a, b). Beta(½), TRACER's choice, weighs both ends of training most (arcsine law)."""
 
     a: float = 0.5
     b: float | None = None
@@ -28,7 +28,7 @@ class Beta:
 
     @property
     def right(self) -> float:
-        """b, which is a where none is given."""
+        """b, or a if b is not set."""
         return self.a if self.b is None else self.b
 
     def __call__(self, t: float) -> float:
@@ -47,7 +47,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Early:
-    """(p+1)(1−t)^p: the start of the path weighs most."""
+    """(p+1)(1−t)^p: the start of training weighs most."""
 
     power: float = 1.0
 
@@ -60,7 +60,7 @@ class Early:
 
 @dataclass(frozen=True)
 class Late:
-    """(p+1) t^p: the end of the path weighs most."""
+    """(p+1) t^p: the end of training weighs most."""
 
     power: float = 1.0
 
@@ -78,7 +78,7 @@ def _check_power(power: float) -> None:
 
 @dataclass(frozen=True)
 class Triangular:
-    """Rises linearly to `peak`, then falls: the middle of the path weighs most."""
+    """Rises linearly to `peak`, then falls: the middle of training weighs most."""
 
     peak: float = 0.5
 
@@ -94,9 +94,8 @@ class Triangular:
 class Exponential:
     """The kernel that makes a weighted average equal an EMA: α₀ = 1, α_k = (1−ρ) ρ^(−k).
 
-    It is a density over steps, so it must know their number, the one its shadow follows. EMA(momentum=ρ)
-    computes the same average with no kernel at all. Reference: TRACER, appendix "Mean-teacher within the WMA
-    recursion".
+    It depends on the number of steps, which must be that of the `Shadow`. EMA(momentum=ρ) computes the same
+    average without a kernel. Reference: TRACER, appendix "Mean-teacher within the WMA recursion".
     """
 
     momentum: float
@@ -107,7 +106,7 @@ class Exponential:
             raise ValueError(f"Exponential needs a momentum inside (0, 1), not {self.momentum}")
         if -self.steps * math.log(self.momentum) > 700:
             raise ValueError(
-                f"Exponential({self.momentum}) over {self.steps} steps spans more than a float holds; "
+                f"Exponential({self.momentum}) over {self.steps} steps exceeds the range of a float; "
                 f"EMA(momentum={self.momentum}) computes the same average"
             )
 
@@ -127,12 +126,12 @@ KERNELS: dict[str, Callable[..., Kernel]] = {
 
 
 def family(spelling: str, *, beta: float = 0.5) -> Callable[[int], Kernel]:
-    """A kernel for a run of so many steps, as one word: FAMILY or FAMILY:SHAPE, e.g. uniform, late:2.
+    """Parse FAMILY or FAMILY:SHAPE, e.g. uniform or late:2, into a function from the number of steps to a kernel.
 
-    `beta` is the shape of the family beta. The shape of exponential is the horizon h of the EMA that it equals,
-    as a share of training: ρ = exp(−1/(hT)); by default ½, the mean age of TRACER's teacher.
+    `beta` is the shape of the family beta. The shape of exponential is the horizon h of the equivalent EMA, as a
+    fraction of training: ρ = exp(−1/(hT)); by default ½, the mean age of TRACER's teacher.
     """
-    name, colon, told = spelling.partition(":")
+    name, colon, shape_text = spelling.partition(":")
     if name not in KERNELS:
         raise unknown("kernel", name, KERNELS)
     if colon and name in ("beta", "uniform"):
@@ -142,16 +141,16 @@ def family(spelling: str, *, beta: float = 0.5) -> Callable[[int], Kernel]:
     if name != "beta" and beta != 0.5:
         raise UserError(f"beta {beta:g} is the shape of the kernel beta, and the kernel is {name}")
     try:
-        shape = [beta] if name == "beta" else [float(told)] if colon else []
+        shape = [beta] if name == "beta" else [float(shape_text)] if colon else []
         if name == "exponential":
             return _exponential(*shape)
-        made = KERNELS[name](*shape)
+        kernel = KERNELS[name](*shape)
     except ValueError as error:
         raise UserError(f"kernel {spelling}: {error}") from None
-    return lambda steps: made
+    return lambda steps: kernel
 
 
 def _exponential(horizon: float = 0.5) -> Callable[[int], Kernel]:
     if not horizon >= 0.002:
-        raise ValueError(f"the horizon of an EMA is a share of training, 0.002 or more, not {horizon:g}")
+        raise ValueError(f"the horizon of an EMA is a fraction of training, 0.002 or more, not {horizon:g}")
     return lambda steps: Exponential(math.exp(-1 / (horizon * steps)), steps)

@@ -1,4 +1,4 @@
-"""Model Stock: the point nearest to the centre of all finetuned weights, found from angles alone."""
+"""Model Stock: estimate the centre of the finetuned weights from the angles between a few of them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from tracer.core.weights import Weights
 
 By = Literal["tensor", "row"]
 
-TINY = 1e-6  # below this product of lengths an angle means nothing
+TINY = 1e-6  # lower bound of ‖a‖ ‖b‖, against division by zero
 
 
 def cosine(changes: Sequence[Float[Tensor, "r m"]]) -> Float[Tensor, " r"]:
     """Mean cosine over all pairs of changes, row by row, clamped to [0, 1].
 
-    Where two changes are equal to the last bit the cosine is 1, and so it is where nothing has moved.
+    Bitwise equal changes have cosine 1, also when both are zero.
     """
-    found = []
+    cosines = []
     for a, b in combinations([change.double() for change in changes], 2):
         lengths = a.norm(dim=1) * b.norm(dim=1)
-        angle = (a * b).sum(dim=1) / lengths.clamp(min=TINY)
-        found.append(torch.where((a == b).all(dim=1), 1.0, angle))
-    return torch.stack(found).mean(dim=0).clamp(0, 1)
+        cos = (a * b).sum(dim=1) / lengths.clamp(min=TINY)
+        cosines.append(torch.where((a == b).all(dim=1), 1.0, cos))
+    return torch.stack(cosines).mean(dim=0).clamp(0, 1)
 
 
 def ratio(cos: Float[Tensor, " r"], count: int) -> Float[Tensor, " r"]:
-    """t = k cosθ / (1 + (k−1) cosθ): how far to go from the pretrained weights to the finetuned mean."""
+    """t = k cosθ / (1 + (k−1) cosθ): the interpolation weight of the finetuned mean."""
     return count * cos / (1 + (count - 1) * cos)
 
 
 def stock(start: Weights, models: Sequence[Weights], by: By = "tensor") -> tuple[Weights, dict[str, float]]:
-    """w = t · mean(w_i) + (1−t) · w₀ for every tensor or every row of it, and each tensor's mean cosine.
+    """w = t · mean(w_i) + (1−t) · w₀ per tensor or per row, and each tensor's mean cosine.
 
     Reference: Model Stock (arXiv 2403.19522).
     """
@@ -51,20 +51,20 @@ def stock(start: Weights, models: Sequence[Weights], by: By = "tensor") -> tuple
             continue
         rows = len(origin) if by == "row" and origin.ndim > 1 else 1
         cos = cosine([(value - origin).reshape(rows, -1) for value in values])
-        far = ratio(cos, len(models)).to(origin.dtype).view(-1, *[1] * (origin.ndim - 1))
+        t = ratio(cos, len(models)).to(origin.dtype).view(-1, *[1] * (origin.ndim - 1))
         mean = _mean(values)
-        merged[name] = torch.lerp(origin, mean, far.expand_as(mean) if origin.ndim else far.reshape(()))
+        merged[name] = torch.lerp(origin, mean, t.expand_as(mean) if origin.ndim else t.reshape(()))
         cosines[name] = float(cos.mean())
     return merged, cosines
 
 
 def stock_weights(start: Weights, models: Sequence[Weights], by: By = "tensor") -> Weights:
-    """The merge alone, for students that meet while they train."""
+    """The merged weights of `stock` without the cosines, as merging during training needs them."""
     return stock(start, models, by)[0]
 
 
 def _mean(values: Sequence[Tensor]) -> Tensor:
-    """The mean, written so that the mean of equal tensors is that tensor bit for bit."""
+    """The mean as a running average, so that the mean of equal tensors is bitwise that tensor."""
     mean = values[0]
     for count, value in enumerate(values[1:], start=2):
         mean = torch.lerp(mean, value, 1 / count)

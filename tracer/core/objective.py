@@ -1,4 +1,4 @@
-"""What to minimise: terms add up and scale into an objective that reads like the paper's equation.
+"""Objectives as weighted sums of loss terms, written like the paper's equation.
 
 For example `contrastive() + 0.9 * (3.9 * feature() + 0.5 * relational())`.
 """
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tracer.core.batch import Scene
 
-# What a term can ask a model for. Nothing is computed that no term asks for.
+# The outputs a term can request. Training computes only what some term needs.
 NEEDS = frozenset({"text", "scores", "teacher", "probe", "projections", "features", "anchors"})
 
 Weight = float | Callable[[float], float]  # a number, or a function of training progress
@@ -30,7 +30,7 @@ class Loss(NamedTuple):
 
 
 class Sum:
-    """What terms and objectives share: `a + b`, `weight * a`."""
+    """Base class of Term and Objective: implements `a + b` and `weight * a`."""
 
     @property
     def weighted(self) -> tuple[tuple[Weight, Term], ...]:
@@ -40,7 +40,7 @@ class Sum:
         return Objective(self.weighted + other.weighted) if isinstance(other, Sum) else NotImplemented
 
     def __mul__(self, weight: Weight) -> Objective:
-        if isinstance(weight, Sum):  # callable, yet no weight
+        if isinstance(weight, Sum):  # a term is callable, but it is not a schedule
             return NotImplemented
         return Objective(tuple((_times(weight, inner), term) for inner, term in self.weighted))
 
@@ -49,7 +49,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Term(Sum):
-    """One formula over a scene, with its name and what it needs."""
+    """One loss formula over a scene, its name, and the outputs in NEEDS that it reads."""
 
     name: str
     formula: Callable[[Scene], Tensor]
@@ -69,7 +69,7 @@ class Term(Sum):
 
 
 class Objective(Sum):
-    """A linear combination of terms. A term with weight zero is gone: it costs nothing and changes no bit."""
+    """A linear combination of terms. Terms with weight zero are dropped: they are not computed at all."""
 
     def __init__(self, weighted: tuple[tuple[Weight, Term], ...]) -> None:
         self._weighted = tuple((weight, term) for weight, term in weighted if weight != 0)
@@ -87,7 +87,7 @@ class Objective(Sum):
 
     def __call__(self, scene: Scene) -> Loss:
         if not self.weighted:
-            raise ValueError("there is nothing to minimise: every term has weight zero")
+            raise ValueError("nothing to minimise: every term has weight zero")
         values = {term.name: term(scene) for _, term in self.weighted}
         weighted = [_at(weight, scene.progress) * values[term.name] for weight, term in self.weighted]
         return Loss(reduce(add, weighted), {name: value.detach() for name, value in values.items()})
@@ -101,7 +101,7 @@ def _at(weight: Weight, progress: float) -> float:
 
 
 def _times(outer: Weight, inner: Weight) -> Weight:
-    if outer == 0 or inner == 0:  # a schedule times zero vanishes like a number
+    if outer == 0 or inner == 0:  # so that a schedule times zero is dropped too
         return 0.0
     if callable(outer) or callable(inner):
         return lambda progress: _at(outer, progress) * _at(inner, progress)

@@ -1,4 +1,4 @@
-"""Projection onto a ball around the pretrained weights, the same for training (FTP) and afterwards (TPGM)."""
+"""Projection onto a ball around the pretrained weights, shared by FTP (in training) and TPGM (afterwards)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TINY = 1e-8
 
 
 def norms(change: Float[Tensor, ...], norm: Norm = "rows") -> Float[Tensor, " r"]:
-    """How far a tensor has moved: Σ|·| of each row (MARS), or one Euclidean norm of it all; plus 1e-8.
+    """The L1 norm of each row (MARS), or the Euclidean norm of the whole tensor; plus 1e-8.
 
-    Vectors and scalars are one row.
+    A vector or a scalar is one row.
     """
     if norm == "whole":
         return change.norm().view(1) + TINY
@@ -30,7 +30,7 @@ def project(
     radius: Float[Tensor, ""] | float,
     norm: Norm = "rows",
 ) -> Float[Tensor, ...]:
-    """θ₀ + min(1, γ/‖θ − θ₀‖) (θ − θ₀), row by row; what lies inside the ball is returned bit for bit.
+    """θ₀ + min(1, γ/‖θ − θ₀‖) (θ − θ₀), row by row; values inside the ball are returned bitwise unchanged.
 
     Differentiable in the radius. Reference: TPGM (arXiv 2303.10720).
     """

@@ -1,15 +1,15 @@
-"""Who teaches: a policy says how far the average moves toward the student, a shadow carries the average.
+"""Teachers: a policy computes the averaging weight of each step, a `Shadow` holds the averaged model.
 
-Policies are arithmetic on floats, so the theory integrates the very same objects that training uses. Time
-runs on the grid t_k = (k + ½) / (T + 1), k = 0…T; the pretrained weights are iterate 0 and count as such.
+A policy (`Frozen`, `EMA`, `WMA`) only does arithmetic on floats, so the theory uses the same objects as training.
+Step k = 0…T has the time t_k = (k + ½) / (T + 1); the pretrained weights are iterate 0 and enter the average.
 
     shadow = Shadow(model, WMA(Beta(0.5)), steps=1000)
     for batch in loader:
-        teacher = shadow(batch)          # no gradient, fp32, eval mode
+        teacher = shadow(batch)          # no gradients, fp32, eval mode
         ...; optimiser.step()
         shadow.follow(model)             # once after every optimiser step
 
-The recursion is CLIPood's Beta moving average (arXiv 2302.00864); TRACER makes it a teacher.
+The recursion is CLIPood's Beta moving average (arXiv 2302.00864); TRACER distils from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tracer.core.weights import check_fit
 
 
 class Mass(NamedTuple):
-    """Kernel mass already in the average, and mass that waits for the next move."""
+    """The state of a policy: the sum of kernel values already in the average, and of those since the last move."""
 
     held: float = 0.0
     pending: float = 0.0
@@ -37,7 +37,11 @@ class Mass(NamedTuple):
 
 @runtime_checkable
 class Teacher(Protocol):
-    """A policy: `tick` passes one step of time, `move` says how far to go to the student (0 stay, 1 copy)."""
+    """An averaging policy: when the teacher ψ moves toward the student θ, and by which ω in ψ ← ψ + ω (θ − ψ).
+
+    `start` gives the state before training and `tick` updates it after each of the `steps` optimiser steps.
+    Every `every` steps, `move` gives ω (0 keeps the teacher, 1 copies the student) and the state after the move.
+    """
 
     @property
     def every(self) -> int: ...
@@ -48,7 +52,7 @@ class Teacher(Protocol):
 
 @dataclass(frozen=True)
 class Frozen:
-    """Never moves: the pretrained model teaches for ever (static self-distillation)."""
+    """ψ = θ₀: the teacher stays the pretrained model (static self-distillation)."""
 
     every: int = field(default=1, init=False)
 
@@ -66,9 +70,9 @@ class Frozen:
 class EMA:
     """ψ ← m ψ + (1−m) θ.
 
-    Give either `momentum` m for each move, or `horizon` h, the memory as a share of training:
-    m = exp(−every/(hT)). `ramp` raises the momentum linearly from `ramp_from` over that share of training
-    (CaRot: from 0.05 over 20 %).
+    Set either `momentum` m of each move, or `horizon` h, the averaging time as a fraction of training:
+    m = exp(−every/(hT)). During the first fraction `ramp` of training the momentum rises linearly from
+    `ramp_from` (CaRot: from 0.05 over 20 %).
     """
 
     momentum: float | None = None
@@ -85,7 +89,7 @@ class EMA:
         if self.horizon is not None and self.horizon <= 0:
             raise ValueError(f"EMA needs a positive horizon, not {self.horizon}")
         if not (0 <= self.ramp <= 1 and 0 <= self.ramp_from <= 1):
-            raise ValueError(f"EMA's ramp needs shares in [0, 1], not {self.ramp_from} over {self.ramp}")
+            raise ValueError(f"EMA's ramp needs fractions in [0, 1], not {self.ramp_from} over {self.ramp}")
         _check_every(self.every)
 
     def start(self, steps: int) -> Mass:
@@ -95,25 +99,25 @@ class EMA:
         return mass
 
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
-        full = self._full(steps)
-        climb = self.ramp * steps  # in steps
-        risen = full if step >= climb else self.ramp_from + (full - self.ramp_from) * step / climb
-        return 1 - risen, mass
+        final = self._final_momentum(steps)
+        ramp = self.ramp * steps  # in steps
+        momentum = final if step >= ramp else self.ramp_from + (final - self.ramp_from) * step / ramp
+        return 1 - momentum, mass
 
-    def _full(self, steps: int) -> float:
+    def _final_momentum(self, steps: int) -> float:
         if self.momentum is not None:
             return self.momentum
-        assert self.horizon is not None  # one of the two is given
+        assert self.horizon is not None  # __post_init__ checks that one of the two is set
         return math.exp(-self.every / (self.horizon * steps))
 
 
 @dataclass(frozen=True)
 class WMA:
-    """ψ_t = Σ κ(t_k) θ_k / Σ κ(t_k): the kernel-weighted average of the whole path, θ₀ included.
+    """ψ_t = Σ κ(t_k) θ_k / Σ κ(t_k): the kernel-weighted average of all iterates, θ₀ included.
 
-    The clock ticks at every step, so a sparse move (`every` > 1) carries the kernel mass of its whole
-    interval and keeps the kernel's shape. clock="updates" counts moves but divides by steps, as the released
-    code does; it is there to reproduce published curves and silently drags the average toward θ₀.
+    With `every` > 1 each move has the kernel mass of all steps since the last one, which keeps the shape of the
+    kernel. clock="updates" evaluates the kernel at (number of moves) / (number of steps), as the released code
+    does: use it only to reproduce published curves, because it biases the average toward θ₀ if `every` > 1.
     """
 
     kernel: Kernel = field(default_factory=Beta)
@@ -126,12 +130,12 @@ class WMA:
             raise ValueError(f"unknown clock {self.clock!r}: choose progress or updates")
 
     def density(self, tick: int, steps: int) -> float:
-        """κ at a tick of the clock, 0 to `steps`."""
+        """κ(t_k) at k = `tick`, 0 to `steps`. Raises ValueError beyond, and if it is negative, NaN or infinite."""
         if tick > steps:
-            raise ValueError(f"this average was laid out for {steps} steps and is asked to follow one more")
+            raise ValueError(f"this average was laid out for {steps} steps and cannot follow one more")
         value = self.kernel((tick + 0.5) / (steps + 1))
         if not 0 <= value < math.inf:
-            raise ValueError(f"{self.kernel!r} is {value} at tick {tick}: no kernel is negative or infinite")
+            raise ValueError(f"{self.kernel!r} is {value} at step {tick}: no kernel is negative or infinite")
         return value
 
     def start(self, steps: int) -> Mass:
@@ -149,13 +153,13 @@ class WMA:
 
 
 def mean_age(policy: Teacher, step: int, steps: int) -> float:
-    """How many steps the iterates in the average lie back, by their weights: a ← (1−ω)(a + 1), a₀ = 0."""
+    """Weighted mean age, in steps, of the iterates in the average: a ← (1−ω)(a + 1), a₀ = 0."""
     age, mass = 0.0, policy.start(steps)
-    for now in range(1, step + 1):
-        age, mass = age + 1, policy.tick(mass, now, steps)
-        if now % policy.every == 0:
-            far, mass = policy.move(mass, now, steps)
-            age *= 1 - far
+    for k in range(1, step + 1):
+        age, mass = age + 1, policy.tick(mass, k, steps)
+        if k % policy.every == 0:
+            weight, mass = policy.move(mass, k, steps)
+            age *= 1 - weight
     return age
 
 
@@ -165,11 +169,11 @@ def _check_every(every: int) -> None:
 
 
 class Shadow:
-    """An average of a model's path: an eval-mode copy without gradients that follows the model by a policy.
+    """The teacher model: a copy of a model, in eval mode and without gradients, averaged over training by a policy.
 
-    The copy is kept in at least fp32 whatever the model trains in: mid-run steps of 2e-5 vanish in bf16. It
-    works with any `nn.Module`, in anybody's loop. Buffers are copied from the model (`buffers="average"` for
-    floating ones, such as BatchNorm statistics), and only when the average moves.
+    It works with any `nn.Module` in any training loop of `steps` optimiser steps. The copy is at least fp32
+    whatever the model's dtype, because averaging weights of 2e-5 vanish in bf16. When the average moves, buffers
+    are copied from the model; `buffers="average"` averages the floating ones, such as BatchNorm statistics.
     """
 
     def __init__(
@@ -181,7 +185,7 @@ class Shadow:
         buffers: Literal["copy", "average"] = "copy",
     ) -> None:
         if steps < 1:
-            raise ValueError(f"a shadow follows a run of 1 or more steps, not {steps}")
+            raise ValueError(f"a shadow needs a run of 1 or more steps, not {steps}")
         if buffers not in ("copy", "average"):
             raise ValueError(f"unknown treatment of buffers {buffers!r}: choose copy or average")
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
@@ -191,44 +195,44 @@ class Shadow:
         self.policy = policy
         self.steps = steps
         self.step = 0
-        self.age = 0.0  # as `mean_age` has it
+        self.age = 0.0  # see `mean_age`
         self.mass = policy.start(steps)
         self.buffers = buffers
 
-    @torch.no_grad()  # not inference_mode: whatever a model returns or caches may meet a graph later
+    @torch.no_grad()  # not inference_mode: its tensors, returned or cached, cannot enter an autograd graph later
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the teacher makes of an input; the result is constant to autograd."""
+        """The forward pass of the averaged model, without gradients."""
         return self.model(*args, **kwargs)
 
     @torch.no_grad()
     def follow(self, model: nn.Module) -> float:
-        """Pass one step of time and, when it is due, move toward `model`. Returns how far it moved."""
+        """Update the average; call it once after every optimiser step. Returns ω, 0 where the average did not move."""
         self.step += 1
         self.age += 1
         self.mass = self.policy.tick(self.mass, self.step, self.steps)
         if self.step % self.policy.every:
             return 0.0
-        far, self.mass = self.policy.move(self.mass, self.step, self.steps)
-        self.age *= 1 - far
-        if far > 0:
-            self._move(model, far)
-        return far
+        weight, self.mass = self.policy.move(self.mass, self.step, self.steps)
+        self.age *= 1 - weight
+        if weight > 0:
+            self._move(model, weight)
+        return weight
 
-    def _move(self, model: nn.Module, far: float) -> None:
+    def _move(self, model: nn.Module, weight: float) -> None:
         averages, currents = [], []
         averaged = (True, self.buffers == "average")
-        for average, mine, theirs in zip(averaged, held(self.model), held(model), strict=True):
-            for old, new in zip(mine, theirs, strict=True):
+        for average, own, other in zip(averaged, _tensors(self.model), _tensors(model), strict=True):
+            for old, new in zip(own, other, strict=True):
                 if average and (old.is_floating_point() or old.is_complex()):
                     averages.append(old)
                     currents.append(new.to(old.dtype))
-                else:  # there is no average of counters and masks
+                else:  # integer counters and masks cannot be averaged
                     old.copy_(new)
         if averages:
-            torch._foreach_lerp_(averages, currents, far)  # one fused pass over the weights
+            torch._foreach_lerp_(averages, currents, weight)  # one fused pass over the weights
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, counters and the policy's name: all that resuming needs."""
+        """Weights, counters and the policy's name."""
         return {
             "model": self.model.state_dict(),
             "counters": {"step": self.step, "steps": self.steps, **self.mass._asdict()},
@@ -236,7 +240,7 @@ class Shadow:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from `state`; a state of another model, policy or length is refused."""
+        """Continue from `state`. Raises UserError if it is of another model, policy or number of steps."""
         if state["policy"] != (policy := _name(self.policy)):
             raise UserError(f"this teacher state belongs to {state['policy']}, the run has {policy}")
         counters = state["counters"]
@@ -249,8 +253,8 @@ class Shadow:
         self.mass = Mass(counters["held"], counters["pending"])
 
 
-def held(model: nn.Module) -> tuple[dict[Tensor, None], dict[Tensor, None]]:
-    """Parameters and buffers, each once, by one walk: `parameters()` and `buffers()` make every name on theirs."""
+def _tensors(model: nn.Module) -> tuple[dict[Tensor, None], dict[Tensor, None]]:
+    """Distinct parameters and buffers in one pass; faster than `parameters()` and `buffers()`, which build names."""
     parameters: dict[Tensor, None] = {}
     buffers: dict[Tensor, None] = {}
     for module in model.modules():
@@ -260,5 +264,5 @@ def held(model: nn.Module) -> tuple[dict[Tensor, None], dict[Tensor, None]]:
 
 
 def _name(policy: Teacher) -> str:
-    """How a policy prints, without memory addresses: a kernel may be a function, and they change."""
+    """The repr of a policy without memory addresses: a kernel may be a function, whose address changes."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(policy))

@@ -1,4 +1,4 @@
-"""Values that come out of JSON or off a command line, held against an annotation."""
+"""Check values from JSON or the command line against type annotations."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 
 def fits(value: object, hint: Any) -> bool:
-    """Whether a value out of JSON is of the type that an annotation says."""
-    kind, inside = get_origin(hint), get_args(hint)
-    if kind in (UnionType, Union):
-        return any(fits(value, each) for each in inside)
-    if kind is Literal:
-        return any(type(value) is type(each) and value == each for each in inside)
-    if kind is tuple:
-        return isinstance(value, list | tuple) and all(fits(each, inside[0]) for each in value)
-    if kind is dict:
+    """Whether a value, as JSON represents it, has the annotated type. A bool is not a number; an int is a float."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (UnionType, Union):
+        return any(fits(value, option) for option in arguments)
+    if origin is Literal:
+        return any(type(value) is type(option) and value == option for option in arguments)
+    if origin is tuple:
+        return isinstance(value, list | tuple) and all(fits(item, arguments[0]) for item in value)
+    if origin is dict:
         return isinstance(value, dict)
     if hint in (int, float) and isinstance(value, bool):
         return False

@@ -1,1 +1,1 @@
-"""Everybody's data, as one record: `Examples`."""
+"""Data sets in many formats, each read into one record: `Examples`."""

@@ -10,69 +10,72 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assembled
+from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
-from tracer.data.columns import columns
+from tracer.data.columns import find_columns
 from tracer.data.examples import Examples, Pixels
 from tracer.data.options import Options
 from tracer.data.values import text, texts
 
 CLASSES = ("classes", "class_names", "classnames", "names")
 
-# What NumPy and zipfile raise at files that are not what they say; RuntimeError at one with a password.
+# Raised by NumPy and zipfile on damaged or mislabelled files; RuntimeError if an archive has a password.
 UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError, MemoryError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
 
 
-def arrayed(path: Path, options: Options) -> Examples:
-    """The examples in an `.npz` file, whose arrays are found by name as the columns of a table are."""
+def read_arrays(path: Path, options: Options) -> Examples:
+    """Read an `.npz` file, whose arrays are recognised by name like the columns of a table."""
     options.refuse("a NumPy file", "separator")
     arrays = _read(path)
-    names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
-    used = columns(tuple(arrays), options, path.name)
-    pixels = _pixels(arrays[used.image], f"{path}, {used.image}")
-    for name in filter(None, (used.label, used.caption)):
+    class_names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
+    columns = find_columns(tuple(arrays), options, path.name)
+    pixels = _pixels(arrays[columns.image], f"{path}, {columns.image}")
+    for name in filter(None, (columns.label, columns.caption)):
         if arrays[name].shape[:1] != pixels.shape[:1]:
             raise UserError(f"{path}: {len(pixels)} images, but {name} has the shape {arrays[name].shape}")
-    return assembled(
+    return assemble(
         str(path),
         Pixels(pixels),
         [f"{i:06d}" for i in range(len(pixels))],
-        keys=[text(value) for value in arrays[used.label].tolist()] if used.label else None,
-        naming=_naming(options, names),
-        captions=[texts(value) for value in arrays[used.caption].tolist()] if used.caption else None,
-        detected=tuple(note.replace("column", "array") for note in used.detected),
+        keys=[text(value) for value in arrays[columns.label].tolist()] if columns.label else None,
+        naming=_naming(options, class_names),
+        captions=[texts(value) for value in arrays[columns.caption].tolist()] if columns.caption else None,
+        detected=tuple(note.replace("column", "array") for note in columns.detected),
     )
 
 
-def _naming(options: Options, names: np.ndarray | None) -> Spec | None:
-    return options.classes if options.classes is not None or names is None else [str(name) for name in names]
+def _naming(options: Options, class_names: np.ndarray | None) -> Spec | None:
+    """The names in the options; without them, those in the file."""
+    if options.classes is not None or class_names is None:
+        return options.classes
+    return [str(name) for name in class_names]
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            if not isinstance(stored, np.lib.npyio.NpzFile):
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise UserError(f"{path} holds one array: save images and labels together with np.savez")
-            return {name: stored[name] for name in stored.files}
+            return {name: archive[name] for name in archive.files}
     except UNREADABLE as error:
         raise UserError(f"{path} cannot be read as a NumPy archive without pickles: {error}") from error
 
 
 def _pixels(images: np.ndarray, where: str) -> np.ndarray:
-    """Images as uint8 [n, h, w, 3]: from grey or colour, channels first or last, uint8 or floats up to 1."""
+    """Images as uint8 [n, h, w, 3], from grey or RGB, channels first or last, uint8 or floats in [0, 1]."""
     if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
         images = images.transpose(0, 2, 3, 1)
-    grey = images[..., None] if images.ndim == 3 else images
-    if grey.ndim != 4 or grey.shape[3] not in (1, 3) or 0 in grey.shape[1:]:
+    pixels = images[..., None] if images.ndim == 3 else images
+    if pixels.ndim != 4 or pixels.shape[3] not in (1, 3) or 0 in pixels.shape[1:]:
         raise UserError(f"{where}: expected images [n, h, w] or [n, h, w, 3], found the shape {images.shape}")
     if images.dtype.kind == "f":
-        if not (np.isfinite(grey).all() and grey.min(initial=0) >= 0 and grey.max(initial=0) <= 1):
+        if not (np.isfinite(pixels).all() and pixels.min(initial=0) >= 0 and pixels.max(initial=0) <= 1):
             raise UserError(f"{where}: floating values must lie between 0 and 1")
-        grey = np.rint(grey * 255).astype(np.uint8)
-    if grey.dtype != np.uint8:
+        pixels = np.rint(pixels * 255).astype(np.uint8)
+    if pixels.dtype != np.uint8:
         raise UserError(f"{where}: expected uint8 values, or floats between 0 and 1, found {images.dtype}")
-    return np.ascontiguousarray(np.broadcast_to(grey, (*grey.shape[:3], 3)))
+    return np.ascontiguousarray(np.broadcast_to(pixels, (*pixels.shape[:3], 3)))

@@ -1,4 +1,4 @@
-"""Examples put together from what a source found."""
+"""Build `Examples` from ids, label keys and captions; shared by all readers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracer.data.classes import Spec, classes
 from tracer.data.examples import Examples, Images
 
 
-def assembled(
+def assemble(
     name: str,
     images: Images,
     ids: Sequence[str],
@@ -22,18 +22,18 @@ def assembled(
     splits: tuple[str, ...] = (),
     detected: Iterable[str] = (),
 ) -> Examples:
-    """Examples whose labels are written `keys` in the data, and named as the user says.
+    """Examples with label keys as written in the data (`keys`) and class names from `naming`.
 
-    `vocabulary` holds the keys of all splits, so that a class missing in one of them shifts no other.
+    `vocabulary` holds the keys of all splits, so that every split numbers its classes in the same way.
     """
-    named = None if keys is None else classes({*keys, *(vocabulary or ())}, naming)
+    mapping = None if keys is None else classes({*keys, *(vocabulary or ())}, naming)
     return Examples(
         name=name,
         images=images,
         ids=ids,
-        labels=np.full(len(ids), -1, np.int64) if named is None or keys is None else named.labels(keys),
+        labels=np.full(len(ids), -1, np.int64) if mapping is None or keys is None else mapping.labels(keys),
         captions=[()] * len(ids) if captions is None else captions,
-        classes=named.names if named else (),
+        classes=mapping.names if mapping else (),
         splits=splits,
-        detected=tuple(filter(None, (*detected, named.how if named else ""))),
+        detected=tuple(filter(None, (*detected, mapping.how if mapping else ""))),
     )

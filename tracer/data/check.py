@@ -1,4 +1,4 @@
-"""Whether a data set can be used, and what is in it."""
+"""Check that a data set can be used, and describe what is in it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tracer.data.duplicates import duplicates
 from tracer.data.examples import Examples
 from tracer.data.report import Lengths, Report, Spread
 
-CONTEXT = 77  # tokens that CLIP's text tower reads
-LOOKED_AT = 20_000  # captions whose tokens are counted: enough to know
+CONTEXT = 77  # context length of CLIP's text tower, in tokens
+SAMPLED = 20_000  # about this many captions are tokenised; the count of too long ones is extrapolated
 
 
 def validate(examples: Examples) -> None:
-    """Refuse data that nothing can be learnt from, without looking at its images."""
+    """Raise UserError if the data cannot be trained on. Images are not read."""
     name, classes = examples.name, examples.classes
     if not len(examples):
         raise UserError(f"there are no images in {name}")
@@ -46,9 +46,9 @@ def describe(
     tokens: Callable[[str], int] | None = None,
     context: int = CONTEXT,
 ) -> Report:
-    """Counts, lengths, duplicates and findings; `flags` are those of the training command it recommends.
+    """Counts, caption lengths and duplicates. `flags` are added to the training command that the report recommends.
 
-    `tokens` counts the tokens of a caption, by default as CLIP's own tokeniser does.
+    `tokens` counts the tokens of a caption; by default CLIP's tokeniser does.
     """
     counts = np.bincount(examples.labels[examples.labels >= 0], minlength=len(examples.classes))
     return Report(
@@ -65,35 +65,36 @@ def describe(
 
 
 def command(flags: Mapping[str, str | None]) -> str:
-    """The command that trains with these flags, ready to be pasted into a shell."""
-    given = [(f"--{name.replace('_', '-')}", value) for name, value in flags.items() if value is not None]
-    return shlex.join(["tracer", "train", *(part for flag in given for part in flag)])
+    """The training command with these flags, quoted for a shell."""
+    pairs = [(f"--{name.replace('_', '-')}", value) for name, value in flags.items() if value is not None]
+    return shlex.join(["tracer", "train", *(part for pair in pairs for part in pair)])
 
 
 def _lengths(
     captions: Sequence[tuple[str, ...]], tokens: Callable[[str], int] | None, context: int
 ) -> Lengths:
-    texts = [text for several in captions for text in several]
-    look = texts[:: max(1, len(texts) // LOOKED_AT)]
-    counted = list(map(tokens or _clip_tokens(), look)) if look else []
+    texts = [text for own in captions for text in own]
+    sample = texts[:: max(1, len(texts) // SAMPLED)]
+    counts = list(map(tokens or _clip_tokens(), sample)) if sample else []
     return Lengths(
         captions=len(texts),
         words=Spread.of([len(text.split()) for text in texts]),
-        tokens=Spread.of(counted),
+        tokens=Spread.of(counts),
         context=context,
-        too_long=round(sum(count > context for count in counted) * len(texts) / max(1, len(look))),
+        too_long=round(sum(count > context for count in counts) * len(texts) / max(1, len(sample))),
     )
 
 
 def _clip_tokens() -> Callable[[str], int]:
-    from tracer.models.open_clip_compat import open_clip  # late: only captions need it
+    from tracer.models.open_clip_compat import open_clip  # imported late: only captions need it
 
     tokeniser = open_clip.tokenizer.SimpleTokenizer()
-    return lambda text: len(tokeniser.encode(text)) + 2  # the start and the end
+    return lambda text: len(tokeniser.encode(text)) + 2  # the start and the end token
 
 
 def _refuse(examples: Examples, wrong: np.ndarray | list[bool], what: str, advice: str) -> None:
-    found = np.flatnonzero(wrong)
-    if len(found):
-        count = f"{len(found)} of {len(examples)} images in {examples.name} have {what}"
-        raise UserError(f"{count}, for example {examples.ids[found[0]]}: {advice}")
+    """Raise UserError if any example is `wrong`, with their number and the first one."""
+    indices = np.flatnonzero(wrong)
+    if len(indices):
+        count = f"{len(indices)} of {len(examples)} images in {examples.name} have {what}"
+        raise UserError(f"{count}, for example {examples.ids[indices[0]]}: {advice}")

@@ -1,4 +1,4 @@
-"""Which column of a table holds the image, the caption and the label."""
+"""Detect which columns of a table hold the image, the caption and the label."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tracer.core.errors import UserError, unknown
 from tracer.data.options import Options
 
-NONE = "none"  # said instead of a column: do not use any
+NONE = "none"  # given instead of a column name: use no column
 
-# Names people give to such columns, the clearest first.
+# Common names of such columns, the least ambiguous first.
 IMAGE = (
     *("image_path", "img_path", "filepath", "file_path", "path", "image_file", "img_file", "filename"),
     *("file_name", "file", "image_name", "image", "img", "images", "photo", "picture", "jpg", "png"),
@@ -28,7 +28,7 @@ SPLIT = ("split", "set", "subset", "partition", "fold")
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns in use; None where there is nothing of the kind."""
+    """The names of the columns in use; None if there is no such column."""
 
     image: str
     caption: str | None = None
@@ -40,26 +40,26 @@ class Columns:
         return tuple(f"{role} column: {name}" for role, name in roles.items() if name is not None)
 
 
-def columns(names: Sequence[str], options: Options, source: str, *, image: str | None = None) -> Columns:
-    """The columns as told by the options, else by their names; `image` where that one is already known."""
+def find_columns(names: Sequence[str], options: Options, source: str, *, image: str | None = None) -> Columns:
+    """The columns named in the options, else detected by name; `image` overrides if it is already known."""
     image = image or _column(names, options.image, IMAGE)
     if image is None:
         raise UserError(
-            f"{source} has no column that looks like an image path: its columns are {_listed(names)}; "
+            f"{source} has no column that looks like an image path: its columns are {_join(names)}; "
             "name the right one with --image-column"
         )
     caption, label = _column(names, options.caption, CAPTION), _column(names, options.label, LABEL)
     if caption is None and label is None and NONE not in (options.caption, options.label):
         raise UserError(
-            f"{source} has no column that looks like a caption or a label: its columns are {_listed(names)}; "
+            f"{source} has no column that looks like a caption or a label: its columns are {_join(names)}; "
             "name one with --caption-column or --label-column"
         )
     return Columns(image, caption, label)
 
 
-def recognised(names: Sequence[str]) -> int:
-    """How many of the names are ones that we would look for."""
-    return sum(_plain(name) in {*IMAGE, *CAPTION, *LABEL, *SPLIT} for name in names)
+def count_known_names(names: Sequence[str]) -> int:
+    """How many of the names are known column names."""
+    return sum(_normalise(name) in {*IMAGE, *CAPTION, *LABEL, *SPLIT} for name in names)
 
 
 def split_column(names: Sequence[str]) -> str | None:
@@ -67,21 +67,21 @@ def split_column(names: Sequence[str]) -> str | None:
     return _column(names, None, SPLIT)
 
 
-def _column(names: Sequence[str], told: str | None, likely: Sequence[str]) -> str | None:
-    if told is not None:
-        if told in names:
-            return told
-        if told == NONE:
+def _column(names: Sequence[str], requested: str | None, candidates: Sequence[str]) -> str | None:
+    if requested is not None:
+        if requested in names:
+            return requested
+        if requested == NONE:
             return None
-        raise unknown("column", told, names)
-    plain = {_plain(name): name for name in reversed(names)}
-    return next((plain[name] for name in likely if name in plain), None)
+        raise unknown("column", requested, names)
+    normalised = {_normalise(name): name for name in reversed(names)}
+    return next((normalised[name] for name in candidates if name in normalised), None)
 
 
-def _plain(name: str) -> str:
+def _normalise(name: str) -> str:
     return "_".join(name.lower().replace("-", " ").replace("_", " ").split())
 
 
-def _listed(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "(none)"
+def _join(names: Sequence[str], limit: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "(none)"

@@ -1,4 +1,4 @@
-"""Images that are there more than once."""
+"""Exact duplicates among images."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Duplicates:
     """Groups of ids whose images are identical, byte by byte."""
 
     within: tuple[tuple[str, ...], ...] = ()
-    across: tuple[tuple[str, str], ...] = ()  # one of the examples, one of the held-out ones
-    contradicting: tuple[tuple[str, ...], ...] = ()  # those of `within` whose labels differ
+    across: tuple[tuple[str, str], ...] = ()  # an example, and a held-out one
+    contradicting: tuple[tuple[str, ...], ...] = ()  # groups in `within` with different labels
 
 
 def duplicates(examples: Examples, held_out: Examples | None = None) -> Duplicates:
-    """The identical images among the examples, and between them and the held-out ones."""
-    places: dict[bytes, list[int]] = defaultdict(list)
+    """Identical images among the examples, and between them and the held-out ones."""
+    indices: dict[bytes, list[int]] = defaultdict(list)
     for index in range(len(examples)):
-        places[_digest(examples, index)].append(index)
-    groups = [group for group in places.values() if len(group) > 1]
+        indices[_digest(examples, index)].append(index)
+    groups = [group for group in indices.values() if len(group) > 1]
     shared = [
-        (examples.ids[places[digest][0]], held_out.ids[index])
+        (examples.ids[indices[digest][0]], held_out.ids[index])
         for index in range(len(held_out) if held_out else 0)
-        if held_out and (digest := _digest(held_out, index)) in places
+        if held_out and (digest := _digest(held_out, index)) in indices
     ]
     return Duplicates(
         within=tuple(tuple(examples.ids[i] for i in group) for group in groups),
@@ -44,7 +44,7 @@ def duplicates(examples: Examples, held_out: Examples | None = None) -> Duplicat
 
 
 def _digest(examples: Examples, index: int) -> bytes:
-    """A hash of the encoded image, or of its pixels where there is nothing else."""
+    """A hash of the encoded image, or of its pixels if they are all there is."""
     encoded = content(examples.images, index)
     if encoded is None:
         pixels = np.asarray(examples.images[index])

@@ -1,7 +1,7 @@
 """The emoji that ship with the package: 1 379 of them, each drawn by up to twelve artists, at 32 pixels.
 
 One archive holds `index.json` (names, groups, keywords; the licence and source of every style) and a lossless
-sheet of pictures for each style. `studies/emojishift/build.py` made it; every style has its own licence (NOTICE).
+sheet of pictures for each style. Built by `studies/emojishift/build.py`; every style has its own licence (NOTICE).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ARCHIVE = files("tracer.data") / "emoji.zip"
 
 
 class Emoji(NamedTuple):
-    """What is known of an emoji, whoever draws it."""
+    """Metadata of an emoji, the same for all styles."""
 
-    hex: str  # its code point
+    hex: str  # code point
     name: str
     group: str
     subgroup: str
@@ -36,7 +36,7 @@ class Emoji(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Style:
-    """All that one artist drew."""
+    """The pictures of one style, with its source and licence."""
 
     name: str
     package: str
@@ -44,29 +44,29 @@ class Style:
     licence: str
     author: str
     url: str
-    emoji: np.ndarray  # the number of the emoji in each picture
+    emoji: np.ndarray  # the index in `Archive.emoji` of each picture
     size: int
     columns: int
 
     @cached_property
     def images(self) -> UInt8[np.ndarray, "n h w 3"]:
-        """Every picture, on white, in the order of `emoji`."""
+        """All pictures on a white background, in the order of `emoji`."""
         with (
-            ZipFile(io.BytesIO(ARCHIVE.read_bytes())) as stored,
-            Image.open(io.BytesIO(stored.read(f"{self.name}.webp"))) as sheet,
+            ZipFile(io.BytesIO(ARCHIVE.read_bytes())) as file,
+            Image.open(io.BytesIO(file.read(f"{self.name}.webp"))) as sheet,
         ):
             pixels = np.asarray(sheet.convert("RGB"))
         cells = pixels.reshape(-1, self.size, self.columns, self.size, 3).transpose(0, 2, 1, 3, 4)
         return cells.reshape(-1, self.size, self.size, 3)[: len(self.emoji)]
 
     def pictures(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The number of each emoji with its picture."""
+        """The index of each emoji with its picture."""
         return zip(self.emoji.tolist(), self.images, strict=True)
 
 
 @dataclass(frozen=True)
 class Archive:
-    """Every emoji and every style."""
+    """All emoji and all styles."""
 
     emoji: tuple[Emoji, ...]
     styles: tuple[Style, ...]
@@ -80,14 +80,14 @@ class Archive:
 
 @cache
 def archive() -> Archive:
-    """The emoji as they ship; sheets are decoded when they are first asked for."""
-    with ZipFile(io.BytesIO(ARCHIVE.read_bytes())) as stored:
-        index = json.loads(stored.read("index.json"))
+    """The emoji that ship with the package; a sheet is decoded on first use."""
+    with ZipFile(io.BytesIO(ARCHIVE.read_bytes())) as file:
+        index = json.loads(file.read("index.json"))
     emoji = [Emoji(**{**each, "keywords": tuple(each["keywords"])}) for each in index["emoji"]]
-    told = ("name", "package", "version", "licence", "author", "url")
+    fields = ("name", "package", "version", "licence", "author", "url")
     styles = [
         Style(
-            **{key: each[key] for key in told},
+            **{key: each[key] for key in fields},
             emoji=np.array(each["emoji"], np.int64),
             size=index["size"],
             columns=index["columns"],

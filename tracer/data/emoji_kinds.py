@@ -1,7 +1,7 @@
 """Kinds: Unicode's 94 subgroups of emoji, merged until each holds enough of them to learn and to test.
 
-Each kind has at least nine emoji and a name that a person would use. What is left over by definition (keycaps,
-"other" objects and symbols) belongs to no kind.
+Each kind has at least nine emoji and an everyday name. Keycaps and the "other" objects and symbols belong to no
+kind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""EmojiShift: what is pretrained on, what is finetuned on, and what neither has seen. The data card gives the reasons.
+"""EmojiShift: data for pretraining, finetuning and testing on emoji. The data card gives the reasons.
 
-A pair is one emoji in one style. Styles that repeat each other's drawings form a family, and are held out together.
-The hash of a pair or an emoji decides, so the splits depend on nothing else.
+A pair is one emoji in one style. Styles that reuse each other's drawings form a family, and are held out together.
+Splits depend on a hash of the pair or of the emoji, and on nothing else.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Part = Literal["train", "val", "test"]
 
 PREFIX = "emoji"
 FOLDS = 5
-HELD_OUT = 0.3  # share of the pairs of each style seen in pretraining that pretraining does not see
-UNSEEN = ("twemoji", "openmoji-color", "openmoji-black")  # styles of which pretraining sees nothing
+HELD_OUT = 0.3  # share of the pairs held out of pretraining, in each style that pretraining uses
+UNSEEN = ("twemoji", "openmoji-color", "openmoji-black")  # styles that pretraining does not use
 FAMILIES = {
     "openmoji": ("openmoji-color", "openmoji-black"),
     "fluent": ("fluent-3d", "fluent-flat", "fluent-high-contrast"),
@@ -37,8 +37,8 @@ MONOCHROME = ("openmoji-black", "fluent-high-contrast", "emojione-monotone")
 COLOURS = frozenset(
     ("red", "orange", "yellow", "green", "blue", "purple", "brown", "black", "white", "pink", "grey")
 )
-WRONG = frozenset({("fxemoji", "2328")})  # its keyboard is drawn as a piano
-COPY = 1.0  # mean difference, of 255, below which a black drawing is the coloured one again
+WRONG = frozenset({("fxemoji", "2328")})  # its keyboard is a drawing of a piano
+COPY = 1.0  # mean difference, of 255, below which a black drawing counts as a copy of the coloured one
 
 
 def styles() -> tuple[str, ...]:
@@ -47,37 +47,38 @@ def styles() -> tuple[str, ...]:
 
 
 def emoji_names(regime: Regime = "strong", part: Part = "train") -> Examples:
-    """The task of pretraining: which of all names belongs to a picture? "test" are pairs that it did not see.
+    """The pretraining task: match pictures to the names of all emoji. "test" holds the pairs held out of it.
 
-    A test pair shows an emoji that pretraining has seen in another family, so that its name can be known.
+    The emoji of every test pair occurs in pretraining in another family, so that its name can be known.
     """
     if part not in ("train", "test"):
         raise unknown("split of emoji names", part, ("train", "test"))
-    seen = [style for style in archive().styles if style.name not in UNSEEN]
     chosen = {
         style.name: [e for e in clean(style.name) if held_out(e, style.name) == (part == "test")]
-        for style in seen
+        for style in archive().styles
+        if style.name not in UNSEEN
     }
     if part == "test":
-        known = set(emoji_names(regime).labels.tolist())
-        chosen = {style: [e for e in numbers if e in known] for style, numbers in chosen.items()}
-    own = [captions(each, regime) for each in archive().emoji]
+        pretrained = set(emoji_names(regime).labels.tolist())
+        chosen = {style: [e for e in numbers if e in pretrained] for style, numbers in chosen.items()}
+    texts = [captions(each, regime) for each in archive().emoji]
     numbers = np.array([e for each in chosen.values() for e in each], np.int64)
     return Examples(
         name=f"{PREFIX}:names:{regime}",
         images=Pixels(np.concatenate([_pictures(style, numbers) for style, numbers in chosen.items()])),
         ids=[f"{style}/{archive().emoji[e].hex}" for style, each in chosen.items() for e in each],
         labels=numbers,
-        captions=[own[e] if part == "train" else () for e in numbers],
+        captions=[texts[e] if part == "train" else () for e in numbers],
         classes=tuple(each.name for each in archive().emoji),
         templates=PROMPTS,
     )
 
 
 def emoji_kinds(style: str = "twemoji", fold: int = 0, part: Part = "train") -> Examples:
-    """The task of finetuning: of which kind is an emoji? Three folds of emoji train, one validates, one tests.
+    """The finetuning task: classify emoji by kind. Three folds of emoji are for training, one for validation and
+    one for testing.
 
-    "test" has no pair that pretraining has seen, in whatever style.
+    "test" holds no pair that pretraining uses, in any style.
     """
     archive().style(style)
     if not 0 <= fold < FOLDS:
@@ -112,53 +113,52 @@ def emoji(spec: str, part: Part = "train") -> Examples:
     return emoji_kinds(task, int(rest), part)
 
 
-def named_emoji(spec: str, options: Options) -> Examples:
-    """The same as a source of data. Kinds have no test split here: their test folds belong to the suite alone."""
+def read_emoji(spec: str, options: Options) -> Examples:
+    """Read `spec` as a data source. Kinds have no test split here: only the evaluation suite uses their test folds."""
     options.refuse(f"the emoji of {spec}", "image", "caption", "label", "separator", "classes")
     splits: tuple[Part, ...] = ("train", "test") if spec.startswith(f"{PREFIX}:names") else ("train", "val")
     chosen = options.choose(splits, spec)
-    found = emoji(spec, next(split for split in splits if split == chosen))
-    return replace(found, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
+    examples = emoji(spec, next(split for split in splits if split == chosen))
+    return replace(examples, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
 
 
 def family(style: str) -> str:
-    """Styles that share their drawings share a family; every other style is one by itself."""
+    """The family of a style: its own name, unless it shares drawings with other styles."""
     return next((name for name, members in FAMILIES.items() if style in members), style)
 
 
 def held_out(number: int, style: str) -> bool:
-    """Whether pretraining leaves out this emoji in this style, and so in the whole family."""
+    """Whether this pair is held out of pretraining; the same for all styles of a family."""
     each = archive().emoji[number]
-    return style in UNSEEN or _luck(f"pair {each.hex} {family(style)}") < HELD_OUT
+    return style in UNSEEN or _hash_fraction(f"pair {each.hex} {family(style)}") < HELD_OUT
 
 
 @cache
 def folds() -> dict[int, int]:
-    """The fold of every emoji that has a kind: each kind is dealt out evenly, in the order of hashes."""
+    """The fold of every emoji that has a kind. Each kind is spread evenly over the folds, in the order of hashes."""
     members: dict[int, list[int]] = defaultdict(list)
     for number in range(len(archive().emoji)):
         if (label := kind(number)) is not None:
             members[label].append(number)
-    dealt = {}
+    fold_of = {}
     for label, numbers in members.items():
-        order = sorted(numbers, key=lambda number: _luck(f"fold {archive().emoji[number].hex}"))
-        dealt |= {number: (place + label) % FOLDS for place, number in enumerate(order)}
-    return dealt
+        order = sorted(numbers, key=lambda number: _hash_fraction(f"fold {archive().emoji[number].hex}"))
+        fold_of |= {number: (place + label) % FOLDS for place, number in enumerate(order)}
+    return fold_of
 
 
 def kind(number: int) -> int | None:
     """The label of an emoji's kind, if it has one."""
-    found = KIND_OF.get(archive().emoji[number].subgroup)
-    return None if found is None else KINDS.index(found)
+    name = KIND_OF.get(archive().emoji[number].subgroup)
+    return None if name is None else KINDS.index(name)
 
 
 @cache
 def clean(style: str) -> tuple[int, ...]:
-    """The emoji of a style without those that are wrong, repeat another style, or name a colour nobody sees."""
-    found = archive().style(style)
+    """The emoji of a style, without wrong drawings, copies of another style, and colour names in monochrome styles."""
     return tuple(
         number
-        for number in found.emoji.tolist()
+        for number in archive().style(style).emoji.tolist()
         if (style, archive().emoji[number].hex) not in WRONG
         and not (style in MONOCHROME and _names_a_colour(archive().emoji[number]))
         and number not in _copies(style)
@@ -171,7 +171,7 @@ def _names_a_colour(each: Emoji) -> bool:
 
 @cache
 def _copies(style: str) -> frozenset[int]:
-    """Emoji whose black OpenMoji drawing is the coloured one again, because that has no colour."""
+    """Emoji whose black OpenMoji drawing equals the coloured one, because that has no colour."""
     if style != "openmoji-black":
         return frozenset()
     coloured = dict(archive().style("openmoji-color").pictures())
@@ -183,15 +183,15 @@ def _copies(style: str) -> frozenset[int]:
 
 
 def _pictures(style: str, numbers: Iterable[int]) -> np.ndarray:
-    found = archive().style(style)
-    place = {e: i for i, e in enumerate(found.emoji.tolist())}
-    return found.images[np.array([place[e] for e in numbers], np.int64)]
+    drawn = archive().style(style)
+    index = {e: i for i, e in enumerate(drawn.emoji.tolist())}
+    return drawn.images[np.array([index[e] for e in numbers], np.int64)]
 
 
 def _part(own: int, fold: int) -> Part:
     return "test" if own == fold else "val" if own == (fold + 1) % FOLDS else "train"
 
 
-def _luck(text: str) -> float:
+def _hash_fraction(text: str) -> float:
     """A number in [0, 1) that depends on the text alone."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) / 2**64

@@ -1,4 +1,4 @@
-"""Images that lie somewhere encoded (JPEG, PNG, …) and are read one at a time when asked for."""
+"""Images stored encoded (JPEG, PNG, …), read and decoded one at a time on access."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif")
 )
 
-# What Pillow's decoders raise at broken files; a wrong header can send them anywhere.
+# Raised by Pillow's decoders on damaged files; a wrong header can cause almost any error.
 BROKEN = (
     *(OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
     *(AssertionError, RuntimeError, MemoryError, struct.error, zlib.error, Image.DecompressionBombError),
@@ -28,7 +28,7 @@ BROKEN = (
 
 
 class Draft(NamedTuple):
-    """A decoded image, the size it has in its file, and how many times smaller it was decoded."""
+    """A decoded image, its size in the file, and the factor by which decoding reduced it."""
 
     image: Image.Image
     stored: tuple[int, int]
@@ -47,17 +47,17 @@ class Encoded(ABC):
 
     @abstractmethod
     def name(self, index: int) -> str:
-        """Where it lies, for messages."""
+        """Where it is stored, for messages."""
 
     def __getitem__(self, index: int) -> Image.Image:
         return self.draft(index, None).image
 
     def draft(self, index: int, least: tuple[int, int] | None) -> Draft:
-        """A JPEG at a half, a quarter or an eighth where `least` pixels are left; any other image as it is."""
+        """Decode a JPEG at 1/2, 1/4 or 1/8 of its size if that leaves `least` pixels; other images in full."""
         try:
             with Image.open(BytesIO(self.content(index))) as image:
                 stored = image.size
-                drafted = image.draft(None, least) if least else None  # None where a format has no drafts
+                drafted = image.draft(None, least) if least else None  # None for formats without drafts
                 times = round(stored[0] / drafted[1][2]) if drafted else 1
                 return Draft(rgb(image), stored, times)
         except BROKEN as error:
@@ -82,14 +82,14 @@ class Files(Encoded):
 
 
 def content(images: Images, index: int) -> bytes | None:
-    """The encoded bytes behind an image; None where there are only pixels."""
+    """The encoded bytes of an image; None if it is stored as pixels."""
     while isinstance(images, Subset):
         images, index = images.images, int(images.indices[index])
     return images.content(index) if isinstance(images, Encoded) else None
 
 
 def draft(images: Images, index: int, least: tuple[int, int]) -> Draft:
-    """An image no larger than it need be, from whatever holds it."""
+    """Decode an image at a reduced size if it is a large JPEG: see `Encoded.draft`."""
     while isinstance(images, Subset):
         images, index = images.images, int(images.indices[index])
     if isinstance(images, Encoded):
@@ -108,7 +108,7 @@ def decode(encoded: bytes) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """An exception of the image library as a few words."""
+    """A short message for an exception of the image library."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, Image.DecompressionBombError):

@@ -12,7 +12,7 @@ from PIL import Image
 
 
 class Images(Protocol):
-    """Images by index, decoded when asked for. They can be pickled, so that workers can hold them."""
+    """Images by index, decoded on access. Can be pickled, so that worker processes can use them."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Image.Image: ...
@@ -20,7 +20,7 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class Pixels:
-    """Images that already lie in memory as uint8 pixels, [n, h, w, 3]."""
+    """Images in memory, uint8 of shape [n, h, w, 3]."""
 
     array: np.ndarray
 
@@ -33,7 +33,7 @@ class Pixels:
 
 @dataclass(frozen=True)
 class Subset:
-    """Some of the images of another collection, in the order given."""
+    """The images of another collection at `indices`, in that order."""
 
     images: Images
     indices: np.ndarray
@@ -47,18 +47,18 @@ class Subset:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Images with what is known of each: an id, a class label (−1: none), captions (empty: none)."""
+    """Images, each with an id, a class label (−1: none) and captions (empty: none)."""
 
     name: str
     images: Images
     ids: Sequence[str]
     labels: np.ndarray
     captions: Sequence[tuple[str, ...]]
-    classes: tuple[str, ...] = ()  # the name of each label, as a person would say it
-    splits: tuple[str, ...] = ()  # the splits the source has, if it has any: these examples are one of them
-    detected: tuple[str, ...] = ()  # what was concluded from the source rather than given, to be shown
-    skipped: tuple[str, ...] = ()  # what could not be read and is not among these examples, with the reason
-    templates: tuple[str, ...] = ()  # prompts that suit these classes, where the data know them
+    classes: tuple[str, ...] = ()  # the name of each label, as used in prompts
+    splits: tuple[str, ...] = ()  # all splits of the source, if it has any; these examples are one of them
+    detected: tuple[str, ...] = ()  # what was inferred from the source rather than specified, for the report
+    skipped: tuple[str, ...] = ()  # unreadable images, left out of these examples, each with the reason
+    templates: tuple[str, ...] = ()  # prompt templates for these classes, if the source has any
 
     def __post_init__(self) -> None:
         sizes = {len(self.images), len(self.ids), len(self.labels), len(self.captions)}
@@ -94,7 +94,7 @@ class Examples:
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of ids, labels, captions and class names: the same data has the same fingerprint."""
+        """A short hash of ids, labels, captions and class names. Pixels are not hashed."""
         digest = hashlib.blake2b(digest_size=8)
         for part in (*self.classes, *self.ids):
             digest.update(part.encode(errors="surrogatepass") + b"\0")

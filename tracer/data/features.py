@@ -14,7 +14,7 @@ from tracer.data.transforms import Transform
 from tracer.models.student import Student
 from tracer.parallel import World
 
-BATCH = 64  # images at a time in each process
+BATCH = 64  # images per step and process
 
 
 @torch.no_grad()
@@ -27,20 +27,21 @@ def embed_images(
     unit: bool = True,
     workers: int = 0,
 ) -> Iterator[Float[Tensor, "n d"]]:
-    """Image embeddings in order, a batch at a time, in eval mode; as the tower makes them if not `unit`.
+    """Image embeddings in order, one batch at a time, in eval mode; not normalised if `unit` is False.
 
-    In fp32 whatever the training's precision is: a score should not depend on the machine that took it.
+    Always in fp32, whatever the precision of training, so that scores do not depend on the machine.
     """
-    every, count = batch * world.size, len(examples)
-    turns = [range(start, min(start + every, count)) for start in range(0, count, every)]
-    shares = InOrder(examples.images, [world.share(turn) for turn in turns], Transform(student.preprocess))
-    helpers = min(workers, len(turns) - 1)  # a single batch is here before a helper is
+    step, count = batch * world.size, len(examples)
+    batches = [range(start, min(start + step, count)) for start in range(0, count, step)]
+    rows = [world.share(indices) for indices in batches]
+    shares = InOrder(examples.images, rows, Transform(student.preprocess_cfg))
+    workers = min(workers, len(batches) - 1)  # for a single batch, starting a worker does not pay off
     embed = Student.embed_image if unit else Student.encode_image
     training = student.training
     student.eval()
     try:
-        for turn, images in zip(turns, loader(shares, range(len(turns)), helpers), strict=True):
+        for indices, images in zip(batches, loader(shares, range(len(batches)), workers), strict=True):
             images = images.to(world.device)
-            yield world.collect(world.forward(embed, student, images), len(turn))
+            yield world.collect(world.forward(embed, student, images), len(indices))
     finally:
         student.train(training)

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assembled
-from tracer.data.classes import spoken
-from tracer.data.columns import columns
+from tracer.data.assembly import assemble
+from tracer.data.classes import readable_name
+from tracer.data.columns import find_columns
 from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples
 from tracer.data.options import Options
 from tracer.data.values import text, texts
 
 PREFIX = "hf:"
-SAVED = ("dataset_dict.json", "state.json")  # what `save_to_disk` leaves in a folder
+SAVED = ("dataset_dict.json", "state.json")  # files that `save_to_disk` writes into a folder
 
 
 @dataclass(frozen=True)
-class Stored(Encoded):
+class HubImages(Encoded):
     """The encoded images of one column of a data set."""
 
     dataset: Any
@@ -38,31 +38,41 @@ class Stored(Encoded):
         return f"{index} of {self.source}"
 
 
-def hosted(spec: str, options: Options) -> Examples:
+def read_hub(spec: str, options: Options) -> Examples:
     """The examples of `hf:name`, `hf:name:configuration`, or `hf:` and a local folder or Parquet file."""
     options.refuse("a data set of the hub", "separator")
-    found = _loaded(spec.removeprefix(PREFIX))
-    split = options.choose(tuple(found), spec)
-    dataset = found[split]
-    used = columns(tuple(dataset.column_names), options, spec, image=_image(dataset, options))
-    names = _names(dataset, used.label)
-    written = {each: _keys(part, used.label, names) for each, part in found.items()} if used.label else {}
-    naming = {name: spoken(name) for name in names} if names and options.classes is None else options.classes
-    return assembled(
+    return _examples(_load(spec.removeprefix(PREFIX)), options, spec)
+
+
+def from_datasets(data: Any, options: Options) -> Examples:
+    """The examples of a `datasets.Dataset`, or of the training split of a `datasets.DatasetDict`."""
+    return _examples(_splits(data), options, "a Hugging Face data set")
+
+
+def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
+    """The examples of one split, whose classes are numbered over all of them."""
+    split = options.choose(tuple(parts), spec)
+    dataset = parts[split]
+    image = _image_column(dataset) if options.image is None else None
+    columns = find_columns(tuple(dataset.column_names), options, spec, image=image)
+    names = _class_names(dataset, columns.label)
+    keys = {each: _keys(part, columns.label, names) for each, part in parts.items()} if columns.label else {}
+    from_data = {name: readable_name(name) for name in names} or None
+    return assemble(
         spec,
-        _stored(dataset, used.image, f"{spec} ({split})"),
+        _images(dataset, columns.image, f"{spec} ({split})"),
         [f"{split}/{i:07d}" for i in range(len(dataset))],
-        keys=written.get(split),
-        vocabulary=(key for keys in written.values() for key in keys),
-        naming=naming,
-        captions=[texts(value) for value in dataset[used.caption]] if used.caption else None,
-        splits=tuple(found) if len(found) > 1 else (),
-        detected=(*used.detected, f"split: {split} of {', '.join(found)}"),
+        keys=keys.get(split),
+        vocabulary=(key for each in keys.values() for key in each),
+        naming=from_data if options.classes is None else options.classes,
+        captions=[texts(value) for value in dataset[columns.caption]] if columns.caption else None,
+        splits=tuple(parts) if len(parts) > 1 else (),
+        detected=(*columns.detected, f"split: {split} of {', '.join(parts)}"),
     )
 
 
-def _loaded(where: str) -> dict[str, Any]:
-    """The splits of a data set, by name. Code that comes with a data set is never run."""
+def _load(where: str) -> dict[str, Any]:
+    """The splits of a data set, by name. Loading scripts that come with a data set are never run."""
     try:
         import datasets
         from datasets.exceptions import DatasetsError
@@ -71,37 +81,46 @@ def _loaded(where: str) -> dict[str, Any]:
     name, _, configuration = where.partition(":")
     try:
         if any((Path(where) / each).is_file() for each in SAVED):
-            found = datasets.load_from_disk(where)
+            data = datasets.load_from_disk(where)
         elif Path(where).is_file():
-            found = datasets.load_dataset("parquet", data_files=where)
+            data = datasets.load_dataset("parquet", data_files=where)
         else:
-            found = datasets.load_dataset(name, configuration or None)
+            data = datasets.load_dataset(name, configuration or None)
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         raise UserError(f"the data set {where!r} cannot be loaded: {error}") from error
-    parts = {found.split or "train": found} if isinstance(found, datasets.Dataset) else found
-    return {str(split): part for split, part in parts.items()}
+    return _splits(data)
 
 
-def _image(dataset: Any, options: Options) -> str | None:
-    """The column that holds images by its type, if none was told."""
+def _splits(data: Any) -> dict[str, Any]:
+    """The splits of a `Dataset` or `DatasetDict`, by name."""
     import datasets
 
-    typed = [name for name, kind in dataset.features.items() if isinstance(kind, datasets.Image)]
-    return typed[0] if typed and options.image is None else None
+    if isinstance(data, datasets.Dataset):
+        return {str(data.split or "train"): data}
+    if isinstance(data, datasets.DatasetDict):
+        return {str(split): part for split, part in data.items()}
+    raise UserError(f"a {type(data).__name__} cannot be read: expected a Dataset or a DatasetDict")
 
 
-def _stored(dataset: Any, column: str, source: str) -> Stored:
+def _image_column(dataset: Any) -> str | None:
+    """The first column of the type Image, if there is one."""
+    import datasets
+
+    return next((name for name, kind in dataset.features.items() if isinstance(kind, datasets.Image)), None)
+
+
+def _images(dataset: Any, column: str, source: str) -> HubImages:
     import datasets
 
     kind = dataset.features[column]
     if not isinstance(kind, datasets.Image | dict) and getattr(kind, "dtype", "") not in ("binary", "string"):
         raise UserError(f"the column {column} of {source} holds no images but {kind}")
     encoded = dataset.select_columns([column]).cast_column(column, datasets.Image(decode=False))
-    return Stored(encoded, column, source)
+    return HubImages(encoded, column, source)
 
 
-def _names(dataset: Any, label: str | None) -> tuple[str, ...]:
-    """The names of the classes, if the label column knows them."""
+def _class_names(dataset: Any, label: str | None) -> tuple[str, ...]:
+    """The class names, if the label column is a `ClassLabel`."""
     import datasets
 
     kind = dataset.features[label] if label else None

@@ -1,4 +1,4 @@
-"""MNIST as it is distributed: four idx files, plain or gzipped, known by their checksums.
+"""MNIST as it is distributed: four idx files, plain or gzipped, verified by checksum.
 
 Y. LeCun, C. Cortes, C. Burges, *The MNIST database of handwritten digits*; licence CC BY-SA 3.0.
 """
@@ -18,7 +18,7 @@ from tracer.data.examples import Examples, Pixels
 
 Split = Literal["train", "test"]
 DIGITS = tuple("0123456789")
-LARGEST = 1 << 26  # bytes; more than any of these files unpacks to
+MAX_BYTES = 1 << 26  # limit on unpacking; every genuine file is smaller
 
 # SHA-256 of the *uncompressed* files: mirrors compress them differently.
 FILES: dict[Split, tuple[tuple[str, str], tuple[str, str]]] = {
@@ -40,18 +40,17 @@ def idx(folder: str | Path, split: Split) -> Examples:
 
 
 def arrays(folder: str | Path, split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """The grey images [n, 28, 28] and the digits [n] of `split`, both uint8, verified."""
+    """The grey images [n, 28, 28] and the digits [n] of `split`, both uint8, with verified checksums."""
     if split not in FILES:
         raise unknown("split", split, get_args(Split))
     (images, images_sha), (labels, labels_sha) = FILES[split]
-    grey = np.frombuffer(_verified(Path(folder), images, images_sha), np.uint8, offset=16)
-    return grey.reshape(-1, 28, 28), np.frombuffer(
-        _verified(Path(folder), labels, labels_sha), np.uint8, offset=8
-    )
+    grey = np.frombuffer(_read_verified(Path(folder), images, images_sha), np.uint8, offset=16)
+    digits = np.frombuffer(_read_verified(Path(folder), labels, labels_sha), np.uint8, offset=8)
+    return grey.reshape(-1, 28, 28), digits
 
 
 def digit_examples(name: str, grey: np.ndarray, labels: np.ndarray) -> Examples:
-    """Grey digits [n, 28, 28] as examples in three equal channels, classes "0" to "9", without captions."""
+    """Grey digits [n, 28, 28] as RGB examples with the classes "0" to "9" and no captions."""
     return Examples(
         name=name,
         images=Pixels(np.repeat(grey[..., None], 3, axis=-1)),
@@ -63,16 +62,16 @@ def digit_examples(name: str, grey: np.ndarray, labels: np.ndarray) -> Examples:
     )
 
 
-def _verified(folder: Path, name: str, sha256: str) -> bytes:
+def _read_verified(folder: Path, name: str, sha256: str) -> bytes:
     path = next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
     if path is None:
         raise UserError(f"no file {name} or {name}.gz in {folder}")
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(LARGEST)
+            content = file.read(MAX_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be unpacked: {error}") from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise UserError(f"{path} is not MNIST's {name}: its SHA-256 is {found}, not {sha256}")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise UserError(f"{path} is not MNIST's {name}: its SHA-256 is {digest}, not {sha256}")
     return content

@@ -1,4 +1,4 @@
-"""Batches as a pure function of seed and step, so that resuming needs no replay and ranks need no talk."""
+"""Batches as a pure function of seed and step: resuming needs no replay, and ranks need no communication."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tracer.models.text import Tokeniser
 
 T = TypeVar("T")
 
-# Each stream of random numbers has its own first word, so that no two of them ever coincide.
+# The first element of the seed of each random stream, which keeps the streams independent.
 ORDER, CAPTION, AUGMENT, PROBE = 1, 2, 3, 4
 
-Captions = Callable[[], Sequence[str]]  # the texts of the whole batch, for a draw that wants them
-Draw = Callable[[np.random.Generator, Captions], Tensor]  # further texts of a step: token ids, or embeddings
+Captions = Callable[[], Sequence[str]]  # the texts of the global batch, made only if a draw needs them
+Draw = Callable[[np.random.Generator, Captions], Tensor]  # further texts of a step: token ids or embeddings
 
 
 class Batches(Dataset[Batch]):
-    """Batch number `step`, for any step: an epoch visits every example once, less what fills no batch.
+    """Batch number `step`, for any step. An epoch visits every example once and drops the last, incomplete batch.
 
-    An image's text is one of its own captions, or its class name in a template, drawn anew at each step.
-    Without class labels, examples with the same caption share a label, so that they count as positives.
+    The text of an image is one of its captions, or else its class name in a template, drawn anew at each step.
+    Without class labels, examples with the same captions share a label, so that they count as positives.
     """
 
     def __init__(
@@ -64,18 +64,18 @@ class Batches(Dataset[Batch]):
 
     @property
     def per_epoch(self) -> int:
-        """Batches of an epoch."""
+        """Batches per epoch."""
         return len(self.examples) // self.batch
 
     def indices(self, step: int) -> np.ndarray:
-        """The examples of this process in batch `step`."""
-        return self._everywhere(step)[self.share]
+        """The indices of this process's examples in batch `step`."""
+        return self._all_indices(step)[self.share]
 
-    def _everywhere(self, step: int) -> np.ndarray:
-        """The examples of all processes in batch `step`."""
-        epoch, place = divmod(step, self.per_epoch)
+    def _all_indices(self, step: int) -> np.ndarray:
+        """The indices of all processes' examples in batch `step`."""
+        epoch, position = divmod(step, self.per_epoch)
         order = _order(len(self.examples), self.seed, epoch)
-        return order[place * self.batch : (place + 1) * self.batch]
+        return order[position * self.batch : (position + 1) * self.batch]
 
     def __getitem__(self, step: int) -> Batch:
         indices = self.indices(step)
@@ -85,7 +85,7 @@ class Batches(Dataset[Batch]):
         batch = Batch(image=image, label=torch.from_numpy(self.labels[indices]))
         if self.probe is not None:
             rng = np.random.default_rng([PROBE, self.seed, step])
-            batch = batch._replace(probe=self.probe(rng, lambda: self.texts(self._everywhere(step), step)))
+            batch = batch._replace(probe=self.probe(rng, lambda: self.texts(self._all_indices(step), step)))
         if self.anchors is not None:
             batch = batch._replace(anchors=self.anchors[step])
         if self.tokeniser is None:
@@ -94,21 +94,21 @@ class Batches(Dataset[Batch]):
         return batch._replace(text=self.tokeniser(texts.tolist()), caption=torch.from_numpy(caption))
 
     def texts(self, indices: np.ndarray, step: int) -> list[str]:
-        """One caption for each example, as drawn at this step."""
+        """One text for each example, as drawn at this step."""
         return [
             self._text(int(i), np.random.default_rng([CAPTION, self.seed, step, int(i)])) for i in indices
         ]
 
     def _text(self, index: int, rng: np.random.Generator) -> str:
-        own = self.examples.captions[index]
-        if own:
-            return own[rng.integers(len(own))]
+        captions = self.examples.captions[index]
+        if captions:
+            return captions[rng.integers(len(captions))]
         template = self.templates[rng.integers(len(self.templates))]
         return render(template, self.examples.classes[self.examples.labels[index]])
 
 
 class InOrder(Dataset[Tensor]):
-    """Images as they are, `rows[step]` of them at a time: what an evaluation looks at."""
+    """Images for evaluation, without augmentation: batch `step` holds those at `rows[step]`."""
 
     def __init__(self, images: Images, rows: Sequence[Sequence[int]], transform: Transform) -> None:
         self.images, self.rows, self.transform = images, rows, transform
@@ -118,15 +118,15 @@ class InOrder(Dataset[Tensor]):
 
 
 def decoders(images: Images, neighbours: int = 1) -> int:
-    """Processes that decode images unless told otherwise: none for pixels in memory, else up to 8.
+    """The default number of worker processes: 0 for pixels in memory, else up to 8.
 
-    The cores of a machine are shared by the `neighbours` that train on it.
+    `neighbours` is the number of training processes that share the cores of the machine.
     """
     return 0 if isinstance(images, Pixels) else min(8, (os.cpu_count() or 1) // neighbours)
 
 
 def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = False) -> DataLoader[T]:
-    """The batches of `steps`, in order, made ahead of time by worker processes."""
+    """The batches of `steps`, in order, prefetched by worker processes."""
     return DataLoader(
         batches,
         batch_size=None,
@@ -134,7 +134,7 @@ def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = Fals
         num_workers=workers,
         pin_memory=pin,
         worker_init_fn=_ignore_interrupts,
-        generator=torch.Generator(),  # its own, so that making a loader draws nothing from the global one
+        generator=torch.Generator(),  # its own, so that the loader draws nothing from the global one
     )
 
 
@@ -144,14 +144,17 @@ def _order(count: int, seed: int, epoch: int) -> np.ndarray:
 
 
 def _check_texts(examples: Examples) -> None:
-    """A class name may stand for a missing caption; without either, label −1 would name the last class."""
-    mute = [i for i, texts in enumerate(examples.captions) if not texts and examples.labels[i] < 0]
-    if mute:
-        first = examples.ids[mute[0]]
-        raise UserError(f"{examples.name}: {len(mute)} have neither caption nor class, {first} is the first")
+    """Raise UserError for examples with neither caption nor class: label −1 would index the last class name."""
+    missing = [i for i, texts in enumerate(examples.captions) if not texts and examples.labels[i] < 0]
+    if missing:
+        first = examples.ids[missing[0]]
+        raise UserError(
+            f"{examples.name}: {len(missing)} have neither caption nor class, {first} is the first"
+        )
 
 
 def _caption_groups(examples: Examples) -> np.ndarray:
+    """A label for each example; equal captions have equal labels."""
     groups: dict[tuple[str, ...], int] = {}
     return np.array(
         [groups.setdefault(tuple(texts), len(groups)) for texts in examples.captions], dtype=np.int64

@@ -1,4 +1,4 @@
-"""What a user may say about a source, beyond where it is."""
+"""Options for reading a data source, and the names of splits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ SYNONYMS = {
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-
-
 FLAGS = {
     "image": "--image-column",
     "caption": "--caption-column",
@@ -25,9 +23,9 @@ FLAGS = {
 
 @dataclass(frozen=True)
 class Options:
-    """Which columns hold what, how a table is cut, what the classes are called, which split is meant.
+    """The columns, the separator of a table, the class names and the split to read.
 
-    Data without splits are a split of any name.
+    None means: detect it. Data without splits count as any split that is requested.
     """
 
     image: str | None = None
@@ -38,22 +36,22 @@ class Options:
     split: str | None = None
 
     def refuse(self, source: str, *names: str) -> None:
-        """Refuse options that mean nothing for this source, rather than ignore them."""
+        """Raise UserError if one of the options `names` is set, which `source` cannot use."""
         for name in names:
             if getattr(self, name) is not None:
                 raise UserError(f"{FLAGS[name]} means nothing for {source}: leave it out")
 
     def choose(self, available: tuple[str, ...], source: str) -> str:
-        """The split that is meant, among those `source` has: training data unless told otherwise."""
+        """The name of the requested split among those of `source`; the training split by default."""
         wanted = canonical(self.split or "train")
-        named = {canonical(each): each for each in available}
+        names = {canonical(each): each for each in available}
         if self.split is None and len(available) == 1:
             return available[0]
-        # What some call their validation data others call their test data.
-        other = {"val": "test", "test": "val"}.get(wanted, wanted)
-        if not {wanted, other} & set(named):
+        # Some data sets have only one of validation and test data.
+        substitute = {"val": "test", "test": "val"}.get(wanted, wanted)
+        if not {wanted, substitute} & set(names):
             raise unknown(f"split of {source}", self.split or "train", available)
-        return named.get(wanted) or named[other]
+        return names.get(wanted) or names[substitute]
 
 
 def canonical(split: str) -> str:
@@ -61,13 +59,13 @@ def canonical(split: str) -> str:
     return SYNONYMS.get(split.strip().lower(), split)
 
 
-def in_order(splits: set[str]) -> tuple[str, ...]:
-    """Split names in the order in which they are used."""
-    known = ("train", "val", "test")
-    return tuple(sorted(splits, key=lambda each: (known.index(each) if each in known else len(known), each)))
+def sort_splits(splits: set[str]) -> tuple[str, ...]:
+    """Split names sorted: train, val, test, then all others by name."""
+    order = ("train", "val", "test")
+    return tuple(sorted(splits, key=lambda each: (order.index(each) if each in order else len(order), each)))
 
 
-def unseen(splits: tuple[str, ...]) -> str | None:
-    """The split that training does not see: test, else val; None if there is neither."""
-    named = {canonical(each): each for each in splits}
-    return named.get("test") or named.get("val")
+def held_out_split(splits: tuple[str, ...]) -> str | None:
+    """The split to hold out of training: test, else val; None if there is neither."""
+    names = {canonical(each): each for each in splits}
+    return names.get("test") or names.get("val")

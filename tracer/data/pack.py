@@ -1,4 +1,4 @@
-"""A data set once resized: one tar file of small images, which any reader of webdataset shards can read."""
+"""Resize a data set once, into one tar file in the webdataset format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracer.data.examples import Examples
 from tracer.data.scan import Progress
 from tracer.storage.atomic import write_file
 
-QUALITY = 95
+QUALITY = 95  # of JPEG
 
 
 def pack(
@@ -27,15 +27,16 @@ def pack(
     lossless: bool = False,
     progress: Progress | None = None,
 ) -> None:
-    """Write images whose shorter side is `side`, with labels and captions; `progress` hears how many are written.
+    """Write images whose shorter side is `side`, with labels and captions; `progress` gets the number written.
 
-    A smaller image is kept byte for byte. With side = the model's size and `lossless`, evaluation sees the very
-    pixels that it would have made of the originals; else they differ by what JPEG and a second resizing cost.
+    A JPEG that is already small enough is copied byte for byte. If `side` is the image size of the model and
+    `lossless` is set, evaluation sees exactly the pixels that it makes of the originals; otherwise they differ
+    by the loss of JPEG and of resizing twice.
     """
     check_place(out, side)
 
-    def fill(beside: Path) -> None:
-        with tarfile.open(beside, mode="w", format=tarfile.GNU_FORMAT) as shard:
+    def fill(path: Path) -> None:
+        with tarfile.open(path, mode="w", format=tarfile.GNU_FORMAT) as shard:
             for index in range(len(examples)):
                 _add(shard, examples, index, side, lossless)
                 if progress is not None:
@@ -45,7 +46,7 @@ def pack(
 
 
 def check_place(out: Path, side: int) -> None:
-    """Refuse what cannot be written, before anybody looks at a million images."""
+    """Raise UserError early, before a long scan, if `out` cannot be written."""
     at_least(1, side=side)
     if out.suffix != ".tar":
         raise UserError(f"--out {out}: a packed data set is a tar file; use --out {out.with_suffix('.tar')}")
@@ -54,25 +55,25 @@ def check_place(out: Path, side: int) -> None:
 
 
 def _add(shard: tarfile.TarFile, examples: Examples, index: int, side: int, lossless: bool) -> None:
-    ending, image = _small(examples, index, side, lossless)
-    said: dict[str, Any] = {"id": examples.ids[index]}
+    ending, image = _encode(examples, index, side, lossless)
+    record: dict[str, Any] = {"id": examples.ids[index]}
     if examples.labelled and examples.labels[index] >= 0:
-        said["label"] = examples.classes[examples.labels[index]]
+        record["label"] = examples.classes[examples.labels[index]]
     if examples.captions[index]:
-        said["caption"] = list(examples.captions[index])
-    for kind, stored in ((ending, image), ("json", json.dumps(said, ensure_ascii=False).encode())):
+        record["caption"] = list(examples.captions[index])
+    for kind, data in ((ending, image), ("json", json.dumps(record, ensure_ascii=False).encode())):
         member = tarfile.TarInfo(f"{index:09d}.{kind}")
-        member.size = len(stored)
-        shard.addfile(member, io.BytesIO(stored))
+        member.size = len(data)
+        shard.addfile(member, io.BytesIO(data))
 
 
-def _small(examples: Examples, index: int, side: int, lossless: bool) -> tuple[str, bytes]:
-    """The ending and the bytes of an image."""
+def _encode(examples: Examples, index: int, side: int, lossless: bool) -> tuple[str, bytes]:
+    """The file ending and the bytes of an image, resized if it is too large."""
     image, stored = examples.images[index], content(examples.images, index)
     if min(image.size) <= side and stored is not None and stored[:2] == b"\xff\xd8":
         return "jpg", stored
     buffer = io.BytesIO()
-    small = _resized(image, side)
+    small = _resize(image, side)
     if lossless:
         small.save(buffer, "PNG", compress_level=1)
         return "png", buffer.getvalue()
@@ -80,8 +81,8 @@ def _small(examples: Examples, index: int, side: int, lossless: bool) -> tuple[s
     return "jpg", buffer.getvalue()
 
 
-def _resized(image: Image.Image, side: int) -> Image.Image:
-    """The shorter side becomes `side`, as torchvision's Resize rounds it; what is small stays as it is."""
+def _resize(image: Image.Image, side: int) -> Image.Image:
+    """Resize the shorter side to `side`, rounding as torchvision's Resize does; never enlarge."""
     short, long = sorted(image.size)
     if short <= side:
         return image

@@ -1,4 +1,4 @@
-"""Any image as eight-bit RGB."""
+"""Convert any image to 8-bit RGB."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
 
 
 def rgb(image: Image.Image) -> Image.Image:
-    """The first frame as RGB: sixteen bits are scaled to eight, what is transparent lies on white.
+    """The first frame as RGB. 16 bits are scaled to 8; transparent images are placed on white.
 
-    As in open_clip's own preprocessing, a rotation that is only written in EXIF is not applied.
+    As in open_clip's preprocessing, the EXIF orientation is not applied.
     """
     if image.mode.startswith("I;16"):
         return _grey(image, scale=255 / 65535)
     if image.mode == "F":
         return _grey(image, scale=255.0)
-    if image.mode == "I":  # 32 bits that hold 8 or, more often, 16
+    if image.mode == "I":  # 32 bits, of which 8 or, more often, 16 are used
         return _grey(image, scale=255 / 65535 if np.asarray(image).max() > 255 else 1.0)
     if image.mode in TRANSPARENT or "transparency" in image.info:
         opaque = Image.new("RGBA", image.size, "white")

@@ -1,4 +1,4 @@
-"""How data are to be read: what a user says of columns and class names, the same for every command."""
+"""The command-line options for reading data, shared by all commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracer.data.sources import TABLES
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What is left out is looked for in the data."""
+    """Options that are not set are detected from the data."""
 
     image_column: str | None = None
     """Column of a table that holds the image's path."""
@@ -23,36 +23,36 @@ class Reading:
     separator: str | None = None
     """Separator of a table, if it is not the one detected."""
     classes: str | None = None
-    """File with the class names, one a line, where labels are not what a person would say."""
+    """File with the class names, one a line, if the labels in the data are numbers or codes."""
 
     @property
-    def said(self) -> dict[str, str | None]:
-        """All of it by name, and nothing that a class made from this one has besides."""
+    def _options(self) -> dict[str, str | None]:
+        """The fields of this class by name, without those of a subclass."""
         return {field.name: getattr(self, field.name) for field in fields(Reading)}
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The same in the words of `tracer.data.sources.load`."""
-        return {name.removesuffix("_column"): value for name, value in self.said.items()}
+        """The options as keyword arguments of `tracer.data.sources.load`."""
+        return {name.removesuffix("_column"): value for name, value in self._options.items()}
 
     @property
     def flags(self) -> dict[str, str]:
-        """What was said, in the words of the command line."""
-        return {name.replace("_", "-"): value for name, value in self.said.items() if value is not None}
+        """The options that are set, as command-line flags without dashes."""
+        return {name.replace("_", "-"): value for name, value in self._options.items() if value is not None}
 
     def over(self, other: Reading, spec: str, others: str) -> Reading:
-        """This for `spec`; what is left open as `other` has it for the data `others`, where both are of one kind."""
+        """These options for `spec`, completed by those of `other` for the data `others` if both are of one kind."""
         if kind(spec) != kind(others):
             return self
-        known = other.said | ({} if Path(spec).suffix == Path(others).suffix else {"separator": None})
-        return Reading(**{name: value or known[name] for name, value in self.said.items()})
+        defaults = other._options | ({} if Path(spec).suffix == Path(others).suffix else {"separator": None})
+        return Reading(**{name: value or defaults[name] for name, value in self._options.items()})
 
 
 AS_FOUND = Reading()
 
 
 def kind(spec: str) -> str:
-    """What options data can take: a table's, those of the hub, or those of files with the same ending."""
+    """The kind of a source: sources of one kind take the same options."""
     if spec.startswith((PREFIX, "digits", "emoji:")):
         return spec.partition(":")[0]
     suffix = Path(spec).suffix.lower()

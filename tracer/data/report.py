@@ -1,4 +1,4 @@
-"""What a data set holds, as a record that can say it in plain lines."""
+"""Report on the content of a data set."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from statistics import median
 
 from tracer.data.duplicates import Duplicates
 
-SHOWN = 6  # of a list that may be long
+SHOWN = 6  # items of a long list
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The least, the middle and the most of some numbers."""
+    """Minimum, median and maximum."""
 
     least: int
     median: float
@@ -31,12 +31,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long the captions are."""
+    """The number and the lengths of captions."""
 
     captions: int
     words: Spread | None
     tokens: Spread | None
-    context: int  # tokens that a text tower reads; what is longer is cut
+    context: int  # context length of the text tower, in tokens; longer captions are cut
     too_long: int
 
 
@@ -47,7 +47,7 @@ class Report:
     name: str
     images: int
     held_out: int | None
-    classes: tuple[tuple[str, int], ...]  # with how many images each has
+    classes: tuple[tuple[str, int], ...]  # name and number of images
     lengths: Lengths
     duplicates: Duplicates
     skipped: tuple[str, ...]
@@ -59,13 +59,13 @@ class Report:
         return Spread.of([count for _, count in self.classes])
 
     def lines(self) -> list[str]:
-        """The report in plain text, a finding a line."""
+        """The report as plain text, one finding per line."""
         return [f"{about:<11} {finding}" for about, finding in self._findings()]
 
     def _findings(self) -> Iterator[tuple[str, str]]:
-        aside = "" if self.held_out is None else f", and {self.held_out} held out"
+        held_out = "" if self.held_out is None else f", and {self.held_out} held out"
         yield "data", self.name
-        yield "images", f"{self.images}{aside}"
+        yield "images", f"{self.images}{held_out}"
         yield from (("found", note) for note in self.detected)
         yield from self._class_findings()
         yield from self._caption_findings()
@@ -96,16 +96,17 @@ class Report:
             yield "", f"{lengths.too_long} are longer than {lengths.context} tokens and will be cut"
 
     def _duplicate_findings(self) -> Iterator[tuple[str, str]]:
-        found = self.duplicates
-        copies = sum(len(group) - 1 for group in found.within)
+        duplicates = self.duplicates
+        copies = sum(len(group) - 1 for group in duplicates.within)
         yield "duplicates", f"{copies} images are copies of another" if copies else "none"
-        yield from (("", each) for each in _some([" = ".join(_some(group)) for group in found.within]))
-        if found.contradicting:
-            first = " = ".join(_some(found.contradicting[0]))
-            yield "", f"{len(found.contradicting)} of them under different labels, such as {first}"
-        if found.across:
-            yield "", f"{len(found.across)} held-out images are also trained on, such as {found.across[0][1]}"
+        yield from (("", each) for each in _some([" = ".join(_some(group)) for group in duplicates.within]))
+        if duplicates.contradicting:
+            first = " = ".join(_some(duplicates.contradicting[0]))
+            yield "", f"{len(duplicates.contradicting)} of them under different labels, such as {first}"
+        if duplicates.across:
+            first = duplicates.across[0][1]
+            yield "", f"{len(duplicates.across)} held-out images are also trained on, such as {first}"
 
 
-def _some(each: Sequence[str]) -> list[str]:
-    return [*each[:SHOWN], f"… and {len(each) - SHOWN} more"] if len(each) > SHOWN else list(each)
+def _some(items: Sequence[str]) -> list[str]:
+    return [*items[:SHOWN], f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else list(items)

@@ -1,4 +1,4 @@
-"""Examples from the rows of a table: one image a row, or several rows with captions of the same image."""
+"""Examples from the rows of a table. Rows with the same image are merged: each may add a caption."""
 
 from __future__ import annotations
 
@@ -7,74 +7,74 @@ from itertools import islice
 from pathlib import Path
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assembled
-from tracer.data.columns import Columns, columns, split_column
+from tracer.data.assembly import assemble
+from tracer.data.columns import Columns, find_columns, split_column
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
-from tracer.data.options import SYNONYMS, Options, canonical, in_order
-from tracer.data.table import Table, table
+from tracer.data.options import SYNONYMS, Options, canonical, sort_splits
+from tracer.data.table import Table, parse_table
 from tracer.data.values import text, texts
 
 
 @dataclass
 class Entry:
-    """What the rows say of one image."""
+    """One image, from all rows that name it."""
 
     row: int
     key: str
-    captions: dict[str, None] = field(default_factory=dict)  # as a set that keeps its order
+    captions: dict[str, None] = field(default_factory=dict)  # used as an ordered set
 
 
-def tabled(path: Path, options: Options) -> Examples:
-    """The examples of the table in `path`; image paths are relative to it."""
-    told = [name for name in (options.image, options.caption, options.label) if name is not None]
-    found = table(path, options.separator, told)
-    if not len(found):
+def read_table(path: Path, options: Options) -> Examples:
+    """Read the table in `path`; image paths are relative to its folder."""
+    requested = [name for name in (options.image, options.caption, options.label) if name is not None]
+    table = parse_table(path, options.separator, requested)
+    if not len(table):
         raise UserError(f"{path} has no rows below its header")
-    used = columns(tuple(found.columns), options, path.name)
-    rows, splits, note = _rows(found, options, path.name)
-    entries = _entries(found, used, rows, path)
+    columns = find_columns(tuple(table.columns), options, path.name)
+    rows, splits, note = _rows(table, options, path.name)
+    entries = _entries(table, columns, rows, path)
     _refuse_all_missing(path, entries)
     repeats = len(rows) - len(entries)
-    return assembled(
+    return assemble(
         str(path),
         Files(path.parent, tuple(entries)),
         list(entries),
-        keys=[entry.key for entry in entries.values()] if used.label else None,
-        vocabulary=map(text, found.columns[used.label]) if used.label else None,
+        keys=[entry.key for entry in entries.values()] if columns.label else None,
+        vocabulary=map(text, table.columns[columns.label]) if columns.label else None,
         naming=options.classes,
         captions=[tuple(entry.captions) for entry in entries.values()],
         splits=splits,
         detected=(
-            *found.detected,
-            *used.detected,
+            *table.detected,
+            *columns.detected,
             note,
             f"repeated images: {repeats} rows merged into those before them" if repeats else "",
         ),
     )
 
 
-def _rows(found: Table, options: Options, source: str) -> tuple[list[int], tuple[str, ...], str]:
-    """The rows of the split that is meant, the splits there are, and what to say about it."""
-    everything = list(range(len(found)))
-    name = split_column(tuple(found.columns))
-    values = [canonical(str(value)) for value in found.columns[name]] if name else []
+def _rows(table: Table, options: Options, source: str) -> tuple[list[int], tuple[str, ...], str]:
+    """The rows of the chosen split, the names of all splits, and a note for the report."""
+    rows = list(range(len(table)))
+    name = split_column(tuple(table.columns))
+    values = [canonical(str(value)) for value in table.columns[name]] if name else []
     if not name or not set(values) <= set(SYNONYMS.values()):
-        return everything, (), ""
-    splits = in_order(set(values))
+        return rows, (), ""
+    splits = sort_splits(set(values))
     chosen = options.choose(splits, source)
     note = f"split column: {name}, with {', '.join(splits)}; this is {chosen}"
-    return [i for i in everything if values[i] == chosen], splits, note
+    return [i for i in rows if values[i] == chosen], splits, note
 
 
-def _entries(found: Table, used: Columns, rows: list[int], path: Path) -> dict[str, Entry]:
+def _entries(table: Table, columns: Columns, rows: list[int], path: Path) -> dict[str, Entry]:
     """The images in order of first appearance, each with its label and all its captions."""
     entries: dict[str, Entry] = {}
     for row in rows:
         try:
-            image = _image_path(found.columns[used.image][row])
-            key = text(found.columns[used.label][row]) if used.label else ""
-            captions = texts(found.columns[used.caption][row]) if used.caption else ()
+            image = _image_path(table.columns[columns.image][row])
+            key = text(table.columns[columns.label][row]) if columns.label else ""
+            captions = texts(table.columns[columns.caption][row]) if columns.caption else ()
         except UserError as error:
             raise UserError(f"{path}, row {row + 1}: {error}") from error
         entry = entries.setdefault(image, Entry(row, key))
@@ -86,7 +86,7 @@ def _entries(found: Table, used: Columns, rows: list[int], path: Path) -> dict[s
 
 
 def _image_path(value: object) -> str:
-    image = text(value).replace("\\", "/")  # as written on Windows
+    image = text(value).replace("\\", "/")  # Windows separators
     if not image:
         raise UserError("the image path is empty")
     if "\0" in image:
@@ -96,8 +96,8 @@ def _image_path(value: object) -> str:
     return image
 
 
-def _refuse_all_missing(path: Path, entries: dict[str, Entry], look: int = 20) -> None:
-    """Refuse a table whose first images are all missing, early: its paths start from another folder."""
-    first = list(islice(entries, look))
-    if not any((path.parent / each).is_file() for each in first):
+def _refuse_all_missing(path: Path, entries: dict[str, Entry], count: int = 20) -> None:
+    """Raise UserError if the first images are all missing: the paths are then relative to another folder."""
+    first = list(islice(entries, count))
+    if not any((path.parent / image).is_file() for image in first):
         raise UserError(f"{path}: no image {first[0]} in {path.parent}: paths are relative to the table")

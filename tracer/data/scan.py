@@ -1,4 +1,4 @@
-"""A look at all of the data before work starts: what cannot be read is named and left out."""
+"""Decode every image before training starts; unreadable ones are reported and left out."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from tracer.data.check import validate
 from tracer.data.encoded import BROKEN, content, decode, reason
 from tracer.data.examples import Examples
 
-TOLERATED = 0.01  # share of unreadable images; with more of them something else is wrong
+TOLERATED = 0.01  # share of unreadable images; more of them point to another problem
 THREADS = 8
-BLOCK = 1024
+BLOCK = 1024  # images between two reports of progress
 
-Progress = Callable[[int, int], None]  # images looked at, images in all
+Progress = Callable[[int, int], None]  # images done, images in total
 
 
 def scan(examples: Examples, strict: bool = False, progress: Progress | None = None) -> Examples:
-    """The examples whose images can be decoded in full; `Examples.skipped` names the others.
+    """The examples whose images can be decoded; `Examples.skipped` lists the others.
 
-    Refuses data that nothing can be learnt from; any unreadable image if `strict`; over 1 % of them always.
+    Raises UserError for data that cannot be trained on, for any unreadable image if `strict`, and always if more
+    than 1 % are unreadable.
     """
     validate(examples)
-    broken = _broken(examples, progress)
+    broken = _find_broken(examples, progress)
     if not broken:
         return examples
     names = tuple(f"{examples.ids[i]}: {why}" for i, why in broken.items())
@@ -39,20 +40,21 @@ def scan(examples: Examples, strict: bool = False, progress: Progress | None = N
     return replace(examples.take(readable), skipped=(*examples.skipped, *names))
 
 
-def _broken(examples: Examples, progress: Progress | None) -> dict[int, str]:
-    """Why an image cannot be read, for each such image."""
+def _find_broken(examples: Examples, progress: Progress | None) -> dict[int, str]:
+    """The reason for each image that cannot be read, by index."""
     broken: dict[int, str] = {}
     with ThreadPoolExecutor(THREADS) as pool:
         for start in range(0, len(examples), BLOCK):
             block = range(start, min(start + BLOCK, len(examples)))
-            found = pool.map(lambda i: _why(examples, i), block)
-            broken |= {i: why for i, why in zip(block, found, strict=True) if why}
+            reasons = pool.map(lambda i: _problem(examples, i), block)
+            broken |= {i: why for i, why in zip(block, reasons, strict=True) if why}
             if progress is not None:
                 progress(block.stop, len(examples))
     return broken
 
 
-def _why(examples: Examples, index: int) -> str:
+def _problem(examples: Examples, index: int) -> str:
+    """Why an image cannot be read; empty if it can. Pixels in memory are not checked."""
     try:
         encoded = content(examples.images, index)
         if encoded is not None:

@@ -1,4 +1,4 @@
-"""webdataset shards, near or far, whose images are read by their places in the files, in any order."""
+"""webdataset shards, local or remote. Images are read by offset, so random access works."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assembled
-from tracer.data.braces import expanded
-from tracer.data.columns import columns
+from tracer.data.assembly import assemble
+from tracer.data.braces import expand_braces
+from tracer.data.columns import find_columns
 from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples
 from tracer.data.options import Options
-from tracer.data.tar import Sample, reached, samples
+from tracer.data.tar import Sample, read_samples, resolve_url
 from tracer.data.values import text, texts
 
 
 @dataclass(frozen=True, eq=False)
 class Slices(Encoded):
-    """Images as slices of larger files, which may lie anywhere that fsspec can reach."""
+    """Images as byte ranges of larger files, at any address that fsspec supports."""
 
     urls: tuple[str, ...]
     keys: tuple[str, ...]
-    shard: np.ndarray  # which of the urls
+    shard: np.ndarray  # index into `urls`
     offset: np.ndarray
     size: np.ndarray
 
@@ -31,7 +31,7 @@ class Slices(Encoded):
         return len(self.keys)
 
     def content(self, index: int) -> bytes:
-        system, path = reached(self.urls[self.shard[index]])
+        system, path = resolve_url(self.urls[self.shard[index]])
         start = int(self.offset[index])
         return system.cat_file(path, start=start, end=start + int(self.size[index]))
 
@@ -39,50 +39,52 @@ class Slices(Encoded):
         return f"{self.keys[index]} in {self.urls[self.shard[index]]}"
 
 
-def sharded(pattern: str, options: Options) -> Examples:
-    """The examples in the shards that `pattern` stands for: braces, `*`, or a folder of tar files."""
+def read_shards(pattern: str, options: Options) -> Examples:
+    """Read the shards that `pattern` names: with braces, with `*`, or a folder of tar files."""
     options.refuse("shards", "separator")
     urls = _urls(pattern)
-    found = [sample for url in urls for sample in samples(url)]
-    kept = [sample for sample in found if sample.images]
-    if not kept:
+    every = [sample for url in urls for sample in read_samples(url)]
+    usable = [sample for sample in every if sample.images]
+    if not usable:
         raise UserError(f"no images in {pattern}: {len(urls)} shards were read")
-    names = dict.fromkeys(name for sample in kept for name in sample.values)
-    used = columns(tuple(names), options, pattern, image=options.image or "image")
-    short = dict(zip(urls, _short(urls), strict=True))
-    imageless = len(found) - len(kept)
-    return assembled(
+    names = dict.fromkeys(name for sample in usable for name in sample.values)
+    columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
+    short = dict(zip(urls, _shorten(urls), strict=True))
+    imageless = len(every) - len(usable)
+    return assemble(
         pattern,
-        _slices(kept, options.image),
-        [f"{short[sample.url]}/{sample.key}" for sample in kept],
-        keys=[text(sample.values.get(used.label)) for sample in kept] if used.label else None,
+        _slices(usable, options.image),
+        [f"{short[sample.url]}/{sample.key}" for sample in usable],
+        keys=[text(sample.values.get(columns.label)) for sample in usable] if columns.label else None,
         naming=options.classes,
-        captions=[texts(sample.values.get(used.caption)) for sample in kept] if used.caption else None,
+        captions=[texts(sample.values.get(columns.caption)) for sample in usable]
+        if columns.caption
+        else None,
         detected=(
             f"shards: {len(urls)}",
-            *(note.replace("column", "member") for note in used.detected[1:]),
+            *(note.replace("column", "member") for note in columns.detected[1:]),
             f"without an image: {imageless} samples left out" if imageless else "",
         ),
     )
 
 
-def _slices(kept: list[Sample], ending: str | None) -> Slices:
-    urls = {url: i for i, url in enumerate(dict.fromkeys(sample.url for sample in kept))}
-    places = np.array([sample.image(ending) for sample in kept])
+def _slices(samples: list[Sample], ending: str | None) -> Slices:
+    urls = {url: i for i, url in enumerate(dict.fromkeys(sample.url for sample in samples))}
+    ranges = np.array([sample.image(ending) for sample in samples])
     return Slices(
         urls=tuple(urls),
-        keys=tuple(sample.key for sample in kept),
-        shard=np.array([urls[sample.url] for sample in kept]),
-        offset=places[:, 0],
-        size=places[:, 1],
+        keys=tuple(sample.key for sample in samples),
+        shard=np.array([urls[sample.url] for sample in samples]),
+        offset=ranges[:, 0],
+        size=ranges[:, 1],
     )
 
 
 def _urls(pattern: str) -> list[str]:
-    """The shards, each of which is there."""
+    """The addresses of all shards; raises UserError if one does not exist."""
     urls: list[str] = []
-    for name in expanded(pattern):
-        system, path = reached(name)
+    for name in expand_braces(pattern):
+        system, path = resolve_url(name)
         if system.isdir(path):
             name = f"{name.rstrip('/')}/*.tar"
             path = f"{path.rstrip('/')}/*.tar"
@@ -93,8 +95,8 @@ def _urls(pattern: str) -> list[str]:
     return urls
 
 
-def _short(urls: list[str]) -> list[str]:
-    """As much of the end of each address as tells them apart: where data lie is no part of what they are."""
+def _shorten(urls: list[str]) -> list[str]:
+    """The shortest endings that keep addresses distinct, so that ids do not change when the data are moved."""
     for length in range(1, 1 + max(url.count("/") for url in urls)):
         short = ["/".join(url.split("/")[-length:]) for url in urls]
         if len(set(short)) == len(urls):

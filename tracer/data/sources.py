@@ -1,4 +1,4 @@
-"""Everybody's data: one function that looks at what it is given and reads it."""
+"""`load` reads data of any supported format."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.arrays import arrayed
+from tracer.data.arrays import read_arrays
 from tracer.data.classes import Spec, classes
-from tracer.data.digits import coloured, digits
-from tracer.data.emojishift import named_emoji
+from tracer.data.digits import coloured_digits, digits
+from tracer.data.emojishift import read_emoji
 from tracer.data.examples import Examples
-from tracer.data.folder import foldered
-from tracer.data.hub import PREFIX, SAVED, hosted
+from tracer.data.folder import read_folder
+from tracer.data.hub import PREFIX, SAVED, read_hub
 from tracer.data.idx import FILES, Split, idx
+from tracer.data.memory import PREFIX as MEMORY
+from tracer.data.memory import registered
 from tracer.data.options import Options
-from tracer.data.rows import tabled
-from tracer.data.shards import sharded
+from tracer.data.rows import read_table
+from tracer.data.shards import read_shards
 
 EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits": digits,
-    "digits:coloured": lambda split, folder: coloured(split, folder=folder),
-    "digits:colour": lambda split, folder: coloured(split, task="colour", folder=folder),
-    "digits:group": lambda split, folder: coloured(split, task="group", folder=folder),
-    "digits:flipped": lambda split, folder: coloured(split, flipped=True, folder=folder),
+    "digits:coloured": lambda split, folder: coloured_digits(split, folder=folder),
+    "digits:colour": lambda split, folder: coloured_digits(split, task="colour", folder=folder),
+    "digits:group": lambda split, folder: coloured_digits(split, task="group", folder=folder),
+    "digits:flipped": lambda split, folder: coloured_digits(split, flipped=True, folder=folder),
 }
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
-METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # the hub's name for a table among images
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # tables among images, as on the hub
 
 
 def load(
@@ -44,9 +46,9 @@ def load(
 
     A folder of images, a table (CSV, TSV, JSON lines, Parquet), webdataset shards (`x-{000..011}.tar`, any
     fsspec address), `hf:name`, a NumPy `.npz`, a folder with MNIST's idx files, or the embedded `digits`
-    (`digits:colour` and others are painted; `digits:colour@FOLDER` paints all of MNIST in that folder).
-    What is not said is looked for, and what was found is told in `Examples.detected`. `split` picks one where
-    the source has several: training data if it is left out. `caption="none"`, `label="none"` ignore a column.
+    (coloured in `digits:colour` and others; `digits:colour@FOLDER` colours all of MNIST in that folder).
+    Options that are not set are detected, and `Examples.detected` says how. `split` selects one of the splits of
+    the source, the training split by default. `caption="none"` and `label="none"` ignore a column.
     """
     try:
         return _source(str(spec), Options(image, caption, label, separator, classes, split))
@@ -55,14 +57,16 @@ def load(
 
 
 def _source(name: str, options: Options) -> Examples:
+    if name.startswith(MEMORY) and "://" not in name:  # memory:// is a file system of fsspec
+        return registered(name)
     if name in EMBEDDED or name.startswith(("digits:", "digits@")):
         return _embedded(name, options)
     if name.startswith("emoji:"):
-        return named_emoji(name, options)
+        return read_emoji(name, options)
     if name.startswith(PREFIX):
-        return hosted(name, options)
+        return read_hub(name, options)
     if "://" in name or name.endswith((".tar", ".tar}")):
-        return sharded(name, options)
+        return read_shards(name, options)
     if Path(name).is_dir():
         return _directory(Path(name), options)
     if Path(name).is_file():
@@ -78,26 +82,26 @@ def _embedded(name: str, options: Options) -> Examples:
 
 
 def _directory(path: Path, options: Options) -> Examples:
-    """A folder holds a table, a saved data set, shards or MNIST, each with its mark, or else images."""
-    inside = {each.name for each in path.iterdir()}
-    for name in METADATA:
-        if name in inside:
-            return tabled(path / name, options)
-    if inside & set(SAVED):
-        return hosted(f"{PREFIX}{path}", options)
-    if any(name.endswith(".tar") for name in inside):
-        return sharded(str(path), options)
-    if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & inside:
+    """Read a folder: a table, a saved data set, shards or MNIST if it holds their files, else images."""
+    names = {each.name for each in path.iterdir()}
+    for table in METADATA:
+        if table in names:
+            return read_table(path / table, options)
+    if names & set(SAVED):
+        return read_hub(f"{PREFIX}{path}", options)
+    if any(name.endswith(".tar") for name in names):
+        return read_shards(str(path), options)
+    if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & names:
         return _either_split(lambda split: idx(path, split), options, str(path))
-    return foldered(path, options)
+    return read_folder(path, options)
 
 
 def _file(path: Path, options: Options) -> Examples:
     suffix = path.suffix.lower()
     if suffix in TABLES:
-        return tabled(path, options)
+        return read_table(path, options)
     if suffix in (".npz", ".npy"):
-        return arrayed(path, options)
+        return read_arrays(path, options)
     if suffix in (".gz", ".tgz", ".zst", ".zip", ".bz2", ".xz"):
         raise UserError(f"{path} is compressed, so single images cannot be read from it: unpack it first")
     known = ", ".join((*TABLES, ".npz", ".tar"))
@@ -105,18 +109,20 @@ def _file(path: Path, options: Options) -> Examples:
 
 
 def _either_split(source: Callable[[Split], Examples], options: Options, name: str) -> Examples:
+    """The chosen split of digits, with class names from the options if there are any."""
     options.refuse(f"the digits of {name}", "image", "caption", "label", "separator")
     splits: tuple[Split, ...] = ("train", "test")
     chosen = options.choose(splits, name)
-    found = source("test" if chosen == "test" else "train")
+    examples = source("test" if chosen == "test" else "train")
     if options.classes is not None:
-        named = classes(found.classes, options.classes)
-        found = replace(found, classes=named.names, labels=named.labels(found.classes)[found.labels])
-    return replace(found, name=name, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
+        mapping = classes(examples.classes, options.classes)
+        labels = mapping.labels(examples.classes)[examples.labels]
+        examples = replace(examples, classes=mapping.names, labels=labels)
+    return replace(examples, name=name, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
 
 
 def _neighbours(path: Path) -> list[str]:
-    """What lies where `path` was looked for, spelt as `path` is."""
+    """All paths in the folder of `path`, for suggestions."""
     if not path.parent.is_dir():
         return []
     return [str(each) for each in path.parent.iterdir()]

@@ -1,4 +1,4 @@
-"""A table, read from CSV, TSV, JSON lines or Parquet into columns of plain values."""
+"""Read CSV, TSV, JSON, JSON lines and Parquet into columns of plain values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError
-from tracer.data.columns import recognised
+from tracer.data.columns import count_known_names
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-SPOKEN = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
+BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -25,7 +25,7 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length by name, and what had to be guessed to read them."""
+    """Columns of equal length by name, and what was detected while reading them."""
 
     columns: dict[str, list[Any]]
     detected: tuple[str, ...] = ()
@@ -34,22 +34,22 @@ class Table:
         return len(next(iter(self.columns.values()), []))
 
 
-def table(path: Path, separator: str | None = None, told: Sequence[str] = ()) -> Table:
-    """The table in `path`; `told` are column names that the user says are there."""
+def parse_table(path: Path, separator: str | None = None, expected: Sequence[str] = ()) -> Table:
+    """The table in `path`. `expected` are column names from the user, which help to detect the separator."""
     readers = {".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _json_list, ".parquet": _parquet}
     suffix = path.suffix.lower()
     if suffix in readers:
         if separator is not None:
             raise UserError(f"--separator means nothing for {path.name}: leave it out")
         return readers[suffix](path)
-    return _separated(path, separator, told)
+    return _separated(path, separator, expected)
 
 
-def _separated(path: Path, separator: str | None, told: Sequence[str]) -> Table:
+def _separated(path: Path, separator: str | None, expected: Sequence[str]) -> Table:
     text, encoding = _text(path)
     if "\0" in text:
         raise UserError(f"{path} holds zero bytes: it is not a text table")
-    mark = SPOKEN.get(separator, separator) if separator else _separator(text, told)
+    mark = BY_NAME.get(separator, separator) if separator else _separator(text, expected)
     if len(mark) != 1 or mark in '"\r\n ':
         raise UserError(f"the separator {separator!r} must be one character, such as ',' or 'tab'")
     lines = _lines(text, mark, path)
@@ -65,7 +65,7 @@ def _separated(path: Path, separator: str | None, told: Sequence[str]) -> Table:
 
 
 def _lines(text: str, mark: str, path: Path) -> list[tuple[int, list[str]]]:
-    """The cut lines with their numbers. Between tabs, quotes need not mean anything."""
+    """The fields of each line, with its number. In TSV, quotes that do not match are taken literally."""
     reader = csv.reader(StringIO(text, newline=""), delimiter=mark, strict=True)
     try:
         lines = [(reader.line_num, row) for row in reader if row]
@@ -87,49 +87,50 @@ def _header(path: Path, header: Sequence[str]) -> list[str]:
     return names
 
 
-def _separator(text: str, told: Sequence[str]) -> str:
-    """The separator whose cut of the first line makes most sense: names we know first, then most columns."""
+def _separator(text: str, expected: Sequence[str]) -> str:
+    """The separator that splits the first line into the most known names; among equals, into the most columns."""
     line = next((line for line in text.splitlines() if line.strip()), "")
 
-    def sense(mark: str) -> tuple[int, int]:
+    def score(mark: str) -> tuple[int, int]:
         try:
             names = [name.strip() for name in next(csv.reader([line], delimiter=mark), [])]
         except csv.Error:
             return (0, 0)
-        return (recognised(names) + sum(name in names for name in told), len(names))
+        return (count_known_names(names) + sum(name in names for name in expected), len(names))
 
-    return max(SEPARATORS, key=sense)
+    return max(SEPARATORS, key=score)
 
 
 def _text(path: Path) -> tuple[str, str]:
-    """The text of a file and its encoding: by its byte-order mark, else UTF-8, else Windows' Western one."""
+    """The text of a file and its encoding: from its byte-order mark, else UTF-8, else cp1252."""
     content = _bytes(path)
-    marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), "utf-8")
+    encoding = next((name for mark, name in MARKS.items() if content.startswith(mark)), "utf-8")
     try:
-        return content.decode(marked), marked.removesuffix("-sig")
+        return content.decode(encoding), encoding.removesuffix("-sig")
     except UnicodeDecodeError as error:
-        if marked != "utf-8":
-            raise UserError(f"{path} is not the {marked} text it starts as: {error}") from error
+        if encoding != "utf-8":
+            raise UserError(f"{path} is not the {encoding} text it starts as: {error}") from error
         return content.decode("cp1252", errors="replace"), "cp1252, because it is not UTF-8"
 
 
 def _json_lines(path: Path) -> Table:
     text, _ = _text(path)
     lines = ((f"{path}, line {i}", line) for i, line in enumerate(text.split("\n"), 1) if line.strip())
-    return _records(path, ((where, _parsed(line, where)) for where, line in lines))
+    return _records(path, ((where, _parse_json(line, where)) for where, line in lines))
 
 
 def _json_list(path: Path) -> Table:
     text, _ = _text(path)
-    records = _parsed(text, str(path))
+    records = _parse_json(text, str(path))
     if not isinstance(records, list):
         raise UserError(f"{path} must hold a list of records, or be JSON lines with the ending .jsonl")
     return _records(path, ((f"{path}, record {i}", record) for i, record in enumerate(records, 1)))
 
 
-def _records(path: Path, found: Iterable[tuple[str, Any]]) -> Table:
+def _records(path: Path, items: Iterable[tuple[str, Any]]) -> Table:
+    """A table of records, each given with its place in the file for error messages."""
     records: list[dict[str, Any]] = []
-    for where, record in found:
+    for where, record in items:
         if not isinstance(record, dict):
             raise UserError(f'{where}: expected {{"image": …, "label": …}}, found {record!r:.60}')
         records.append(record)
@@ -139,7 +140,7 @@ def _records(path: Path, found: Iterable[tuple[str, Any]]) -> Table:
     return Table({name: [record.get(name) for record in records] for name in names})
 
 
-def _parsed(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -154,10 +155,10 @@ def _parquet(path: Path) -> Table:
         raise UserError("Parquet needs pyarrow: pip install 'tracer-clip[data]'") from error
     try:
         schema = pq.read_schema(path)
-        # Images stored inside the table can be larger than memory, and are read through `hf:` instead.
+        # Images stored in the table may not fit into memory; `hf:` reads them one at a time.
         plain = [field.name for field in schema if not _is_binary(field.type)]
         columns = pq.read_table(path, columns=plain).to_pydict()
-    except (OSError, ValueError, pa.ArrowException) as error:  # text that is no UTF-8 is a ValueError
+    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: text that is not UTF-8
         raise UserError(f"{path} cannot be read as Parquet: {error}") from error
     if not columns:
         raise UserError(f"{path} has no columns of text; if it holds the images themselves, say hf:{path}")

@@ -1,7 +1,7 @@
-"""One webdataset shard: where in the tar file each image lies, and what is said of it.
+"""The index of one webdataset shard: the byte range of each image in the tar file, and its label and captions.
 
 Members with the same stem make one sample: an image, and its values in `.txt`, `.cls` or `.json`. Only the
-headers and values are read; nothing is ever unpacked.
+headers and values are read; nothing is unpacked to disk.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tracer.core.errors import UserError, unknown
 from tracer.data.encoded import SUFFIXES
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
-LARGEST = 1 << 20  # bytes; no caption is longer than this
+MAX_BYTES = 1 << 20  # of a caption or label; anything longer is an error
 
 
 @dataclass(slots=True)
 class Sample:
-    """The members of one key: where its images lie, and the values of the rest."""
+    """The members with one key: the byte ranges of images, and the values of the rest."""
 
     url: str
     key: str
@@ -31,7 +31,7 @@ class Sample:
     values: dict[str, Any] = field(default_factory=dict)
 
     def image(self, ending: str | None) -> tuple[int, int]:
-        """The image with this ending, else the first."""
+        """Offset and size of the image with this ending; of the first image if `ending` is None."""
         if ending is None:
             return next(iter(self.images.values()))
         if ending not in self.images:
@@ -39,41 +39,41 @@ class Sample:
         return self.images[ending]
 
 
-def reached(url: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it."""
+def resolve_url(url: str) -> tuple[Any, str]:
+    """The fsspec file system of an address, and the path in it."""
     try:
         return url_to_fs(url)
     except (ValueError, ImportError) as error:
         raise UserError(f"{url} cannot be reached: {error}") from error
 
 
-def samples(url: str) -> list[Sample]:
-    """The samples of one shard, in its order."""
-    system, path = reached(url)
-    found: dict[str, Sample] = {}
+def read_samples(url: str) -> list[Sample]:
+    """The samples of one shard, in the order of the file."""
+    system, path = resolve_url(url)
+    samples: dict[str, Sample] = {}
     try:
         with system.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
             size = system.size(path)
             for member in _regular(shard, url):
                 if member.offset_data + member.size > size:
                     raise UserError(f"the shard {url} is cut off in the middle of {member.name}")
-                _add(found, member, shard, url)
-            _refuse_no_end(shard, file, url)
+                _add(samples, member, shard, url)
+            _check_end(shard, file, url)
     except (tarfile.TarError, OSError, EOFError) as error:
         raise UserError(f"the shard {url} cannot be read as a plain tar file: {error}") from error
-    return list(found.values())
+    return list(samples.values())
 
 
-def _refuse_no_end(shard: tarfile.TarFile, file: IO[bytes], url: str) -> None:
-    """Refuse a shard that does not end in zeros: `tarfile` silently takes a broken header for the end."""
+def _check_end(shard: tarfile.TarFile, file: IO[bytes], url: str) -> None:
+    """Raise UserError unless the shard ends in zeros: `tarfile` silently takes a damaged header for the end."""
     file.seek(shard.offset)
-    end = file.read(LARGEST)
+    end = file.read(MAX_BYTES)
     if not end or end.strip(b"\0"):
         raise UserError(f"the shard {url} is cut off or damaged after {len(shard.getmembers())} members")
 
 
 def _regular(shard: tarfile.TarFile, url: str) -> Iterator[tarfile.TarInfo]:
-    """The plain files in a shard: links and devices are passed over, a way out of the folder is refused."""
+    """The regular files of a shard. Links and devices are skipped; a path that leaves the folder is an error."""
     for member in shard:
         if member.name.startswith("/") or ".." in member.name.split("/"):
             raise UserError(f"the shard {url} holds {member.name!r}, which points outside of it: refused")
@@ -82,31 +82,31 @@ def _regular(shard: tarfile.TarFile, url: str) -> Iterator[tarfile.TarInfo]:
 
 
 def _parts(name: str) -> tuple[str, str]:
-    """The key of a member and its ending, cut at the first dot of its last part."""
+    """The key and the ending of a member, split at the first dot of its file name."""
     folder, slash, last = name.removeprefix("./").rpartition("/")
     stem, _, ending = last.partition(".")
     return f"{folder}{slash}{stem}", ending.lower()
 
 
-def _add(found: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.TarFile, url: str) -> None:
+def _add(samples: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.TarFile, url: str) -> None:
     key, ending = _parts(member.name)
     if not key or key.endswith("/") or (f".{ending}" not in SUFFIXES and ending not in VALUES):
         return
-    sample = found.setdefault(key, Sample(url, key))
+    sample = samples.setdefault(key, Sample(url, key))
     if ending in sample.images or ending in sample.values:
         raise UserError(f"the shard {url} holds {member.name} twice")
     if ending not in VALUES:
         sample.images[ending] = (member.offset_data, member.size)
         return
-    if member.size > LARGEST:
+    if member.size > MAX_BYTES:
         raise UserError(f"{member.name} in {url} is too long for a caption or label: {member.size} bytes")
-    stored = shard.extractfile(member)  # into memory, nowhere else
+    stored = shard.extractfile(member)  # into memory, not to disk
     content = stored.read() if stored else b""
     where = f"{member.name} in {url}"
-    sample.values |= _fields(content, where) if ending == "json" else {ending: _said(content)}
+    sample.values |= _fields(content, where) if ending == "json" else {ending: _text(content)}
 
 
-def _said(content: bytes) -> str:
+def _text(content: bytes) -> str:
     return content.decode("utf-8-sig", errors="replace").strip()
 
 

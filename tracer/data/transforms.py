@@ -1,4 +1,4 @@
-"""From a decoded image to the pixels a model expects, as uint8; the model itself normalises them."""
+"""Resize, crop and augment decoded images into uint8 tensors; the model normalises them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from tracer.models.open_clip_compat import open_clip
 
 Augment = Literal["none", "crop", "crop+flip"]
 AUGMENTS = ("none", "crop", "crop+flip")
-SHAPES = (3 / 4, 4 / 3)  # width over height of a random crop, from the slimmest to the broadest
+SHAPES = (3 / 4, 4 / 3)  # aspect ratio (width / height) of a random crop, minimum and maximum
 
-WINDOW = 2.0 / math.sqrt(0.9 * SHAPES[0])  # of a side: then the smallest window has twice the target's pixels
+# Draft size as a multiple of the target size: the smallest crop then has twice the target's pixels per side.
+WINDOW = 2.0 / math.sqrt(0.9 * SHAPES[0])
 
 
 class Transform:
-    """Resize and crop as the checkpoint wants; `augment` crops 90 to 100 % at random and may mirror.
+    """Resize and crop as the checkpoint expects; `augment` adds random crops of 90 to 100 % of the area and flips.
 
-    With `drafts`, a large JPEG that is to be cropped at random is decoded at a half, a quarter or an eighth, as
-    long as its window keeps twice the pixels each way that it is resized to. The window is the same; its pixels
-    differ by a level or two. What is not cropped at random, as in evaluation, is always decoded in full.
+    With `drafts`, a large JPEG that is cropped at random is decoded at 1/2, 1/4 or 1/8 of its size, as long as
+    the crop keeps at least twice the target's pixels per side. The crop is the same; its pixels differ by a level
+    or two. Without a random crop, as in evaluation, images are always decoded in full.
     """
 
     def __init__(
@@ -42,12 +43,12 @@ class Transform:
         size = config.size if isinstance(config.size, tuple) else (config.size, config.size)
         self.height, self.width = size
         self.augment, self.drafts = augment, drafts
-        # open_clip's evaluation transform without its last two members, which make floats and normalise them.
+        # open_clip's evaluation transform without its last two steps, conversion to float and normalisation.
         evaluation: Any = open_clip.transform.image_transform_v2(config, is_train=False)
-        self._fit = evaluation.transforms[:-2]
+        self._resize = evaluation.transforms[:-2]
 
     def __call__(self, image: Image.Image, rng: np.random.Generator | None = None) -> UInt8[Tensor, "3 h w"]:
-        return torch.from_numpy(self._made(Draft(image, image.size), rng).copy())
+        return torch.from_numpy(self._apply(Draft(image, image.size), rng).copy())
 
     def batch(
         self,
@@ -55,13 +56,13 @@ class Transform:
         indices: Sequence[int] | np.ndarray,
         generators: Iterable[np.random.Generator] | None = None,
     ) -> UInt8[Tensor, "n 3 h w"]:
-        """The images at `indices` as one tensor; with generators, one an image, they are augmented."""
-        if isinstance(images, Pixels) and self._keeps(images.array):
+        """The images at `indices` as one tensor; augmented if `generators` holds a random generator per image."""
+        if isinstance(images, Pixels) and self._is_identity(images.array):
             return torch.from_numpy(images.array[indices].transpose(0, 3, 1, 2).copy())
         rngs = generators if generators is not None else repeat(None)
         pixels = np.empty((len(indices), 3, self.height, self.width), np.uint8)
-        for place, index, rng in zip(pixels, indices, rngs, strict=False):
-            place[:] = self._made(self._read(images, int(index), rng), rng)
+        for target, index, rng in zip(pixels, indices, rngs, strict=False):
+            target[:] = self._apply(self._read(images, int(index), rng), rng)
         return torch.from_numpy(pixels)
 
     def _read(self, images: Images, index: int, rng: np.random.Generator | None) -> Draft:
@@ -70,25 +71,25 @@ class Transform:
             return Draft(image, image.size)
         return draft(images, index, (math.ceil(self.width * WINDOW), math.ceil(self.height * WINDOW)))
 
-    def _made(self, drafted: Draft, rng: np.random.Generator | None) -> UInt8[np.ndarray, "3 h w"]:
+    def _apply(self, drafted: Draft, rng: np.random.Generator | None) -> UInt8[np.ndarray, "3 h w"]:
         image = drafted.image
         if rng is not None and self.augment != "none":
             image = self._crop(drafted, rng)
             if self.augment == "crop+flip" and rng.random() < 0.5:
                 image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
         else:
-            for step in self._fit:
+            for step in self._resize:
                 image = step(image)
         return np.asarray(image.convert("RGB"), dtype=np.uint8).transpose(2, 0, 1)
 
-    def _keeps(self, array: np.ndarray) -> bool:
-        """Whether images in memory pass through unchanged, so that a batch of them can be taken at once."""
+    def _is_identity(self, array: np.ndarray) -> bool:
+        """Whether images in memory are not changed, so that a batch can be copied at once."""
         return self.augment == "none" and array.shape[1:3] == (self.height, self.width)
 
     def _crop(self, drafted: Draft, rng: np.random.Generator) -> Image.Image:
-        """A random window of 90 to 100 % of the area, at most a third longer on one side, resized.
+        """A random crop of 90 to 100 % of the area with an aspect ratio in SHAPES, resized.
 
-        Where ten draws find none, it is the largest such window in the middle: torchvision's RandomResizedCrop.
+        As in torchvision's RandomResizedCrop, ten failed draws fall back to the largest centred crop.
         """
         width, height = drafted.stored
         for _ in range(10):

@@ -1,4 +1,4 @@
-"""Cells of any table as text."""
+"""Convert table cells to text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tracer.core.errors import UserError
 
 
 def text(value: Any) -> str:
-    """A cell as text; nothing, NaN and blanks are the empty text, whole floats lose their point."""
+    """A cell as text: None, NaN and blanks become the empty string, 3.0 becomes "3"."""
     if isinstance(value, str):
-        return value.strip().encode(errors="replace").decode()  # half a character pair is no text
+        return value.strip().encode(errors="replace").decode()  # replaces lone surrogates
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -23,6 +23,6 @@ def text(value: Any) -> str:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """The distinct texts of a cell that holds one or a list of them, without empty ones."""
-    several: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
-    return tuple(dict.fromkeys(filter(None, map(text, several))))
+    """The distinct, non-empty texts of a cell that holds one text or a list."""
+    cells: Iterable[Any] = value if isinstance(value, list | tuple) else [value]
+    return tuple(dict.fromkeys(filter(None, map(text, cells))))

@@ -1,4 +1,4 @@
-"""Predict once, measure often: a model and a data set give logits, and every number is a function of them."""
+"""Logits of a model on a data set. All metrics are computed from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tracer.storage.atomic import write_bytes
 
 
 class Predictions(NamedTuple):
-    """Logits in fp32 and what should have come out, in the data's own order."""
+    """Logits in fp32, labels and image ids, in the order of the data set."""
 
     logits: Float[Tensor, "n k"]
     label: Int[Tensor, " n"]
@@ -39,7 +39,7 @@ class Predictions(NamedTuple):
         return accuracy(self.logits, self.label)
 
     def write(self, path: Path) -> None:
-        """Keep them, so that every metric can be had again without the model."""
+        """Write a safetensors file, from which every metric can be computed without the model."""
         tensors = {"logits": self.logits.contiguous(), "label": self.label.contiguous()}
         write_bytes(path, save(tensors, metadata={"ids": json.dumps(list(self.ids))}))
 
@@ -50,8 +50,8 @@ class Predictions(NamedTuple):
             return cls(file.get_tensor("logits"), file.get_tensor("label"), ids)
 
 
-class Seen(NamedTuple):
-    """A data set as a student sees it: features as the image tower makes them, in the data's own order."""
+class ImageFeatures(NamedTuple):
+    """The output of a student's image tower, not normalised, in the order of the data set."""
 
     examples: Examples
     features: Float[Tensor, "n d"]
@@ -61,18 +61,17 @@ class Seen(NamedTuple):
         """Unit-length image embeddings."""
         return normalize(self.features, dim=-1)
 
-    def take(self, indices: np.ndarray) -> Seen:
-        """Some of the images, in this order."""
+    def take(self, indices: np.ndarray) -> ImageFeatures:
+        """The features of these images, in this order."""
         rows = torch.from_numpy(indices).to(self.features.device)
-        return Seen(self.examples.take(indices), self.features[rows])
+        return ImageFeatures(self.examples.take(indices), self.features[rows])
 
 
 class Scorer:
-    """A student ready to score class lists: by its trained head where it knows the classes, else by their names.
+    """Scores images over lists of classes: with the student's head for the classes it was trained on, else zero-shot.
 
-    Each image goes through its tower once (`embed`), however many class lists score it; each pair of class names and
-    templates goes through the text tower once, however many data sets share it. Images are decoded by `workers`
-    processes, as many as training would take if that is None.
+    Image features (`embed`) can be scored over several lists of classes; zero-shot classifiers are cached by class
+    names and templates. Images are decoded by `workers` processes; None chooses as many as training does.
     """
 
     def __init__(
@@ -80,54 +79,62 @@ class Scorer:
     ) -> None:
         self.student, self.world, self.trained_on = student, world, tuple(trained_on)
         self.workers = workers
-        self._rows: dict[tuple[tuple[str, ...], tuple[str, ...]], Tensor] = {}
+        self._classifiers: dict[tuple[tuple[str, ...], tuple[str, ...]], Tensor] = {}
 
     def by_head(self, classes: Sequence[str]) -> bool:
+        """Whether these classes are scored with the trained head."""
         return self.student.head is not None and self.trained_on == tuple(classes)
 
-    def embed(self, examples: Examples) -> Seen:
-        """The one pass over the images."""
-        workers = decoders(examples.images, self.world.neighbours) if self.workers is None else self.workers
+    def embed(self, examples: Examples) -> ImageFeatures:
+        """Features of all images, in one pass."""
+        workers = decoders(examples.images, self.world.local_size) if self.workers is None else self.workers
         batches = embed_images(self.student, examples, self.world, unit=False, workers=workers)
-        return Seen(examples, torch.cat([*batches]))
+        return ImageFeatures(examples, torch.cat([*batches]))
 
     @torch.no_grad()
-    def score(self, seen: Seen, templates: Sequence[str], classes: Sequence[str] = ()) -> Predictions:
-        """Logits of every image over `classes`, by default the data's own."""
-        examples = seen.examples
-        score = self._score(tuple(classes or examples.classes), tuple(templates))
-        logits = torch.cat([score(part) for part in seen.features.split(BATCH * self.world.size)])
-        if not torch.isfinite(logits).all():  # the largest of them would be no answer
+    def score(
+        self, features: ImageFeatures, templates: Sequence[str], classes: Sequence[str] = ()
+    ) -> Predictions:
+        """Logits of every image over `classes`, by default those of the data set."""
+        examples = features.examples
+        classify = self._classifier(tuple(classes or examples.classes), tuple(templates))
+        logits = torch.cat([classify(part) for part in features.features.split(BATCH * self.world.size)])
+        if not torch.isfinite(logits).all():
             raise UserError(
                 f"{self.student.name} gives {examples.name} scores that are not finite: it is broken"
             )
         return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
 
-    def score_shift(self, seen: Seen, opened: Opened) -> Predictions:
-        """Logits over a test set's own classes, by the rule that the set declares."""
-        scored = self.score(seen, opened.shift.templates, opened.shift.classes)
-        return scored._replace(logits=opened.shift.project(scored.logits))
+    def score_shift(self, features: ImageFeatures, opened: Opened) -> Predictions:
+        """Logits over the classes of a test set, by the rule that the set declares."""
+        predictions = self.score(features, opened.shift.templates, opened.shift.classes)
+        return predictions._replace(logits=opened.shift.project(predictions.logits))
 
     def predict(
         self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()
     ) -> Predictions:
-        """Embed and score, for images that are scored once."""
+        """Embed and score a data set."""
         return self.score(self.embed(examples), templates, classes)
 
     def predict_shift(self, opened: Opened) -> Predictions:
         """Embed and score a test set."""
         return self.score_shift(self.embed(opened.examples), opened)
 
-    def _score(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
+    def _classifier(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
+        """A function from image features to logits on the CPU."""
         student, world = self.student, self.world
         if self.by_head(classes):
             return lambda image: world.forward(Student.classify, student, image).float().cpu()
-        if (classes, templates) not in self._rows:
-            self._rows[classes, templates] = world.forward(_scaled_rows, student, classes, templates)
-        rows = self._rows[classes, templates]
-        return lambda image: (normalize(image, dim=-1).float() @ rows.T).cpu()
+        if (classes, templates) not in self._classifiers:
+            self._classifiers[classes, templates] = world.forward(
+                _zero_shot_weights, student, classes, templates
+            )
+        weights = self._classifiers[classes, templates]
+        return lambda image: (normalize(image, dim=-1).float() @ weights.T).cpu()
 
 
-def _scaled_rows(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
-    """A classifier out of class names, at the student's temperature."""
+def _zero_shot_weights(
+    student: Student, classes: Sequence[str], templates: Sequence[str]
+) -> Float[Tensor, "c d"]:
+    """The zero-shot classifier of these classes, times the student's logit scale."""
     return (zero_shot(student, classes, templates) * student.scale).float()

@@ -1,4 +1,4 @@
-"""Images and captions find each other: what a model without classes is measured by."""
+"""Retrieval between images and captions, for data without classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval, match_ranks, mean_interval
 from tracer.data.examples import Examples
-from tracer.evaluation.predict import BATCH, Seen
+from tracer.evaluation.predict import BATCH, ImageFeatures
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
 from tracer.parallel import World
@@ -21,7 +21,7 @@ DEPTHS = (1, 5, 10)
 
 
 class Retrieval(NamedTuple):
-    """How many texts come before each image's best caption, and how many images before each caption's own."""
+    """Rank (from 0) of each image's best caption among all texts, and of each caption's image among all images."""
 
     image_to_text: Int[Tensor, " n"]
     text_to_image: Int[Tensor, " m"]
@@ -36,33 +36,33 @@ class Retrieval(NamedTuple):
 
 
 @torch.no_grad()
-def retrieve(student: Student, seen: Seen, world: World) -> Retrieval:
+def retrieve(student: Student, features: ImageFeatures, world: World) -> Retrieval:
     """Rank all captions for each image and all images for each caption; images without a caption are left out."""
-    if not seen.examples.captioned:
-        raise UserError(f"{seen.examples.name} has no captions to retrieve")
-    said = seen.take(np.flatnonzero([len(own) > 0 for own in seen.examples.captions]))
-    texts, rows = _distinct(student, said.examples, world)
-    captions = [(rows[text], owner) for owner, own in enumerate(said.examples.captions) for text in own]
-    each, owners = torch.tensor(captions).T
-    return Retrieval(*match_ranks(said.unit.float().cpu(), texts.cpu()[each], owners))
+    if not features.examples.captioned:
+        raise UserError(f"{features.examples.name} has no captions to retrieve")
+    captioned = features.take(np.flatnonzero([len(own) > 0 for own in features.examples.captions]))
+    texts, rows = _distinct(student, captioned.examples, world)
+    pairs = [(rows[text], image) for image, own in enumerate(captioned.examples.captions) for text in own]
+    text_rows, images = torch.tensor(pairs).T
+    return Retrieval(*match_ranks(captioned.unit.float().cpu(), texts.cpu()[text_rows], images))
 
 
 @torch.no_grad()
-def caption_accuracy(student: Student, seen: Seen, world: World) -> float:
+def caption_accuracy(student: Student, features: ImageFeatures, world: World) -> float:
     """Share of images whose nearest caption, of all distinct ones, is one of their own."""
-    texts, rows = _distinct(student, seen.examples, world)
-    nearest = torch.cat([(part.float() @ texts.T).argmax(1) for part in seen.unit.split(BATCH)])
-    found = [
-        int(near) in {rows[text] for text in own}
-        for near, own in zip(nearest, seen.examples.captions, strict=True)
+    texts, rows = _distinct(student, features.examples, world)
+    nearest = torch.cat([(part.float() @ texts.T).argmax(1) for part in features.unit.split(BATCH)])
+    correct = [
+        int(row) in {rows[text] for text in own}
+        for row, own in zip(nearest, features.examples.captions, strict=True)
     ]
-    return sum(found) / len(found)
+    return sum(correct) / len(correct)
 
 
 def _distinct(
     student: Student, examples: Examples, world: World
 ) -> tuple[Float[Tensor, "m d"], dict[str, int]]:
-    """Every caption embedded once, and the row of each."""
+    """Embeddings of the distinct captions, and the row of each caption."""
     distinct = sorted({text for own in examples.captions for text in own})
     rows = {text: index for index, text in enumerate(distinct)}
     return world.forward(zero_shot, student, distinct, ("{}",)).float(), rows

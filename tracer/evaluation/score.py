@@ -1,4 +1,4 @@
-"""A model on a suite: predictions kept, then rows of numbers with their intervals."""
+"""Metrics of a model on the test sets of a suite, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCALED_ECE = ece.fixed("scaled_ece")  # after temperature scaling
 
 
 class Row(NamedTuple):
-    """One measure of one test set."""
+    """One metric on one test set."""
 
     shift: str
     role: str
@@ -28,60 +28,63 @@ class Row(NamedTuple):
     rule: str
 
 
-def assess(
+def score_test_sets(
     scorer: Scorer, shifts: Iterable[Opened], keep: Path | None = None, temperature: float | None = None
 ) -> Iterator[tuple[Opened, list[Row]]]:
-    """Score one test set after the other; with `keep`, their predictions are written there.
+    """Score test sets one by one; predictions are written to the folder `keep`, if given.
 
-    Labels give every metric, captions give retrieval. `temperature`, fitted on held-out data of the scorer's own
-    classes, gives the calibration that it would have on these.
+    Labelled sets give all metrics, captioned sets give retrieval. With `temperature`, fitted on held-out data, sets
+    with the classes of training also give the calibration error after temperature scaling.
     """
     for opened in shifts:
-        made: list[Row] = []
-        seen = scorer.embed(opened.examples)
+        scores: list[Row] = []
+        features = scorer.embed(opened.examples)
         if opened.examples.labelled:
-            found = scorer.score_shift(seen, opened)
+            predictions = scorer.score_shift(features, opened)
             if keep is not None:
-                found.write(keep / f"{file_name(opened.shift.name)}.safetensors")
+                predictions.write(keep / f"{file_name(opened.shift.name)}.safetensors")
             by = "by its trained head" if scorer.by_head(opened.shift.classes) else "by class names"
-            made += rows(opened, found, METRICS, by)
+            scores += rows(opened, predictions, METRICS, by)
             if temperature is not None and opened.shift.classes == scorer.trained_on:
-                scaled = found._replace(logits=found.logits / temperature)
-                made += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE}, by)
+                scaled = predictions._replace(logits=predictions.logits / temperature)
+                scores += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE}, by)
         if opened.examples.captioned:
-            made += recalls(opened, retrieve(scorer.student, seen, scorer.world))
-        yield opened, made
+            scores += recalls(opened, retrieve(scorer.student, features, scorer.world))
+        yield opened, scores
 
 
-def rows(opened: Opened, found: Predictions, metrics: Mapping[str, Metric[...]], by: str = "") -> list[Row]:
-    """Metrics of these predictions, each with a 95 % bootstrap interval where its order does not matter.
+def rows(
+    opened: Opened, predictions: Predictions, metrics: Mapping[str, Metric[...]], by: str = ""
+) -> list[Row]:
+    """Metrics of these predictions; those that do not depend on the order of images have 95 % bootstrap intervals.
 
-    `by` says what scored the classes.
+    `by` is a note on how the classes were scored.
     """
-    made = []
+    logits, label = predictions.logits, predictions.label
+    scores = []
     for name, metric in metrics.items():
         if metric.ordered:
-            value = low = high = metric(found.logits, found.label)
+            value = low = high = metric(logits, label)
         else:
-            low, value, high = bootstrap(metric, found.logits, found.label)
-        made.append(_row(opened, name, Interval(low, value, high), len(found.label), by))
-    return made
+            low, value, high = bootstrap(metric, logits, label)
+        scores.append(_row(opened, name, Interval(low, value, high), len(label), by))
+    return scores
 
 
-def recalls(opened: Opened, found: Retrieval) -> list[Row]:
-    """Recall both ways, at every depth."""
+def recalls(opened: Opened, retrieval: Retrieval) -> list[Row]:
+    """Recall in both directions, at 1, 5 and 10."""
     return [
-        _row(opened, name, share, len(getattr(found, name.partition("@")[0])))
-        for name, share in found.recalls().items()
+        _row(opened, name, interval, len(getattr(retrieval, name.partition("@")[0])))
+        for name, interval in retrieval.recalls().items()
     ]
 
 
-def _row(opened: Opened, metric: str, found: Interval, n: int, by: str = "") -> Row:
+def _row(opened: Opened, metric: str, interval: Interval, n: int, by: str = "") -> Row:
     shift, _, partial = opened
     rule = f"{shift.rule}, {by}" if by else shift.rule
-    return Row(shift.name, shift.role, metric, found.value, found.low, found.high, n, partial, rule)
+    return Row(shift.name, shift.role, metric, interval.value, interval.low, interval.high, n, partial, rule)
 
 
 def file_name(name: str) -> str:
-    """A test set's name as the name of its file of predictions."""
+    """The name of a test set with characters replaced that a file name may not have."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)

@@ -1,4 +1,4 @@
-"""Rows of measures as tables: one a measure in the paper's layout, and one of retrieval for data with captions."""
+"""Tables of scored rows: one per metric in the paper's layout, and one of recall for data with captions."""
 
 from __future__ import annotations
 
@@ -10,30 +10,26 @@ from tracer.evaluation.score import SCALED_ECE, Row
 from tracer.evaluation.suites import Opening, Suite
 from tracer.evaluation.tables import Cell, Column, Table, cell, tabulated
 
-SHOWN = (
-    ece,
-    ece_batched,
-    SCALED_ECE,
-)  # after accuracy and what a set's authors report; all others are in the rows
+SHOWN = (ece, ece_batched, SCALED_ECE)  # after accuracy and the metrics that a test set's authors report
 
-Results = Mapping[str, Sequence[Row]]  # of each model, by the name of its row
+Results = Mapping[str, Sequence[Row]]  # by the name of the model's row in the tables
 
 
 def score_tables(results: Results, suite: Suite, opening: Opening) -> list[Table]:
-    """What is shown of the models' measures on a suite; under the last table, how each set was scored."""
+    """The tables of the models' results on a suite; notes under the last one say how each set was scored."""
     labelled = [shift for shift in suite if shift.classes]
     own = [METRICS[shift.metric] for shift in labelled if shift.metric != accuracy.name]
-    drawn = []
+    tables = []
     for metric in dict.fromkeys((accuracy, *own, *SHOWN)):
-        meant = [shift for shift in labelled if metric not in own or shift.metric == metric.name]
+        shifts = [shift for shift in labelled if metric not in own or shift.metric == metric.name]
         cells = {name: _cells(rows, metric) for name, rows in results.items()}
         if any(cells.values()):
-            drawn.append(tabulated(metric, replace(suite, shifts=tuple(meant)), cells))
-    drawn += [
+            tables.append(tabulated(metric, replace(suite, shifts=tuple(shifts)), cells))
+    tables += [
         _retrieval(shift.name, results) for shift in suite if any(_recalls(shift.name, results).values())
     ]
-    drawn[-1] = replace(drawn[-1], notes=_notes(results, opening))
-    return drawn
+    tables[-1] = replace(tables[-1], notes=_notes(results, opening))
+    return tables
 
 
 def _cells(rows: Sequence[Row], metric: Metric[...]) -> dict[str, Cell]:
@@ -41,23 +37,23 @@ def _cells(rows: Sequence[Row], metric: Metric[...]) -> dict[str, Cell]:
 
 
 def _notes(results: Results, opening: Opening) -> tuple[str, ...]:
-    """Over which classes and by what each set was scored, and what is missing."""
-    told = {
+    """The classes and the classifier of each test set, and the test sets that are missing."""
+    rules = {
         name: [*reversed({row.shift: row.rule for row in reversed(rows)}.values())]
         for name, rows in results.items()
     }
-    said = next(iter(told.values()))
-    if any(other != said for other in told.values()):  # a head that one model has and another has not
-        said = [f"{name}: {rule}" for name, rules in told.items() for rule in rules]
-    return (*said, *(f"{name}: not here" for name in opening.absent))
+    notes = next(iter(rules.values()))
+    if any(other != notes for other in rules.values()):  # one model has a head and another has not
+        notes = [f"{name}: {rule}" for name, own in rules.items() for rule in own]
+    return (*notes, *(f"{name}: not here" for name in opening.absent))
 
 
 def _retrieval(data: str, results: Results) -> Table:
-    """Both ways at every depth, for one data set with captions."""
-    found = _recalls(data, results)
-    named = dict.fromkeys(name for cells in found.values() for name in cells)
-    columns = (Column(name, name.replace("_to_", "→").replace("@", " R@"), "id") for name in named)
-    return Table("recall", "higher", True, tuple(columns), tuple(found.items()), title=f"captions of {data}")
+    """Recall in both directions at every depth, for one data set with captions."""
+    rows = _recalls(data, results)
+    names = dict.fromkeys(name for cells in rows.values() for name in cells)
+    columns = (Column(name, name.replace("_to_", "→").replace("@", " R@"), "id") for name in names)
+    return Table("recall", "higher", True, tuple(columns), tuple(rows.items()), title=f"captions of {data}")
 
 
 def _recalls(data: str, results: Results) -> dict[str, dict[str, Cell]]:
@@ -69,6 +65,6 @@ def _recalls(data: str, results: Results) -> dict[str, dict[str, Cell]]:
 
 def _cell(row: Row) -> Cell:
     metric = METRICS.get(row.metric)
-    if metric is not None and metric.ordered:  # resampling would change the order, so there is no interval
+    if metric is not None and metric.ordered:  # resampling would change the order: no interval
         return cell(row.value, row.partial)
     return cell(Interval(row.low, row.value, row.high), row.partial)

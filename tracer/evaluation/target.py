@@ -1,4 +1,4 @@
-"""What is measured: the weights of a run, or a model by name, file or folder."""
+"""The models that `tracer eval` measures: weights of a run, or a model by name, file or folder."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ from tracer.runs.run import DESCRIPTION, Run
 
 
 class Target(NamedTuple):
-    """A model to be loaded when its turn comes, with what a run knows of it."""
+    """A model that is loaded when needed, with what its run says about it."""
 
     name: str
     student: Callable[[], Student]
     trained_on: tuple[str, ...] = ()
     temperature: float | None = None  # fitted on held-out images of these classes
-    keep: Path | None = None  # where predictions and rows are written, if anywhere
+    keep: Path | None = None  # folder for predictions and scores
     experiment: Experiment | None = None
 
     @property
     def templates(self) -> str | None:
-        """The prompts that the run was told to learn from."""
+        """The --templates of the run, if any."""
         return None if self.experiment is None else self.experiment.templates
 
-    def reading(self, spec: str, asked: Reading) -> Reading:
-        """How `spec` is read: as asked for, and what is left open as the run has read its own data of the kind."""
+    def reading(self, spec: str, options: Reading) -> Reading:
+        """The options for reading `spec`, completed by those of the run if its data are of the same kind."""
         if self.experiment is None:
-            return asked
-        return asked.over(self.experiment, spec, self.experiment.data)
+            return options
+        return options.over(self.experiment, spec, self.experiment.data)
 
 
 def targets(model: str, pretrained: str, weights: str | None, out: Path | None = None) -> tuple[Target, ...]:
-    """What the words on the command line mean: a model, the weights of a run that are asked for, or what came out
-    of it and, beside that, what went in.
+    """The targets of `tracer eval MODEL`: a model; or of a run the named weights, by default result and pretrained.
 
-    What is measured of a run is kept beside it unless `out` is given.
+    Scores of a run are written to its folder unless `out` is given.
     """
     run = run_at(model)
     if run is None:
@@ -52,18 +51,18 @@ def targets(model: str, pretrained: str, weights: str | None, out: Path | None =
 
 
 def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target:
-    """Some weights of a run."""
-    measured = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
+    """Named weights of a run."""
+    scores = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
     return Target(
         name,
         partial(run.student, weights),
         tuple(run.description["classes"]),
-        measured.get("temperature"),
+        scores.get("temperature"),
         out or run.folder / "predictions" / weights,
         run.experiment,
     )
 
 
 def run_at(model: str) -> Run | None:
-    """The run in this folder, if the words name one."""
+    """The run in this folder, or None if it is not one."""
     return Run.open(Path(model)) if (Path(model) / DESCRIPTION).is_file() else None

@@ -1,1 +1,1 @@
-"""Weights in, weights out: every way of making one model of several after training."""
+"""Merging weights after training: interpolation, soups, Model Stock, Fisher merging, TPGM, DaWin."""

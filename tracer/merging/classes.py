@@ -1,4 +1,4 @@
-"""A student's opinion of the classes as a function that can be differentiated in all of its weights."""
+"""Class logits as a differentiable function of all of a student's weights."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tracer.models.student import Student
 
 
 def class_logits(student: Student, batch: Batch, weights: Weights | None = None) -> Float[Tensor, "n c"]:
-    """By the head if there is one, else by the prompts in `batch.text`, one a class, through the text tower.
+    """Logits of the head if there is one, else of the prompts in `batch.text`, one per class.
 
-    With `weights`, as the student would answer if it had those.
+    `weights` replace the student's own without being loaded into it.
     """
     needs = frozenset({"text" if student.head is None else "scores"})
-    seen: Embedding = functional_call(student, weights or {}, (batch, needs))
-    return seen.logits if seen.scores is None else seen.scores
+    embedding: Embedding = functional_call(student, weights or {}, (batch, needs))
+    return embedding.logits if embedding.scores is None else embedding.scores

@@ -1,4 +1,4 @@
-"""Two models at inference: DaWin's interpolation of weights sample by sample, and the ensemble of outputs."""
+"""DaWin's per-sample interpolation of weights, and the ensemble of two models' outputs."""
 
 from __future__ import annotations
 
@@ -18,51 +18,53 @@ def entropies(logits: Float[Tensor, "n k"], temperature: float = 1.0) -> Float[T
 
 
 def coefficients(
-    known: Float[Tensor, " n"], learned: Float[Tensor, " n"], offset: bool = False
+    h0: Float[Tensor, " n"], h1: Float[Tensor, " n"], offset: bool = False
 ) -> Float[Tensor, " n"]:
-    """λ_i = e^{−H₁} / (e^{−H₀} + e^{−H₁}): the surer of the two models has the greater say.
+    """λ_i = e^{−H₁} / (e^{−H₀} + e^{−H₁}): the model with the lower entropy gets the larger weight.
 
     With `offset`, λ = (e^{−H₁} + b/w) / (e^{−H₀} + e^{−H₁} + b), b = ½ (std H₀/mean H₀ + std H₁/mean H₁) and
-    w = (mean H₀ + mean H₁)/mean H₀ over all samples, which must therefore be known together. H₀ are the entropies
-    of the pretrained model, H₁ those of the finetuned one. Reference: DaWin (arXiv 2410.03782).
+    w = (mean H₀ + mean H₁)/mean H₀ over all samples. H₀ are the entropies of the pretrained model, H₁ those of the
+    finetuned one. Reference: DaWin (arXiv 2410.03782).
     """
-    stay, go = (-known).exp(), (-learned).exp()
+    pretrained, finetuned = (-h0).exp(), (-h1).exp()
     if not offset:
-        return go / (stay + go)
-    b = (known.std(correction=0) / known.mean() + learned.std(correction=0) / learned.mean()) / 2
-    w = (known.mean() + learned.mean()) / known.mean()
-    return (go + b / w) / (stay + go + b)
+        return finetuned / (pretrained + finetuned)
+    b = (h0.std(correction=0) / h0.mean() + h1.std(correction=0) / h1.mean()) / 2
+    w = (h0.mean() + h1.mean()) / h0.mean()
+    return (finetuned + b / w) / (pretrained + finetuned + b)
 
 
-def clustered(share: Float[Tensor, " n"], count: int = 3) -> Float[Tensor, " n"]:
-    """Each λ replaced by the mean of its component in a mixture of Beta densities: `count` values in all."""
-    if share.unique().numel() <= count:
-        return share.double()
-    mixture = fit(share, count)
-    return mixture.mean[mixture.responsibilities(share.double()).argmax(dim=1)]
+def clustered(coefficient: Float[Tensor, " n"], count: int = 3) -> Float[Tensor, " n"]:
+    """Each λ replaced by the mean of its component in a mixture of `count` Beta densities."""
+    if coefficient.unique().numel() <= count:
+        return coefficient.double()
+    mixture = fit(coefficient, count)
+    return mixture.mean[mixture.responsibilities(coefficient.double()).argmax(dim=1)]
 
 
 def mixed(
-    share: Float[Tensor, " n"], predict: Callable[[float, Tensor], Float[Tensor, "m k"]]
+    coefficient: Float[Tensor, " n"], predict: Callable[[float, Tensor], Float[Tensor, "m k"]]
 ) -> Float[Tensor, "n k"]:
     """Logits of every sample under weights interpolated by its own λ, in the samples' order.
 
-    `predict(λ, indices)` answers for the samples that share a λ: one merged model for each value there is.
+    `predict(λ, indices)` returns the logits of the samples with the same λ: one merged model for each distinct value.
     """
-    values, group = share.unique(return_inverse=True)
+    values, group = coefficient.unique(return_inverse=True)
     rows: list[Tensor] = []
-    places: list[Tensor] = []
+    order: list[Tensor] = []
     for index, value in enumerate(values.tolist()):
         indices = torch.nonzero(group == index).squeeze(1)
         rows.append(predict(value, indices))
-        places.append(indices)
-    return torch.cat(rows)[torch.cat(places).argsort()]
+        order.append(indices)
+    return torch.cat(rows)[torch.cat(order).argsort()]
 
 
 def ensemble(
-    known: Float[Tensor, "n k"], learned: Float[Tensor, "n k"], share: Float[Tensor, " n"] | float = 0.5
+    pretrained: Float[Tensor, "n k"],
+    finetuned: Float[Tensor, "n k"],
+    coefficient: Float[Tensor, " n"] | float = 0.5,
 ) -> Float[Tensor, "n k"]:
-    """log[ (1−λ) p₀ + λ p₁ ]: the logits of the mixed predictions, λ one number or one a sample."""
-    far = torch.as_tensor(share, dtype=torch.float64).reshape(-1, 1)
-    stay, go = known.double().log_softmax(dim=1), learned.double().log_softmax(dim=1)
-    return torch.logaddexp(stay + torch.log1p(-far), go + far.log()).float()
+    """log[ (1−λ) p₀ + λ p₁ ]: logits of the averaged predictions, with one λ for all or one per sample."""
+    lam = torch.as_tensor(coefficient, dtype=torch.float64).reshape(-1, 1)
+    log_p0, log_p1 = pretrained.double().log_softmax(dim=1), finetuned.double().log_softmax(dim=1)
+    return torch.logaddexp(log_p0 + torch.log1p(-lam), log_p1 + lam.log()).float()

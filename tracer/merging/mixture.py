@@ -1,4 +1,4 @@
-"""A mixture of Beta densities over (0, 1), fitted by expectation and moment matching."""
+"""A mixture of Beta densities on (0, 1), fitted by EM with moment matching in the M step."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-EDGE = 1e-6  # a Beta density may be infinite at the ends
+EDGE = 1e-6  # distance kept from 0 and 1, where a Beta density may be infinite
 
 
 class Mixture(NamedTuple):
-    """Shapes and weight of each component."""
+    """Shape parameters and weight of each component."""
 
     a: Float[Tensor, " k"]
     b: Float[Tensor, " k"]
@@ -23,8 +23,8 @@ class Mixture(NamedTuple):
         return self.a / (self.a + self.b)
 
     def responsibilities(self, x: Float[Tensor, " n"]) -> Float[Tensor, "n k"]:
-        """How probable each component is as the origin of each value."""
-        return (self.log_joint(x)).softmax(dim=1)
+        """Posterior probability of each component for each value."""
+        return self.log_joint(x).softmax(dim=1)
 
     def log_joint(self, x: Float[Tensor, " n"]) -> Float[Tensor, "n k"]:
         x = x.clamp(EDGE, 1 - EDGE)[:, None]
@@ -33,24 +33,24 @@ class Mixture(NamedTuple):
 
 
 def fit(x: Float[Tensor, " n"], count: int = 3, tolerance: float = 1e-4, rounds: int = 200) -> Mixture:
-    """EM from a k-means start, until the mean log-likelihood gains less than `tolerance`."""
+    """EM from a k-means start, until the mean log-likelihood rises by less than `tolerance`."""
     x = x.double()
-    member = torch.nn.functional.one_hot(clusters(x, count), count).double()
-    mixture, reached = _matched(x, member), -torch.inf
+    membership = torch.nn.functional.one_hot(clusters(x, count), count).double()
+    mixture, previous = _matched(x, membership), -torch.inf
     for _ in range(rounds):
         joint = mixture.log_joint(x)
         likelihood = float(joint.logsumexp(dim=1).mean())
-        if likelihood - reached < tolerance:
+        if likelihood - previous < tolerance:
             break
-        reached = likelihood
+        previous = likelihood
         mixture = _matched(x, joint.softmax(dim=1))
     return mixture
 
 
 def clusters(x: Float[Tensor, " n"], count: int, rounds: int = 100) -> Int[Tensor, " n"]:
-    """k-means on a line, from evenly spaced quantiles: the same answer every time."""
-    places = (torch.arange(count, dtype=x.dtype) + 0.5) / count
-    centres = torch.quantile(x, places)
+    """One-dimensional k-means from evenly spaced quantiles; deterministic."""
+    levels = (torch.arange(count, dtype=x.dtype) + 0.5) / count
+    centres = torch.quantile(x, levels)
     for _ in range(rounds):
         label = (x[:, None] - centres).abs().argmin(dim=1)
         new = torch.stack([x[label == k].mean() if (label == k).any() else centres[k] for k in range(count)])
@@ -60,11 +60,11 @@ def clusters(x: Float[Tensor, " n"], count: int, rounds: int = 100) -> Int[Tenso
     return (x[:, None] - centres).abs().argmin(dim=1)
 
 
-def _matched(x: Float[Tensor, " n"], member: Float[Tensor, "n k"]) -> Mixture:
-    """The Beta densities whose mean and variance are those of their members: a + b = m(1−m)/v − 1."""
-    total = member.sum(dim=0).clamp(min=EDGE)
-    mean = (member * x[:, None]).sum(dim=0) / total
+def _matched(x: Float[Tensor, " n"], membership: Float[Tensor, "n k"]) -> Mixture:
+    """Beta densities with the weighted mean m and variance v of their members: a + b = m(1−m)/v − 1."""
+    total = membership.sum(dim=0).clamp(min=EDGE)
+    mean = (membership * x[:, None]).sum(dim=0) / total
     mean = mean.clamp(EDGE, 1 - EDGE)
-    spread = (member * (x[:, None] - mean).square()).sum(dim=0) / total
-    size = (mean * (1 - mean) / spread.clamp(min=EDGE**2) - 1).clamp(min=EDGE)
-    return Mixture(mean * size, (1 - mean) * size, total / total.sum())
+    variance = (membership * (x[:, None] - mean).square()).sum(dim=0) / total
+    concentration = (mean * (1 - mean) / variance.clamp(min=EDGE**2) - 1).clamp(min=EDGE)
+    return Mixture(mean * concentration, (1 - mean) * concentration, total / total.sum())

@@ -1,4 +1,4 @@
-"""Model soups: the mean of models that began at the same weights."""
+"""Model soups: the mean of models finetuned from the same weights."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 from tracer.core.weights import Weights
 
 
-class Greedy(NamedTuple):
-    """What a greedy soup is made of, and why it stopped growing."""
+class GreedySoup(NamedTuple):
+    """A greedy soup: its weights, its members, and one note on each model."""
 
     weights: Weights
     members: tuple[str, ...]
-    story: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def uniform(models: Sequence[Weights]) -> Weights:
-    """(1/N) Σ θ_i; counters are those of the first."""
+    """(1/N) Σ θ_i; integer buffers are those of the first model."""
     merged = {}
     for name, first in models[0].items():
         merged[name] = first.clone()
@@ -29,23 +29,23 @@ def uniform(models: Sequence[Weights]) -> Weights:
     return merged
 
 
-def greedy(models: Mapping[str, Weights], score: Callable[[Weights], float]) -> Greedy:
-    """Begin with the best model; add each next one if the mean then scores higher on held-out data, strictly.
+def greedy(models: Mapping[str, Weights], score: Callable[[Weights], float]) -> GreedySoup:
+    """Start from the model with the best score; add each next one if the score of the mean rises.
 
     Reference: model soups (arXiv 2203.05482).
     """
     alone = {name: score(weights) for name, weights in models.items()}
     best, *others = sorted(models, key=lambda name: -alone[name])  # equal scores keep their order
-    members, soup, height = [best], models[best], alone[best]
-    story = [f"{best} starts: {height:.4f} on the held-out data"]
+    members, soup, highest = [best], models[best], alone[best]
+    notes = [f"{best} starts: {highest:.4f} on the held-out data"]
     for name in others:
         trial = uniform([models[member] for member in [*members, name]])
-        reached = score(trial)
-        if reached > height:
-            members, soup, height = [*members, name], trial, reached
-            story.append(f"{name} joins: the mean reaches {reached:.4f}")
+        trial_score = score(trial)
+        if trial_score > highest:
+            members, soup, highest = [*members, name], trial, trial_score
+            notes.append(f"{name} joins: the mean reaches {trial_score:.4f}")
         else:
-            story.append(
-                f"{name} is left out: with it the mean would score {reached:.4f}, not above {height:.4f}"
+            notes.append(
+                f"{name} is left out: with it the mean would score {trial_score:.4f}, not above {highest:.4f}"
             )
-    return Greedy(soup, tuple(members), tuple(story))
+    return GreedySoup(soup, tuple(members), tuple(notes))

@@ -1,4 +1,4 @@
-"""TPGM: how far each tensor may stay from its pretrained value, learned on held-out data."""
+"""TPGM: project each tensor to a ball around its pretrained value, with radii learned on held-out data."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from tracer.models.student import Student
 
 
 class Radii(NamedTuple):
-    """One radius a tensor that has moved, heads excepted, and the distance it had moved at most."""
+    """A radius for each changed tensor outside the head, and the largest distance of its rows from the start."""
 
     radius: dict[str, Tensor]
     farthest: dict[str, float]
 
 
 def first_radii(start: Weights, end: Weights, norm: Norm) -> Radii:
-    """Half the smallest distance of any row, within [1e-8, the largest]."""
+    """Initial radii: half the smallest distance of a tensor's rows, in [1e-8, the largest distance]."""
     radius, farthest = {}, {}
     for name, origin in start.items():
         if origin.is_floating_point() and not name.startswith("head.") and not torch.equal(origin, end[name]):
-            moved = norms(end[name] - origin, norm)
-            farthest[name] = float(moved.max())
-            radius[name] = (moved.min() / 2).clamp(TINY, farthest[name])
+            distances = norms(end[name] - origin, norm)
+            farthest[name] = float(distances.max())
+            radius[name] = (distances.min() / 2).clamp(TINY, farthest[name])
     return Radii(radius, farthest)
 
 
 def projected(start: Weights, end: Weights, radius: dict[str, Tensor], norm: Norm) -> Weights:
-    """Every tensor drawn back to its radius around θ₀; one without a radius stays where it ended."""
+    """`end` with each tensor projected to its radius around `start`; tensors without a radius are unchanged."""
     return {
         name: project(start[name], value, radius[name], norm) if name in radius else value
         for name, value in end.items()
     }
 
 
-def tpgm(
+def learn_radii(
     start: Weights,
     end: Weights,
     student: Student,
@@ -50,12 +50,12 @@ def tpgm(
     norm: Norm = "rows",
     rate: float = 1e-2,
 ) -> tuple[Weights, Radii]:
-    """Learn the radii by Adam on the cross-entropy of `batches`, one step a batch, all weights fixed.
+    """Learn the radii by Adam on the cross-entropy of `batches`, one step per batch, with all weights fixed.
 
     Published for CLIP on ImageNet: 200 batches of 64 held-out images. Reference: TPGM (arXiv 2303.10720).
     """
     radii = first_radii(start, end, norm)
-    learned = {name: radius.clone().requires_grad_(True) for name, radius in radii.radius.items()}
+    learned = {name: value.clone().requires_grad_(True) for name, value in radii.radius.items()}
     adam = torch.optim.Adam(learned.values(), lr=rate) if learned else None
     student.eval().requires_grad_(False)
     for batch in batches:
@@ -66,7 +66,7 @@ def tpgm(
         cross_entropy(logits, batch.label).backward()
         adam.step()
         with torch.no_grad():
-            for name, radius in learned.items():
-                radius.clamp_(TINY, radii.farthest[name])
-    found = {name: radius.detach() for name, radius in learned.items()}
-    return projected(start, end, found, norm), Radii(found, radii.farthest)
+            for name, value in learned.items():
+                value.clamp_(TINY, radii.farthest[name])
+    radius = {name: value.detach() for name, value in learned.items()}
+    return projected(start, end, radius, norm), Radii(radius, radii.farthest)

@@ -1,4 +1,4 @@
-"""WiSE-FT: the straight line between pretrained and finetuned weights."""
+"""WiSE-FT: linear interpolation between pretrained and finetuned weights."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import torch
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
 
-MOST = 1000  # values of a sweep, each of which is measured
+MAX_VALUES = 1000  # of a sweep; each is evaluated
 
 
-def everything(name: str) -> bool:
-    """Whatever its name, it is part of the merge."""
+def all_weights(name: str) -> bool:
+    """True for every weight."""
     del name
     return True
 
 
 def image_tower(name: str) -> bool:
-    """Whether a weight belongs to the image tower: what PAINT interpolates."""
+    """Whether a weight belongs to the image tower, which PAINT interpolates."""
     return name.startswith("clip.visual.")
 
 
 def interpolate(
-    start: Weights, end: Weights, alpha: float, part: Callable[[str], bool] = everything
+    start: Weights, end: Weights, alpha: float, select: Callable[[str], bool] = all_weights
 ) -> Weights:
-    """θ_α = (1−α) θ₀ + α θ, the log-temperature and a head included; weights outside `part` stay at θ₀.
+    """θ_α = (1−α) θ₀ + α θ, with the log-temperature and the head; weights that `select` rejects stay at θ₀.
 
-    0 and 1 return the ends bit for bit. Counters are those of the end, unless α is 0. Reference: WiSE-FT (arXiv
-    2109.01903); over the image tower alone, PAINT (arXiv 2208.05592).
+    α = 0 and 1 return `start` and `end` bit for bit. Integer buffers are those of `end` unless α is 0. Reference:
+    WiSE-FT (arXiv 2109.01903); on the image tower alone, PAINT (arXiv 2208.05592).
     """
     merged = {}
     for name, origin in start.items():
-        if not part(name):
+        if not select(name):
             merged[name] = origin.clone()
         elif origin.is_floating_point():
             merged[name] = torch.lerp(origin, end[name], alpha)
@@ -43,14 +43,16 @@ def interpolate(
 
 
 def alphas(spelling: str, *, extrapolate: bool = False) -> tuple[float, ...]:
-    """One α, or a sweep written start:stop:step with both ends in it: "0:1:0.1"."""
+    """One α, or a sweep start:stop:step with both ends included, such as "0:1:0.1"."""
     try:
         numbers = [float(part) for part in spelling.split(":")]
         if len(numbers) == 3:
             start, stop, step = numbers
             count = round((stop - start) / step)
-            if count > MOST:
-                raise UserError(f"the sweep {spelling!r} has {count} values: at most {MOST} can be tried")
+            if count > MAX_VALUES:
+                raise UserError(
+                    f"the sweep {spelling!r} has {count} values: at most {MAX_VALUES} can be tried"
+                )
             numbers = [round(start + index * step, 10) for index in range(count + 1)]
         elif len(numbers) != 1:
             raise ValueError

@@ -1,4 +1,4 @@
-"""Write the page of methods: `python -m tracer.methods > docs/methods.md`."""
+"""Print the page of methods: `python -m tracer.methods > docs/methods.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ARF: contrastive finetuning beside a second stream of pairs with rich captions."""
+"""ARF: contrastive finetuning with a second stream of pairs that have rich captions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tracer.methods.base import Method, Stage
 
 
 def arf(*, anchors: str = "", strength: float = 1.0, targets: Targets = "class") -> Method:
-    """FLYP plus λ times the same loss on anchor pairs.
+    """FLYP plus λ times the contrastive loss on anchor pairs.
 
-    The published weights are not recoverable: λ is unverified.
+    The published weight λ could not be verified.
 
     Args:
-        anchors: data of the anchor pairs: captions of the training images, or pairs retrieved from elsewhere.
+        anchors: data of the anchor pairs: the training images with rich captions, or retrieved pairs.
         strength: λ, the weight of the anchor pairs.
-        targets: "class" counts all pairs of one label as positive; "pair" is the diagonal.
+        targets: positives of an image: all texts of its "class", or its own "pair" only.
     """
     return Method(
         (Stage(contrastive(targets) + strength * anchored(), anchors=anchors),),

@@ -1,13 +1,16 @@
-"""A method answers five questions: what to minimise, who teaches, what moves, what holds back, what stays."""
+"""A method: its objectives, teacher, trainable parameters, regularizer and final weights.
+
+Every file in this folder with a function of its own name, annotated `-> Method`, is a method; see `methods`.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
@@ -20,72 +23,74 @@ from tracer.core.teachers import Teacher
 from tracer.core.validation import fits
 from tracer.core.weights import Weights
 from tracer.methods.finish import Finish, keep_student
-from tracer.methods.heads import Start, ZeroShot
+from tracer.methods.heads import InitialHead, ZeroShot
 from tracer.methods.text_probes import Probe
 from tracer.models.trainable import All, Tune
 
-Merge = Callable[[Weights, Sequence[Weights]], Weights]  # (where all began, where each is) -> one
+Merge = Callable[
+    [Weights, Sequence[Weights]], Weights
+]  # (common start, weights of each replica) -> merged weights
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stretch of training with one objective."""
+    """A part of training with one objective."""
 
     minimise: Sum
     teacher: Teacher | Callable[[int], Teacher] | None = (
-        None  # a function of the steps if its pace is a share
+        None  # a function if it depends on the number of steps
     )
     tune: Tune = field(default_factory=All)
     regularizer: Regularizer | None = None
-    head: Start = field(default_factory=ZeroShot)  # how a head starts, where the objective needs one
-    probe: Probe | None = None  # further texts, where the objective looks at them
-    anchors: str = ""  # data of a second stream of pairs, where the objective learns from them
+    head: InitialHead = field(
+        default_factory=ZeroShot
+    )  # how the head is initialised, if the objective needs one
+    probe: Probe | None = None  # further texts, if the objective needs them
+    anchors: str = ""  # data of the second stream of pairs, if the objective needs one
     rate: float = 1.0  # learning rate relative to the run's
-    share: float = 1.0  # length relative to the other stages; 0: the head's start is all
-    distill_every: int = 1  # listen to the teacher each so many steps, as many times as loudly; approximate
+    share: float = 1.0  # length relative to the other stages; 0: the head is initialised and not trained
+    distill_every: int = 1  # run the teacher every k-th step and scale its loss by k; approximate, cheaper
 
     @cached_property
     def objective(self) -> Objective:
         return Objective(self.minimise.weighted)
 
     def objective_at(self, step: int) -> Objective:
-        """What step number `step`, counted from 0, minimises: the teacher has a say each `distill_every`."""
+        """The objective of step `step`, counted from 0; without the teacher's terms between distillation steps."""
         if self.distill_every == 1:
             return self.objective
-        return self._taught if (step + 1) % self.distill_every == 0 else self._alone
+        return self._with_teacher if (step + 1) % self.distill_every == 0 else self._without_teacher
 
     @cached_property
-    def _alone(self) -> Objective:
+    def _without_teacher(self) -> Objective:
         return Objective(tuple((w, t) for w, t in self.objective.weighted if "teacher" not in t.needs))
 
     @cached_property
-    def _taught(self) -> Objective:
-        listening = ((w, t) for w, t in self.objective.weighted if "teacher" in t.needs)
-        return self._alone + self.distill_every * Objective(tuple(listening))
+    def _with_teacher(self) -> Objective:
+        distillation = ((w, t) for w, t in self.objective.weighted if "teacher" in t.needs)
+        return self._without_teacher + self.distill_every * Objective(tuple(distillation))
 
     def policy(self, steps: int) -> Teacher | None:
-        """The teacher's policy over a stage of so many steps."""
+        """The teacher's policy in a stage of `steps` steps."""
         return self.teacher(steps) if callable(self.teacher) else self.teacher
 
     def __post_init__(self) -> None:
         if "teacher" in self.objective.needs and self.teacher is None:
-            raise ValueError(f"{self.objective!r} listens to a teacher and the stage has none")
+            raise ValueError(f"{self.objective!r} needs a teacher and the stage has none")
         if "probe" in self.objective.needs and self.probe is None:
-            raise ValueError(f"{self.objective!r} looks at further texts and the stage draws none")
+            raise ValueError(f"{self.objective!r} needs probe texts and the stage has none")
         if self.distill_every < 1:
-            raise ValueError(f"distill-every {self.distill_every}: a student distils each 1 or more steps")
-        if self.distill_every > 1 and not self._alone.weighted:
-            raise ValueError(f"{self.objective!r} leaves nothing to learn between two steps of distillation")
-        apart = self.objective.needs - self._alone.needs - {"teacher"}
-        if self.distill_every > 1 and apart:  # what the student computes stays the same, as DDP expects
-            raise ValueError(
-                f"distillation now and then may not ask for {sorted(apart)}, which all other steps lack"
-            )
+            raise ValueError(f"distill-every {self.distill_every}: expected 1 or more steps")
+        if self.distill_every > 1 and not self._without_teacher.weighted:
+            raise ValueError(f"{self.objective!r} has no term without the teacher: distill-every must be 1")
+        extra = self.objective.needs - self._without_teacher.needs - {"teacher"}
+        if self.distill_every > 1 and extra:  # DDP expects the same outputs of the student in every step
+            raise ValueError(f"distill-every must be 1: only the teacher's terms need {sorted(extra)}")
 
 
 @dataclass(frozen=True)
 class Replicas:
-    """Several students side by side, merged every so many epochs and at the end of a stage."""
+    """Several students trained side by side, merged every `epochs` epochs and at the end of a stage."""
 
     count: int
     merge: Merge
@@ -93,18 +98,18 @@ class Replicas:
 
     def __post_init__(self) -> None:
         if self.count < 2:
-            raise ValueError(f"replicas are 2 or more, not {self.count}")
+            raise ValueError(f"expected 2 or more replicas, not {self.count}")
         if self.epochs <= 0:
-            raise ValueError(f"replicas are merged every so many epochs, not every {self.epochs}")
+            raise ValueError(f"replicas are merged every {self.epochs} epochs: expected a positive number")
 
     def due(self, step: int, per_epoch: int) -> bool:
-        """Whether a merge follows this step (counted from 1)."""
+        """Whether the replicas are merged after this step, counted from 1."""
         return step % max(1, round(self.epochs * per_epoch)) == 0
 
 
 @dataclass(frozen=True)
 class Method:
-    """Stages of training and what is kept of them. No stage means no training."""
+    """Stages of training and the final weights. A method without stages does not train."""
 
     stages: tuple[Stage, ...]
     finish: Finish = keep_student
@@ -113,10 +118,12 @@ class Method:
     paper: str = ""
     year: int | None = None
     matter: tuple[str, ...] = ()  # the hyper-parameters that decide most, settings included
+    name: str = ""  # of its recipe
+    options: Mapping[str, Any] = field(default_factory=dict)  # arguments of its recipe
 
     @property
     def needs(self) -> frozenset[str]:
-        """All that any stage's objective asks for."""
+        """The union of what the stages' objectives need."""
         return frozenset().union(*(stage.objective.needs for stage in self.stages))
 
     def regularized(self, regularizer: Regularizer) -> Method:
@@ -129,16 +136,26 @@ Recipe = Callable[..., Method]  # a function of keyword-only hyper-parameters; i
 
 @cache
 def methods() -> dict[str, Recipe]:
-    """Every method: a file in `tracer/methods` with a function of its own name, or an installed plug-in."""
+    """Every method by name: files in `tracer/methods`, and plug-ins (entry points in the group tracer.methods)."""
     package = import_module("tracer.methods")
     recipes: dict[str, Recipe] = {}
     for module in iter_modules(package.__path__):
         recipe = getattr(import_module(f"tracer.methods.{module.name}"), module.name, None)
         if inspect.isfunction(recipe) and get_type_hints(recipe).get("return") is Method:
-            recipes[module.name] = recipe
+            recipes[module.name] = _recorded(module.name, recipe)
     for point in entry_points(group="tracer.methods"):
-        recipes[point.name] = point.load()
+        recipes[point.name] = _recorded(point.name, point.load())
     return dict(sorted(recipes.items()))
+
+
+def _recorded(name: str, recipe: Recipe) -> Recipe:
+    """The recipe, with its name and its arguments recorded in the method it returns."""
+
+    @wraps(recipe)
+    def build(**options: Any) -> Method:
+        return replace(recipe(**options), name=name, options=options)
+
+    return build
 
 
 def method(name: str, **options: Any) -> Method:
@@ -168,19 +185,19 @@ class Option(NamedTuple):
 
 
 def options(name: str) -> list[Option]:
-    """The hyper-parameters of a method, read off its function."""
+    """The hyper-parameters of a method: the arguments of its function."""
     if name not in methods():
         raise unknown("method", name, methods())
     recipe = methods()[name]
-    hints, told = get_type_hints(recipe), arguments(recipe.__doc__)
+    hints, descriptions = get_type_hints(recipe), arguments(recipe.__doc__)
     return [
-        Option(parameter.name, hints[parameter.name], parameter.default, told.get(parameter.name, ""))
+        Option(parameter.name, hints[parameter.name], parameter.default, descriptions.get(parameter.name, ""))
         for parameter in inspect.signature(recipe).parameters.values()
     ]
 
 
 def arguments(docstring: str | None) -> dict[str, str]:
-    """What the "Args:" section of a docstring says of each argument."""
+    """The description of each argument in the "Args:" section of a docstring."""
     return dict(_ARGUMENT.findall((docstring or "").partition("Args:\n")[2]))
 
 

@@ -1,4 +1,4 @@
-"""CAR-FT: finetuning that keeps seeing the context (photo, sketch, toy…) as the zero-shot model does."""
+"""CAR-FT: finetuning that keeps the zero-shot model's predictions of the context (photo, sketch, toy…)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tracer.models.trainable import ImageTower
 
 
 def carft(*, strength: float = 1.0, contexts: str = "openai", direction: Direction = "teacher") -> Method:
-    """Cross-entropy plus λ KL between zero-shot and finetuned context distributions.
+    """Cross-entropy plus λ KL between the context distributions of the zero-shot and the finetuned model.
 
-    No code was published: λ and the direction of the divergence are unverified.
+    No code was published: λ and the direction of the KL are unverified.
 
     Args:
-        strength: λ, the weight of the divergence.
-        contexts: the templates that name contexts: openai (80), simple (7), or a file.
-        direction: whose distribution comes first in the divergence, "teacher" or "student".
+        strength: λ, the weight of the KL.
+        contexts: templates that describe the contexts: openai (80), simple (7), or a file.
+        direction: the distribution that comes first in the KL, "teacher" or "student".
     """
     stage = Stage(
         classify() + strength * context(direction),

@@ -1,4 +1,4 @@
-"""CaRot: contrastive finetuning with an orthogonal projection, taught by a sparse EMA of itself."""
+"""CaRot: contrastive finetuning with an orthogonal projection and an EMA teacher that moves rarely."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def carot(
     every: float = 0.02,
     targets: Targets = "class",
 ) -> Method:
-    """The contrastive loss, two penalties on the projections, and soft labels from the teacher.
+    """Contrastive loss, two penalties on the projections, and distillation of soft labels from an EMA teacher.
 
     Args:
-        strength: λ, the weight of self-distillation.
+        strength: λ, the weight of the distillation loss.
         orthogonality: weight of ‖P_vᵀP_v − I‖_F.
         frobenius: weight of ‖P_v P_tᵀ‖_F.
-        momentum: of the teacher, reached from 0.05 over the first fifth of training.
-        every: between two moves of the teacher: a share of training below 1, steps from 1 on; published: 500.
-        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
+        momentum: momentum of the EMA, ramped up from 0.05 over the first 20 % of training.
+        every: interval of the EMA updates: below 1 a fraction of training, else steps; published: 500.
+        targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
     """
     loss = (
         contrastive(targets)

@@ -1,17 +1,18 @@
-"""What there is to choose from: one source for `tracer list methods` and docs/methods.md."""
+"""The list of methods, for `tracer list methods` and docs/methods.md."""
 
 from __future__ import annotations
 
 import inspect
 from typing import NamedTuple
 
+from tracer.core.markdown import markdown_table
 from tracer.core.regularizers import REGULARIZERS
 from tracer.methods.base import Option, method, methods, options, summary
 from tracer.methods.cost import cost
 
 
 class Entry(NamedTuple):
-    """A method as a reader meets it."""
+    """One row of the list."""
 
     name: str
     title: str
@@ -30,7 +31,7 @@ COLUMNS = (
     "paper",
     "extra forwards",
     "extra copies",
-    "what matters",
+    "main settings",
     "what it does",
 )
 
@@ -41,41 +42,50 @@ def entries() -> list[Entry]:
 
 
 def page() -> str:
-    """docs/methods.md."""
-    parts = [HEAD, _table(), TETHERED, *(_regularizer(name) for name in REGULARIZERS), "\n## Options\n"]
+    """The text of docs/methods.md."""
+    parts = [
+        INTRODUCTION,
+        _table(),
+        REGULARIZER_SECTION,
+        *(_regularizer(name) for name in REGULARIZERS),
+        "\n## Options\n",
+    ]
     return "\n".join([*parts, *(_section(name) for name in methods())])
 
 
 def _entry(name: str) -> Entry:
-    made = method(name)
-    price = cost(made)
-    matter = ", ".join(made.matter)
-    year = str(made.year or "")
-    return Entry(name, made.title, year, made.paper, price.told, str(price.copies), matter, summary(name))
+    each = method(name)
+    forwards, copies = cost(each)
+    return Entry(
+        name,
+        each.title,
+        str(each.year or ""),
+        each.paper,
+        ", ".join(forwards) or "none",
+        str(copies),
+        ", ".join(each.matter),
+        summary(name),
+    )
 
 
 def _table() -> str:
-    rows = [
-        COLUMNS,
-        ("---",) * len(COLUMNS),
-        *(entry._replace(paper=_link(entry.paper)) for entry in entries()),
-    ]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    rows = (entry._replace(paper=_link(entry.paper)) for entry in entries())
+    return markdown_table(COLUMNS, rows, align_right=False)
 
 
 def _link(paper: str) -> str:
     kind, _, key = paper.partition(":")
-    places = {"arXiv": "https://arxiv.org/abs/", "openreview": "https://openreview.net/forum?id=", "ours": ""}
-    return f"[{paper}]({places[kind]}{key})" if kind in places else paper
+    sites = {"arXiv": "https://arxiv.org/abs/", "openreview": "https://openreview.net/forum?id=", "ours": ""}
+    return f"[{paper}]({sites[kind]}{key})" if kind in sites else paper
 
 
 def _regularizer(name: str) -> str:
-    told = (inspect.getdoc(REGULARIZERS[name]) or "").replace("\n\n", "\n").replace("\n", " ")
-    return f"- `{name}`: {told}"
+    text = (inspect.getdoc(REGULARIZERS[name]) or "").replace("\n\n", "\n").replace("\n", " ")
+    return f"- `{name}`: {text}"
 
 
 def _section(name: str) -> str:
-    """A method's docstring without its arguments, and the arguments as a list."""
+    """A method's docstring, with its arguments as a list."""
     text = (inspect.getdoc(methods()[name]) or "").partition("\nArgs:")[0].strip()
     lines = [f"### {name}\n", text.replace("|", r"\|"), ""]
     return "\n".join([*lines, *(_option(option) for option in options(name)), ""])
@@ -86,18 +96,18 @@ def _option(option: Option) -> str:
     return f"- `--{option.name.replace('_', '-')}` (default {default}): {option.help}"
 
 
-HEAD = """\
+INTRODUCTION = """\
 # Methods
 
-This page is written by the code: `python -m tracer.methods > docs/methods.md`.
+This page is generated: `python -m tracer.methods > docs/methods.md`.
 
-Each method is one file in `tracer/methods` and answers five questions: what is minimised, who teaches, what may
-move, what holds the weights back, what is kept. The loop, the data and the evaluation are the same for all.
-Costs are beyond the student's own forward and backward; a forward is about a third of a training step.
+Each method is one file in `tracer/methods`. It chooses the loss, the teacher, the trainable parameters, the
+regularizer, and the weights that are kept. The training loop, the data and the evaluation are the same for all.
+Costs are relative to plain finetuning; one more forward is about a third of a training step.
 """
 
-TETHERED = """
+REGULARIZER_SECTION = """
 ## Regularizers
 
-Under any method, `--regularizer` holds the weights to the pretrained ones.
+`--regularizer` keeps the weights close to the pretrained ones; it combines with any method.
 """

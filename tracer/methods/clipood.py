@@ -1,4 +1,4 @@
-"""CLIPood: a margin that knows how classes are related, and the Beta average of the path as the result."""
+"""CLIPood: a margin that depends on the similarity of classes, and the Beta average of the weights as the result."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tracer.models.trainable import ImageTower
 
 
 def clipood(*, strength: float = 0.3, beta: float = 0.5, prompt: str = "a photo of a {}.") -> Method:
-    """The image tower learns against fixed class texts; TRACER's teacher is this average, put to another use.
+    """Margin metric softmax on the image tower with fixed class texts; keeps the Beta average of the weights.
 
     Args:
-        strength: λ of the margin metric softmax.
+        strength: λ, the size of the margin.
         beta: shape of the Beta kernel; published: 0.5 for domain shift, 0.1 for open classes.
-        prompt: the one template of the class texts.
+        prompt: the template of the class texts.
     """
     stage = Stage(
         margin(strength),

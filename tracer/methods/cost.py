@@ -1,4 +1,4 @@
-"""What a method costs beyond training the student: read off its stages, not typed by hand."""
+"""The cost of a method beyond plain finetuning, derived from its stages."""
 
 from __future__ import annotations
 
@@ -8,26 +8,21 @@ from tracer.methods.base import Method, Stage
 
 
 class Cost(NamedTuple):
-    """Forwards a step beside the student's own on its batch, and copies of the weights beside the student's."""
+    """Additional forwards per step, and additional copies of the weights."""
 
     forwards: tuple[str, ...]
     copies: int
 
-    @property
-    def told(self) -> str:
-        """The forwards in words."""
-        return ", ".join(self.forwards) or "none"
-
 
 def cost(method: Method) -> Cost:
-    """The dearest stage's forwards and copies; replicas multiply the student."""
+    """The cost of the most expensive stage; each replica adds a student."""
     costs = [_stage(stage) for stage in method.stages]
-    dearest = max(costs, key=lambda each: (len(each.forwards), each.copies), default=Cost((), 0))
+    highest = max(costs, key=lambda each: (len(each.forwards), each.copies), default=Cost((), 0))
     copies = max((each.copies for each in costs), default=0)
     if method.replicas is None:
-        return Cost(dearest.forwards, copies)
+        return Cost(highest.forwards, copies)
     more = method.replicas.count - 1
-    return Cost((*dearest.forwards, f"{more} more student{'s' * (more > 1)}"), copies + more + 1)  # and θ₀
+    return Cost((*highest.forwards, f"{more} more student{'s' * (more > 1)}"), copies + more + 1)  # and θ₀
 
 
 def _stage(stage: Stage) -> Cost:
@@ -38,7 +33,7 @@ def _stage(stage: Stage) -> Cost:
         if "text" in needs:
             forwards.append("teacher on texts")
     if "probe" in needs and stage.probe is not None and stage.probe.drawn:
-        forwards.append("student and teacher on further texts")
+        forwards.append("student and teacher on probe texts")
     if "anchors" in needs:
         forwards.append("student on anchor pairs")
     copies = (stage.teacher is not None) + (stage.regularizer.copies if stage.regularizer else 0)

@@ -1,4 +1,4 @@
-"""EMA: finetuning whose result is the exponential moving average of its weights."""
+"""EMA: the result is the exponential moving average of the finetuned weights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tracer.models.trainable import Towers
 
 
 def ema(*, horizon: float = 0.2, every: int = 1, loss: Loss = "contrastive", tune: Towers = "both") -> Method:
-    """Nobody teaches: the average follows the student and is kept in its place.
+    """A task loss; the result is the EMA of the weights, without distillation from it.
 
     Args:
-        horizon: the average's memory as a share of training.
-        every: steps between two moves of the average.
-        loss: the task loss: the contrastive loss, or a classification head on the image tower.
-        tune: under the contrastive loss, "both" towers or the "image" tower alone.
+        horizon: averaging time as a fraction of training.
+        every: steps between two updates of the average.
+        loss: the task loss: "contrastive", or "classify" with a head on the image tower.
+        tune: with the contrastive loss, train "both" towers or the "image" tower only.
     """
     return Method(
         (task(loss, tune=tune, teacher=EMA(horizon=horizon, every=every)),),

@@ -1,4 +1,4 @@
-"""EMA self-distillation: TRACER's own loss with an exponential moving average as teacher."""
+"""EMA self-distillation: TRACER's loss with an EMA teacher."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def ema_sd(
     tune: Towers = "both",
     distill_every: int = 1,
 ) -> Method:
-    """The same composite loss under an EMA teacher; an EMA forgets the start, a weighted average need not.
+    """TRACER's loss with an EMA of the student as teacher, which forgets the pretrained weights over time.
 
     Args:
-        horizon: the teacher's memory as a share of training; 0.5 has the mean age of TRACER's teacher.
-        every: steps between two moves of the teacher.
-        preset: coefficients of the terms, as in TRACER.
-        strength: λ, the weight of all distillation together.
-        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
-        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
-        distill_every: listen to the teacher each so many steps, as many times as loudly: approximate, cheaper.
+        horizon: averaging time as a fraction of training; at 0.5 the mean age is that of TRACER's teacher.
+        every: steps between two updates of the teacher.
+        preset: coefficients of the loss terms, as in TRACER.
+        strength: λ, the weight of the distillation loss.
+        targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
+        tune: train "both" towers and the temperature, or the "image" tower only.
+        distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
     """
     loss = composite(preset, strength, targets)
     return Method(

@@ -1,4 +1,4 @@
-"""What is kept at the end: weights in, named weights out."""
+"""Which weights a method returns at the end of training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracer.models.student import Weights
 
 
 class Trained(NamedTuple):
-    """All that a finish may choose from."""
+    """The weights at the end of training."""
 
     pretrained: Weights
     student: Weights
@@ -21,12 +21,12 @@ Finish = Callable[[Trained], Weights]
 
 
 def keep_student(trained: Trained) -> Weights:
-    """The student at its last step: the paper's choice."""
+    """The student at its last step."""
     return trained.student
 
 
 def keep_teacher(trained: Trained) -> Weights:
-    """The average itself is the result (EMA, SWA, CLIPood)."""
+    """The teacher: the averaged weights (EMA, SWA, CLIPood)."""
     if trained.teacher is None:
         raise UserError("this method keeps the teacher, and it has none")
     return trained.teacher

@@ -9,11 +9,11 @@ from tracer.models.trainable import Towers, towers
 
 
 def flyp(*, targets: Targets = "class", tune: Towers = "both") -> Method:
-    """The contrastive loss on (image, prompt) pairs, both towers and the temperature.
+    """Contrastive loss on (image, prompt) pairs; trains both towers and the temperature.
 
     Args:
-        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
-        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
+        targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
+        tune: train "both" towers and the temperature, or the "image" tower only.
     """
     return Method(
         (Stage(contrastive(targets), tune=towers(tune)),),

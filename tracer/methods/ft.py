@@ -14,12 +14,12 @@ Temperature = Literal["learned", "fixed"]
 
 
 def ft(*, smoothing: float = 0.0, temperature: Temperature = "learned", frozen_head: bool = False) -> Method:
-    """Cross-entropy on image tower and head; the text tower only supplies the head's first weights.
+    """Cross-entropy on the image tower and a head that starts as the zero-shot classifier.
 
     Args:
         smoothing: label smoothing.
-        temperature: "learned" as a factor of the head's rows, or "fixed" beside them and without a bias.
-        frozen_head: leave the head as the zero-shot classifier, so that one tower serves other tasks (PAINT).
+        temperature: "learned" folds it into the head's weights; "fixed" keeps it constant, without a bias.
+        frozen_head: keep the zero-shot classifier as the head, so that the tower stays open-vocabulary (PAINT).
     """
     if temperature not in get_args(Temperature):
         raise unknown("temperature", temperature, get_args(Temperature))

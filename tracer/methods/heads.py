@@ -1,4 +1,4 @@
-"""How a classification head starts: as the zero-shot classifier, at random, or solved for."""
+"""Initial classification heads: the zero-shot classifier, random weights, or logistic regression."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tracer.models.zero_shot import zero_shot
 from tracer.parallel import World
 
 
-class Start(Protocol):
-    """Makes a head for a student out of the data it will be trained on."""
+class InitialHead(Protocol):
+    """Creates the initial head of a student from its training data."""
 
     def __call__(
         self, student: Student, examples: Examples, templates: Sequence[str], world: World, seed: int
@@ -27,14 +27,14 @@ class Start(Protocol):
 
 @dataclass(frozen=True)
 class ZeroShot:
-    """One row a class, from its prompts through the text tower.
+    """The zero-shot classifier: one row per class, the text embedding of its prompts.
 
-    The temperature is a factor of the rows, which then learn with it, or stands beside them, fixed.
+    `folded` multiplies the rows by the scale, so that it is learned with them; else the scale is a constant.
     """
 
     folded: bool = True
     bias: bool = True
-    prompts: tuple[str, ...] = ()  # instead of the run's
+    prompts: tuple[str, ...] = ()  # instead of the run's templates
 
     def __call__(
         self, student: Student, examples: Examples, templates: Sequence[str], world: World, seed: int
@@ -47,7 +47,7 @@ class ZeroShot:
 
 @dataclass(frozen=True)
 class Random:
-    """Gaussian rows of unit length on average, over features as they are or, with `unit`, of unit length."""
+    """Gaussian rows of unit expected length; `unit` normalises the features."""
 
     unit: bool = False
 
@@ -63,7 +63,7 @@ class Random:
 
 @dataclass(frozen=True)
 class Solved:
-    """Logistic regression on the features of the training images, without augmentation: no seed, no rate."""
+    """Logistic regression on the features of the training images, without augmentation."""
 
     l2: float = 1e-3
     unit: bool = False

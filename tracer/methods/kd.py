@@ -1,4 +1,4 @@
-"""KD: finetuning that keeps the zero-shot classifier's opinion of every class."""
+"""KD: finetuning with distillation from the zero-shot classifier."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tracer.models.trainable import ImageTower
 def kd(*, strength: float = 1.0, temperature: float = 1.0) -> Method:
     """Cross-entropy plus λ KL(zero-shot ‖ student) over the classes.
 
-    The paper's "Static SD" is probably this one (unverified); `static_sd` is the control of ours.
+    Probably the "Static SD" of the TRACER paper (unverified); `static_sd` is our own control.
 
     Args:
-        strength: λ, the weight of the teacher's opinion.
-        temperature: softens both distributions.
+        strength: λ, the weight of the KL.
+        temperature: softmax temperature of both distributions.
     """
     return Method(
         (Stage(classify() + strength * soft_classes(temperature), teacher=Frozen(), tune=ImageTower()),),

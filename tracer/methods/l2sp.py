@@ -1,4 +1,4 @@
-"""L2-SP: finetuning with a spring to the pretrained weights."""
+"""L2-SP: finetuning with an L2 penalty on the distance from the pretrained weights."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def l2sp(
     loss: Loss = "classify",
     tune: Towers = "both",
 ) -> Method:
-    """A task loss plus (λ/2)‖θ − θ₀‖² over every parameter that was pretrained.
+    """A task loss plus (λ/2)‖θ − θ₀‖² over all pretrained parameters.
 
     Args:
-        strength: λ, how strongly weights are pulled back.
-        form: "loss" adds the gradient, "decoupled" decays toward θ₀ beside Adam; the two differ.
-        held_head: hold the classification head to its start as well.
-        loss: the task loss: a classification head on the image tower, or the contrastive loss.
-        tune: under the contrastive loss, "both" towers or the "image" tower alone.
+        strength: λ, the weight of the penalty.
+        form: "loss" adds the penalty's gradient; "decoupled" decays toward θ₀ outside Adam, as AdamW does.
+        held_head: apply the penalty to the classification head too, relative to its initial weights.
+        loss: the task loss: "classify" with a head on the image tower, or "contrastive".
+        tune: with the contrastive loss, train "both" towers or the "image" tower only.
     """
     regularizer = L2SP(strength, form, held_head) if strength else None
     return Method(

@@ -1,4 +1,4 @@
-"""LDIFS: finetuning whose every block stays near what it was."""
+"""LDIFS: finetuning with a penalty on the change of all intermediate features."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tracer.models.trainable import Towers
 def ldifs(
     *, strength: float = 1.0, unit: bool = True, loss: Loss = "classify", tune: Towers = "both"
 ) -> Method:
-    """A task loss plus λ times the squared distance of all block outputs of the image tower.
+    """A task loss plus λ times the squared change of the block outputs of the image tower.
 
-    Known from its abstract: λ, the pooling and the scaling of the features are unverified.
+    Written from the abstract: λ, the pooling and the scaling of the features are unverified.
 
     Args:
         strength: λ, the weight of the distance.
-        unit: divide each block's output by its length first.
-        loss: the task loss: a classification head on the image tower, or the contrastive loss.
-        tune: under the contrastive loss, "both" towers or the "image" tower alone.
+        unit: normalise each block's output to unit length first.
+        loss: the task loss: "classify" with a head on the image tower, or "contrastive".
+        tune: with the contrastive loss, train "both" towers or the "image" tower only.
     """
     return Method(
         (task(loss, strength * intermediate(unit), tune=tune, teacher=Frozen()),),

@@ -1,4 +1,4 @@
-"""Lipsum-FT: finetuning under which random texts stay as near to each image as they were."""
+"""Lipsum-FT: finetuning that keeps the similarities of images to random texts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tracer.models.trainable import ImageTower
 
 
 def lipsum(*, strength: float = 1.0, texts: int = 80, length: int = 8, beta: float | None = None) -> Method:
-    """Cross-entropy plus λ times the change of the images' similarities to texts without meaning.
+    """Cross-entropy plus λ times the squared change of the images' similarities to random texts.
 
     Args:
-        strength: λ, the weight of the change.
-        texts: random texts a step.
-        length: tokens of each.
-        beta: hold to TRACER's average of the path, with this shape of its kernel, instead of the pretrained model.
+        strength: λ, the weight of the distillation loss.
+        texts: number of random texts per step.
+        length: tokens per random text.
+        beta: distil from TRACER's weighted average with this Beta shape, instead of the pretrained model.
     """
-    moving = None if beta is None else family("beta", beta=beta)
+    kernel_of = None if beta is None else family("beta", beta=beta)
     stage = Stage(
         classify() + strength * energy(),
-        teacher=Frozen() if moving is None else lambda steps: WMA(moving(steps)),
+        teacher=Frozen() if kernel_of is None else lambda steps: WMA(kernel_of(steps)),
         tune=ImageTower(),
         head=ZeroShot(folded=False, bias=False),
         probe=RandomTexts(texts, length),

@@ -1,4 +1,4 @@
-"""Linear probe: a classification head on features that stay as they were pretrained."""
+"""Linear probe: a classification head on frozen pretrained features."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Solver = Literal["steps", "lbfgs"]
 
 
 def lp(*, solver: Solver = "steps", unit: bool = False, l2: float = 1e-3, head_rate: float = 100.0) -> Method:
-    """Cross-entropy of a linear head; both towers are frozen.
+    """Cross-entropy on a linear head; both towers are frozen.
 
     Args:
-        solver: "steps" trains from a random head on augmented images; "lbfgs" solves on cached features.
-        unit: divide features by their length before the head; the released code does not.
+        solver: "steps" trains a random head on augmented images; "lbfgs" solves on features computed once.
+        unit: normalise the features to unit length; the released code does not.
         l2: with lbfgs, the penalty (l2/2)‖W‖².
-        head_rate: with steps, the learning rate as a multiple of --lr, which is meant for towers.
+        head_rate: with steps, the learning rate as a multiple of --lr.
     """
     return Method(
-        (probe(solver, unit, l2, head_rate),),
+        (head_stage(solver, unit, l2, head_rate),),
         title="Linear probe",
         paper="arXiv:2103.00020",
         year=2021,
@@ -31,8 +31,8 @@ def lp(*, solver: Solver = "steps", unit: bool = False, l2: float = 1e-3, head_r
     )
 
 
-def probe(solver: Solver, unit: bool, l2: float, rate: float, share: float = 1.0) -> Stage:
-    """A stage in which the head alone learns; a solved head needs no steps."""
+def head_stage(solver: Solver, unit: bool, l2: float, rate: float, share: float = 1.0) -> Stage:
+    """A stage that trains the head only; with "lbfgs" it has no steps."""
     if solver not in get_args(Solver):
         raise unknown("solver", solver, get_args(Solver))
     if solver == "lbfgs":

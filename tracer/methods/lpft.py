@@ -1,10 +1,10 @@
-"""LP-FT: first the head alone, then everything, so that the features are not distorted by a random head."""
+"""LP-FT: a linear probe before finetuning, so that a random head does not distort the features."""
 
 from __future__ import annotations
 
 from tracer.core.terms import classify
 from tracer.methods.base import Method, Stage
-from tracer.methods.lp import Solver, probe
+from tracer.methods.lp import Solver, head_stage
 from tracer.models.trainable import ImageTower
 
 
@@ -17,19 +17,19 @@ def lpft(
     head_share: float = 1 / 3,
     norms: bool = True,
 ) -> Method:
-    """A linear probe, then cross-entropy on image tower and head from there.
+    """A linear probe, then cross-entropy on the image tower and the probe's head.
 
     Args:
-        solver: how the probe is found: "steps", or "lbfgs" on cached features.
-        unit: divide features by their length before the head.
+        solver: of the probe: "steps" of training, or "lbfgs" on features computed once.
+        unit: normalise the features to unit length.
         l2: with lbfgs, the penalty (l2/2)‖W‖².
         head_rate: with steps, the probe's learning rate as a multiple of --lr.
-        head_share: with steps, the share of training that goes to the probe; published: 5 of 15 epochs.
-        norms: let the statistics of BatchNorm move in the second stage.
+        head_share: with steps, the fraction of training for the probe; published: 5 of 15 epochs.
+        norms: update BatchNorm statistics in the second stage.
     """
     if not 0 < head_share < 1:
         raise ValueError(f"head_share is between 0 and 1, not {head_share}")
-    first = probe(solver, unit, l2, head_rate, head_share)
+    first = head_stage(solver, unit, l2, head_rate, head_share)
     second = Stage(classify(), tune=ImageTower(norms=norms), share=1 - head_share)
     return Method(
         (first, second),

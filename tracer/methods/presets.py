@@ -1,4 +1,4 @@
-"""TRACER's loss under any teacher, and the coefficients it has been used with. Not a method: see `tracer`."""
+"""TRACER's loss, for any teacher, and its published coefficients. Not a method."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tracer.core.terms.contrastive import Targets
 Preset = Literal["released", "equations", "feature"]
 
 # "released" produced the paper's tables: its FD is a mean over the d = 512 coordinates times 2000, its CRD an
-# average of two directions. "equations" is the paper's text: every term once. "feature" is FD alone, the loss
-# that the paper's theory is about.
+# average of two directions. "equations" has the coefficients of the paper's text. "feature" is FD only, the loss
+# of the paper's theory.
 PRESETS: dict[str, dict[str, float]] = {
     "released": {
         "feature": 2000 / 512,
@@ -27,15 +27,15 @@ PRESETS: dict[str, dict[str, float]] = {
 }
 
 
-def composite(preset: Preset, strength: float, targets: Targets, **asked: float | None) -> Objective:
-    """TRACER's loss under any teacher: a preset's coefficients, overridden where a number is given."""
+def composite(preset: Preset, strength: float, targets: Targets, **overrides: float | None) -> Objective:
+    """TRACER's loss with the coefficients of a preset; `overrides` that are not None replace them."""
     if preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
-    weight = PRESETS[preset] | {name: value for name, value in asked.items() if value is not None}
-    held = (
+    weight = PRESETS[preset] | {name: value for name, value in overrides.items() if value is not None}
+    distillation = (
         weight["feature"] * feature()
         + weight["relational"] * relational()
         + weight["interactive"] * interactive(targets)
         + weight["cross"] * cross()
     )
-    return contrastive(targets) + weight["frobenius"] * cross_frobenius() + strength * held
+    return contrastive(targets) + weight["frobenius"] * cross_frobenius() + strength * distillation

@@ -1,4 +1,4 @@
-"""StarFT: contrastive finetuning that learns nothing new about what is beside the point."""
+"""StarFT: contrastive finetuning that keeps the zero-shot predictions on spurious texts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tracer.models.prompts import templates
 def starft(
     *, strength: float = 0.5, levels: int = 0, nuisances: str = "", targets: Targets = "class"
 ) -> Method:
-    """FLYP plus λ(t) KL(zero-shot ‖ student) over captions of other classes in nuisance settings.
+    """FLYP plus λ(t) KL(zero-shot ‖ student) over captions of other classes with a nuisance setting.
 
     Args:
-        strength: λ at the start; it falls to 0 in a line.
-        levels: let λ fall in so many steps instead, λ (1 − (e+1)/levels) in the e-th; published: one an epoch.
-        nuisances: file with the settings, one a line with {} for the caption; by default backgrounds.
-        targets: "class" counts all pairs of one label as positive; "pair" is the diagonal.
+        strength: λ at the start; it decays linearly to 0.
+        levels: decay in this number of steps instead, λ (1 − (e+1)/levels) in the e-th; published: one per epoch.
+        nuisances: file with one setting per line, with {} for the caption; by default backgrounds.
+        targets: positives of an image: all texts of its "class", or its own "pair" only.
     """
 
-    def fading(progress: float) -> float:
+    def decay(progress: float) -> float:
         done = (int(progress * levels) + 1) / levels if levels else progress
         return 1 - min(1.0, done)
 
     stage = Stage(
-        contrastive(targets) + strength * (fading * spurious()),
+        contrastive(targets) + strength * (decay * spurious()),
         teacher=Frozen(),
         probe=Wrapped(templates(nuisances) if nuisances else SETTINGS),
     )

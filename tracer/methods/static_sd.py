@@ -1,4 +1,4 @@
-"""Static self-distillation: TRACER's own loss with a teacher that never moves."""
+"""Static self-distillation: TRACER's loss with the pretrained model as teacher."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def static_sd(
     tune: Towers = "both",
     distill_every: int = 1,
 ) -> Method:
-    """The control that isolates TRACER's teacher: the same composite loss, the pretrained model as teacher.
+    """TRACER's loss with the frozen pretrained model as teacher: the control for TRACER's moving teacher.
 
     Args:
-        preset: coefficients of the terms, as in TRACER.
-        strength: λ, the weight of all distillation together.
-        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
-        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
-        distill_every: listen to the teacher each so many steps, as many times as loudly: approximate, cheaper.
+        preset: coefficients of the loss terms, as in TRACER.
+        strength: λ, the weight of the distillation loss.
+        targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
+        tune: train "both" towers and the temperature, or the "image" tower only.
+        distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
     """
     loss = composite(preset, strength, targets)
     return Method(

@@ -1,4 +1,4 @@
-"""Steady: TRACER with three terms and a firmer hand, our proposal for little data and a model that is good at it."""
+"""Steady: TRACER with three terms and a larger λ, our proposal for small data and a strong pretrained model."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def steady(
     tune: Towers = "both",
     distill_every: int = 1,
 ) -> Method:
-    """TRACER without its interactive term and at λ = 10: keeps more of a model that is good at the task already; ours.
+    """TRACER without its interactive term and with λ = 10: forgets less if the pretrained model is good at the task.
 
-    Found on EmojiShift: docs/emojishift.md tells where it is ahead of TRACER there and where it is not. Where the
-    pretrained model is weak on the task, it learns too little, and TRACER as it is learns twice as much.
+    Ours, chosen on EmojiShift; docs/emojishift.md shows where it is better than TRACER and where it is not. If the
+    pretrained model is weak on the task it learns too little: TRACER learns twice as much there.
 
     Args:
-        strength: λ, the weight of all distillation together.
-        beta: shape of the Beta kernel; 0.5 weighs both ends of the path most, 1 is a plain mean.
-        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
-        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
-        distill_every: listen to the teacher each so many steps, as many times as loudly: approximate, cheaper.
+        strength: λ, the weight of the distillation loss.
+        beta: shape of the Beta kernel; 0.5 weighs both ends of training most, 1 is a plain mean.
+        targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
+        tune: train "both" towers and the temperature, or the "image" tower only.
+        distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
     """
-    made = tracer(
+    base = tracer(
         strength=strength, beta=beta, targets=targets, tune=tune, distill_every=distill_every, interactive=0.0
     )
-    return replace(made, title="Steady (ours)", paper="ours:emojishift.md", matter=("strength", "lr"))
+    return replace(base, title="Steady (ours)", paper="ours:emojishift.md", matter=("strength", "lr"))

@@ -1,4 +1,4 @@
-"""Model Stock: two students, each epoch replaced by the point between them that is nearest to their centre."""
+"""Model Stock: several students, merged with the pretrained weights every epoch."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def stock(
     loss: Loss = "classify",
     tune: Towers = "both",
 ) -> Method:
-    """A task loss; the angle between the students says how far the pretrained weights are mixed in again.
+    """A task loss on several students, merged with the pretrained weights by the angle between the students.
 
     Args:
-        replicas: students that train side by side, each with its own order of the data.
-        merge_epochs: epochs between two merges; they also merge at the end.
-        by: one ratio a "tensor" or one a "row".
-        loss: the task loss: a classification head on the image tower, or the contrastive loss.
-        tune: under the contrastive loss, "both" towers or the "image" tower alone.
+        replicas: number of students, each with its own order of the data.
+        merge_epochs: epochs between two merges; the last one is at the end.
+        by: one merging ratio per "tensor" or per "row".
+        loss: the task loss: "classify" with a head on the image tower, or "contrastive".
+        tune: with the contrastive loss, train "both" towers or the "image" tower only.
     """
     return Method(
         (task(loss, tune=tune),),

@@ -1,4 +1,4 @@
-"""The two task losses that a method may stand on, as a stage. Not a method: no function has this file's name."""
+"""The two task losses, as a stage. Not a method."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Loss = Literal["classify", "contrastive"]
 
 
 def task(loss: Loss, *terms: Sum, tune: Towers = "both", **rest: Any) -> Stage:
-    """Cross-entropy of a head on the image tower, or the contrastive loss, plus further terms."""
+    """A stage with cross-entropy on a head of the image tower, or the contrastive loss, plus further terms."""
     if loss not in get_args(Loss):
         raise unknown("task loss", loss, get_args(Loss))
-    minimise: Sum = classify() if loss == "classify" else contrastive("class")
+    total: Sum = classify() if loss == "classify" else contrastive("class")
     for term in terms:
-        minimise = minimise + term
-    return Stage(minimise, tune=ImageTower() if loss == "classify" else towers(tune), **rest)
+        total = total + term
+    return Stage(total, tune=ImageTower() if loss == "classify" else towers(tune), **rest)

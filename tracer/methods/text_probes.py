@@ -1,7 +1,7 @@
-"""Further texts for a method to look at: drawn anew each step, or made once.
+"""Probe texts, which are not captions of the task: sampled at each step, or computed once.
 
-A probe is a policy; prepared for a model it becomes a draw, which workers can hold and which gives every
-process the same texts at the same step.
+A `Probe` is a description. `prepare` makes it a `Draw` for a model: a function that loader workers can hold and that
+gives every process the same texts at the same step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tracer.models.zero_shot import zero_shot
 
 
 class Probe(Protocol):
-    """What to draw, before the model is known; `drawn` says whether texts are embedded anew at each step."""
+    """Describes probe texts independently of the model; `drawn` tells whether they are embedded at each step."""
 
     drawn: ClassVar[bool]
 
@@ -34,7 +34,7 @@ class Probe(Protocol):
 
 @dataclass(frozen=True)
 class RandomTexts:
-    """`count` strings of `length` tokens, each token uniform over the vocabulary: words without meaning."""
+    """`count` texts of `length` tokens, sampled uniformly from the vocabulary."""
 
     count: int = 80
     length: int = 8
@@ -49,34 +49,32 @@ class RandomTexts:
         longest = tokeniser.context_length - 2
         if not 0 < self.length <= longest:
             raise UserError(f"random texts of {self.length} tokens: {student.name} takes 1 to {longest}")
-        padded = self.length if student.tokeniser.end else longest
-        return _Random(self.count, self.length, padded, start, end)
+        padded_length = self.length if student.tokeniser.end else longest
+        return _Random(self.count, self.length, padded_length, start, end)
 
 
 @dataclass(frozen=True)
 class _Random:
     count: int
     length: int
-    padded: int
+    padded_length: int
     start: int
     end: int
 
     def __call__(self, rng: np.random.Generator, captions: Captions) -> Int[Tensor, "k m"]:
         del captions
-        pieces = min(
-            self.start, self.end
-        )  # these two end the vocabulary: all tokens below are pieces of text
-        tokens = np.zeros((self.count, self.padded + 2), np.int64)
+        vocabulary = min(self.start, self.end)  # the special tokens have the highest ids
+        tokens = np.zeros((self.count, self.padded_length + 2), np.int64)
         tokens[:, 0], tokens[:, self.length + 1] = self.start, self.end
-        tokens[:, 1 : self.length + 1] = rng.integers(pieces, size=(self.count, self.length))
+        tokens[:, 1 : self.length + 1] = rng.integers(vocabulary, size=(self.count, self.length))
         return torch.from_numpy(tokens)
 
 
 @dataclass(frozen=True)
 class Contexts:
-    """One embedding a template, the normalised mean over all classes: what "a sketch of" means by itself.
+    """One embedding per template, the normalised mean over all classes: the meaning of "a sketch of" on its own.
 
-    Made once, with the text tower as it is when the stage begins.
+    Computed once, with the text tower at the start of the stage.
     """
 
     templates: tuple[str, ...]
@@ -98,7 +96,7 @@ class _Fixed:
 
 @dataclass(frozen=True)
 class Wrapped:
-    """The caption of each image in a setting drawn at random: "a photo of a dog" "in the fog"."""
+    """The caption of each image in a random setting: "a photo of a dog" becomes "a photo of a dog in the fog."."""
 
     settings: tuple[str, ...]
     drawn: ClassVar[bool] = True
@@ -115,11 +113,13 @@ class _Wrapped:
 
     def __call__(self, rng: np.random.Generator, captions: Captions) -> Int[Tensor, "k m"]:
         texts = [text.strip().rstrip(".") for text in captions()]
-        chosen = rng.integers(len(self.settings), size=len(texts))
-        return self.tokeniser([render(self.settings[i], text) for i, text in zip(chosen, texts, strict=True)])
+        choices = rng.integers(len(self.settings), size=len(texts))
+        return self.tokeniser(
+            [render(self.settings[i], text) for i, text in zip(choices, texts, strict=True)]
+        )
 
 
-# Settings that change a picture and not its target.
+# Settings that change an image but not its class.
 SETTINGS = (
     "{} in the forest.",
     "{} on a beach.",

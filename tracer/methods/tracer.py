@@ -1,4 +1,4 @@
-"""TRACER: contrastive finetuning held to a weighted moving average of its own path."""
+"""TRACER: contrastive finetuning with distillation from a weighted moving average of the student."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ def tracer(
     cross: float | None = None,
     frobenius: float | None = None,
 ) -> Method:
-    """Contrastive loss plus four ways of listening to a teacher that averages the student's whole path.
+    """Contrastive loss plus four distillation losses from a weighted average of all weights since pretraining.
 
     Args:
-        preset: coefficients: "released" (the paper's tables), "equations" (its text), "feature" (FD alone).
-        kernel: which moments count: beta, uniform, early, late, triangular, exponential; a shape follows, as in late:2.
-        beta: shape of the Beta kernel; 0.5 weighs both ends of the path most, 1 is a plain mean.
-        every: steps between two moves of the teacher.
+        preset: coefficients: "released" (the paper's tables), "equations" (its text), "feature" (FD only).
+        kernel: weights over time: beta, uniform, early, late, triangular, exponential; NAME:SHAPE sets its shape.
+        beta: shape of the Beta kernel; 0.5 weighs both ends of training most, 1 is a plain mean.
+        every: steps between two updates of the teacher.
         clock: "progress" keeps the kernel's shape at any `every`; "updates" reproduces the released code.
-        strength: λ, the weight of all distillation together.
-        targets: "class" counts all pairs of one label as positive; "pair" is the paper's diagonal.
-        tune: "both" towers, or the "image" tower alone, which leaves text and temperature as they are.
-        distill_every: listen to the teacher each so many steps, as many times as loudly: approximate, cheaper.
-        feature: weight of FD, the distance of embeddings.
-        relational: weight of CRD, the divergence of similarities.
-        interactive: weight of ICL, the student's contrastive loss against the teacher's embeddings.
-        cross: weight of CrossKD, the divergence of student-to-teacher similarities.
-        frobenius: weight of the penalty on the two projections' overlap.
+        strength: λ, the weight of the distillation loss.
+        targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
+        tune: train "both" towers and the temperature, or the "image" tower only.
+        distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
+        feature: weight of FD, the squared distance between embeddings.
+        relational: weight of CRD, the KL between similarities.
+        interactive: weight of ICL, the contrastive loss between student and teacher embeddings.
+        cross: weight of CrossKD, the KL of student-to-teacher similarities.
+        frobenius: weight of the penalty on the overlap of the two projections.
     """
-    asked = {"feature": feature, "relational": relational, "interactive": interactive, "cross": cross}
-    loss = composite(preset, strength, targets, **asked, frobenius=frobenius)
-    shaped = family(kernel, beta=beta)
+    coefficients = {"feature": feature, "relational": relational, "interactive": interactive, "cross": cross}
+    loss = composite(preset, strength, targets, **coefficients, frobenius=frobenius)
+    kernel_of = family(kernel, beta=beta)
 
     def teacher(steps: int) -> WMA:
-        return WMA(shaped(steps), every, clock)
+        return WMA(kernel_of(steps), every, clock)
 
-    teacher(1)  # what it cannot be is refused now
+    teacher(1)  # validate the arguments early
     return Method(
         (Stage(loss, teacher=teacher, tune=towers(tune), distill_every=distill_every),),
         title="TRACER",

@@ -1,4 +1,4 @@
-"""Zero-shot: no training, the pretrained model as it is."""
+"""Zero-shot: the pretrained model without training."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from tracer.methods.base import Method
 
 
 def zeroshot() -> Method:
-    """Keep the pretrained model: the row every other row is compared with."""
+    """No training: the baseline for all other methods."""
     return Method((), title="Zero-shot", paper="arXiv:2103.00020", year=2021, matter=("templates",))

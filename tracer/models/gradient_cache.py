@@ -1,9 +1,9 @@
-"""Big batches on small memory, exactly.
+"""Gradient caching: exact gradients of large batches in the memory of one chunk (arXiv 2101.06983).
 
-Terms see embeddings only. So a batch is embedded a chunk at a time without keeping a graph, the loss of the whole
-batch gives the gradient at its embeddings, and each chunk is then run once more to carry its share of that
-gradient into the weights. The price is one more forward; the memory is that of one chunk. What enters the loss
-beside the rows of a batch (temperature, class rows, projections) is taken from the first chunk, once.
+Loss terms depend on embeddings only. A batch is embedded chunk by chunk without keeping the graph, the loss of the
+whole batch gives the gradient at the embeddings, and each chunk is run again to propagate its part of that gradient
+to the weights. The cost is one more forward. Inputs of the loss that are not rows of the batch (temperature, head,
+projections) are taken from the first chunk.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from tracer.core.batch import Batch, Embedding
 from tracer.core.errors import UserError
 from tracer.models.student import Student
 
-Embed = Callable[[Batch, frozenset[str]], Embedding]  # a student, or the shadow of one
+Embed = Callable[[Batch, frozenset[str]], Embedding]  # a student or its teacher
 
 
 def embed(model: Embed, batch: Batch, needs: frozenset[str], chunk: int | None = None) -> Embedding:
-    """What `model` makes of a batch, at most `chunk` images at a time; values and gradients are the same."""
+    """The embedding of a batch, computed `chunk` images at a time; values and gradients do not change."""
     if chunk is None or len(batch.image) <= chunk:
         return model(batch, needs)
-    parts = [_rerunnable(model, piece, needs) for piece in pieces(batch, chunk)]
-    whole = _joined(parts, batch.caption)
+    parts = [_checkpointed(model, part, needs) for part in chunks(batch, chunk)]
+    embedding = _joined(parts, batch.caption)
     if "anchors" in needs and batch.anchors is not None:
-        whole = whole._replace(anchors=embed(model, batch.anchors, frozenset({"text"}), chunk))
-    return whole
+        embedding = embedding._replace(anchors=embed(model, batch.anchors, frozenset({"text"}), chunk))
+    return embedding
 
 
 def embed_both(
     student: Student, teacher: Embed | None, batch: Batch, needs: frozenset[str], chunk: int | None = None
 ) -> tuple[Embedding, Embedding | None]:
-    """What student and teacher make of a batch.
+    """The embeddings of a batch by student and teacher.
 
-    Where the text tower stays still, the average of its weights is those very weights: the teacher's texts are
-    the student's, and are not computed a second time.
+    If the text tower is frozen, the teacher's text embeddings are the student's and are not computed again.
     """
-    seen = embed(student, batch, needs, chunk)
+    student_embedding = embed(student, batch, needs, chunk)
     if teacher is None:
-        return seen, None
+        return student_embedding, None
     shared = needs & {"text", "probe"} if student.text_frozen else frozenset[str]()
-    taught = embed(teacher, batch, needs - shared, chunk)
-    return seen, taught._replace(**{name: getattr(seen, name) for name in shared})
+    teacher_embedding = embed(teacher, batch, needs - shared, chunk)
+    texts = {name: getattr(student_embedding, name) for name in shared}
+    return student_embedding, teacher_embedding._replace(**texts)
 
 
-def pieces(batch: Batch, chunk: int) -> list[Batch]:
-    """A batch in parts of at most `chunk` images, with about as many of its distinct texts in each."""
+def chunks(batch: Batch, chunk: int) -> list[Batch]:
+    """A batch in parts of at most `chunk` images, with its distinct texts divided evenly among them."""
     count = ceil(len(batch.image) / chunk)
     images, texts, probes = (_split(rows, count) for rows in (batch.image, batch.text, batch.probe))
     return [
@@ -61,12 +61,12 @@ def pieces(batch: Batch, chunk: int) -> list[Batch]:
 
 
 def refuse_batch_statistics(student: Student) -> None:
-    """A model that normalises over the batch would see the statistics of a chunk: that is another model."""
-    moving = [name for name, module in student.named_modules() if _normalises_over_batch(module)]
-    if moving:
+    """Raise an error if BatchNorm is in train mode: chunks would change its statistics and so the gradients."""
+    layers = [name for name, module in student.named_modules() if _normalises_over_batch(module)]
+    if layers:
         raise UserError(
-            f"--chunk cannot be exact for {student.name}: {len(moving)} BatchNorm layers see the whole batch "
-            f"({moving[0]}, …). Use a model without them, or a smaller --batch"
+            f"--chunk cannot be exact for {student.name}: {len(layers)} BatchNorm layers see the whole batch "
+            f"({layers[0]}, …). Use a model without them, or a smaller --batch"
         )
 
 
@@ -74,11 +74,11 @@ def _normalises_over_batch(module: nn.Module) -> bool:
     return isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training
 
 
-def _rerunnable(model: Embed, piece: Batch, needs: frozenset[str]) -> Embedding:
-    """Embed without keeping the graph; it is rebuilt, with the same random numbers, when its gradient comes."""
-    given = {"text": piece.text, "probe": piece.probe}
-    asked = needs - {"anchors"} - {name for name, rows in given.items() if rows is None}
-    return checkpoint(model, piece, asked, use_reentrant=False)  # pyright: ignore[reportReturnType]
+def _checkpointed(model: Embed, part: Batch, needs: frozenset[str]) -> Embedding:
+    """Embed without keeping the graph; the backward recomputes it with the same random numbers."""
+    texts = {"text": part.text, "probe": part.probe}
+    available = needs - {"anchors"} - {name for name, rows in texts.items() if rows is None}
+    return checkpoint(model, part, available, use_reentrant=False)  # pyright: ignore[reportReturnType]
 
 
 def _split(rows: Tensor | None, count: int) -> Sequence[Tensor | None]:

@@ -1,4 +1,4 @@
-"""Logistic regression solved to its optimum: the linear probe without a learning rate or a seed."""
+"""Logistic regression solved to its optimum: a linear probe without learning rate and seed."""
 
 from __future__ import annotations
 

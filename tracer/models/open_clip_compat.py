@@ -1,8 +1,8 @@
-"""open_clip, imported so that it works beside a CPU build of torch.
+"""open_clip, imported so that it works with a CPU build of torch.
 
-torchvision wheels built for CUDA cannot load their compiled part beside a CPU torch, and `import torchvision`
-then dies with "operator torchvision::nms does not exist". Only the schemas are missing: nothing here calls the
-operators. Declaring them cures the import, and is done only when the import has failed for this reason.
+torchvision wheels built for CUDA cannot load their compiled part beside a CPU torch, and `import torchvision` then
+fails with "operator torchvision::nms does not exist". tracer does not call these operators, so declaring their
+schemas is enough. It is done only when the import has failed for this reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-_missing: list[torch.library.Library] = []  # a declaration lives as long as the object that made it
+_libraries: list[torch.library.Library] = []  # a declaration lives as long as its Library
 
 
 def _import_torchvision() -> None:
@@ -25,7 +25,7 @@ def _import_torchvision() -> None:
         library = torch.library.Library("torchvision", "FRAGMENT")
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _missing.append(library)
+        _libraries.append(library)
         import torchvision  # noqa: F401
 
 

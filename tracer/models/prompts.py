@@ -1,4 +1,4 @@
-"""Prompt templates: sentences with a place `{}` for the name of a class."""
+"""Prompt templates: sentences with a placeholder `{}` for the class name."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 from tracer.core.errors import UserError, unknown
 
-PLACE = "{}"
+PLACEHOLDER = "{}"
 PLAIN = {"name": ("{}",), "digit": ("the digit {}",)}
 NAMES = ("openai", "simple", *PLAIN)
 
 
 def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
-    """Templates by name ("openai", "simple", "name", "digit"), from a file, or as given.
+    """Templates by name ("openai", "simple", "name", "digit"), from a file, or from a list.
 
-    A file holds one template a line; a string with `{}` in it is itself the one template.
+    A file has one template per line; a string that contains `{}` is the template itself.
     "openai" are the 80 of CLIP (arXiv:2103.00020), "simple" the best 7 of them, both as in open_clip.
     """
     if isinstance(spec, str | Path):
@@ -24,8 +24,8 @@ def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
 
 
 def render(template: str, name: str) -> str:
-    """The sentence that `template` makes of a class name."""
-    return template.replace(PLACE, name)
+    """The template with a class name in place of `{}`."""
+    return template.replace(PLACEHOLDER, name)
 
 
 def _named(spec: str | Path) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ def _named(spec: str | Path) -> tuple[str, ...]:
         return PLAIN[str(spec)]
     if spec in NAMES:
         return _open_clip(str(spec))
-    if PLACE in str(spec):
+    if PLACEHOLDER in str(spec):
         return _checked([str(spec)], "the template")
     if not Path(spec).is_file():
         raise unknown("template set or file", spec, NAMES)
@@ -45,18 +45,18 @@ def _named(spec: str | Path) -> tuple[str, ...]:
 
 
 def _open_clip(name: str) -> tuple[str, ...]:
-    from tracer.models.open_clip_compat import open_clip  # late: only these two sets pay for the import
+    from tracer.models.open_clip_compat import open_clip  # late: slow, and needed for these two sets only
 
     functions = {"openai": open_clip.OPENAI_IMAGENET_TEMPLATES, "simple": open_clip.SIMPLE_IMAGENET_TEMPLATES}
-    return tuple(function(PLACE) for function in functions[name])
+    return tuple(function(PLACEHOLDER) for function in functions[name])
 
 
-def _checked(found: Sequence[str], where: str) -> tuple[str, ...]:
-    if not found:
+def _checked(lines: Sequence[str], where: str) -> tuple[str, ...]:
+    if not lines:
         raise UserError(f"{where} is empty: give at least one template such as 'a photo of a {{}}.'")
-    for template in found:
-        if template.count(PLACE) != 1:
+    for template in lines:
+        if template.count(PLACEHOLDER) != 1:
             raise UserError(
-                f"the template {template!r} ({where}) must hold exactly one {{}}, the class name's place"
+                f"the template {template!r} ({where}) must hold exactly one {{}}, where the class name goes"
             )
-    return tuple(found)
+    return tuple(lines)

@@ -1,11 +1,13 @@
-"""The model that learns: two towers and, where a method wants one, a classification head, behind one call."""
+"""The model that is trained: an image tower, a text tower and an optional classification head."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Num
+from PIL.Image import Image
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
@@ -13,7 +15,7 @@ from tracer.core.batch import Batch, Embedding
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.text import End, Tokeniser, encode_text, text_tower
+from tracer.models.text import EndOfText, Tokeniser, encode_text, text_tower
 from tracer.storage.safetensors_io import read_weights as read_weights
 
 MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned temperature
@@ -31,12 +33,17 @@ class Head(nn.Module):
         self.register_buffer("scale", None if scale is None else weight.new_tensor(scale))
 
     def forward(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
-        seen = features if self.scale is None else self.scale * normalize(features, dim=-1)
-        return linear(seen, self.weight, self.bias)
+        if self.scale is not None:
+            features = self.scale * normalize(features, dim=-1)
+        return linear(features, self.weight, self.bias)
 
 
 class Student(nn.Module):
-    """Any open_clip model: `student(batch, needs)` computes what the objective needs and nothing else."""
+    """An open_clip model: `student(batch, needs)` computes what the objective needs and nothing else.
+
+    For inference, `embed_image(preprocess(images))` and `embed_text(tokenise(texts))` give unit-length embeddings
+    whose products, times `scale`, are the model's logits.
+    """
 
     mean: Tensor
     std: Tensor
@@ -45,13 +52,13 @@ class Student(nn.Module):
         super().__init__()
         self.clip = clip
         self.head: Head | None = None
-        self.frozen_statistics = False  # BatchNorm keeps its statistics even in training
+        self.frozen_statistics = False  # whether BatchNorm keeps its statistics in training
         self.name = name
-        self.config = config  # open_clip's model_cfg, which an export carries along
-        self.preprocess: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
-        self.tokeniser = Tokeniser(tokeniser, End.of(clip))
+        self.config = config  # open_clip's model_cfg, written into exports
+        self.preprocess_cfg: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
+        self.tokeniser = Tokeniser(tokeniser, EndOfText.of(clip))
         for key in ("mean", "std"):
-            values = torch.tensor(self.preprocess[key]).view(3, 1, 1)
+            values = torch.tensor(self.preprocess_cfg[key]).view(3, 1, 1)
             self.register_buffer(key, values, persistent=False)
 
     def forward(self, batch: Batch, needs: frozenset[str] = frozenset({"text"})) -> Embedding:
@@ -73,15 +80,26 @@ class Student(nn.Module):
         )
 
     def encode_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """Image features as the tower makes them, of uint8 pixels or of floats already normalised."""
+        """Image features, not normalised. Pixels are uint8, or floats that are already normalised."""
         return self.clip.encode_image(self.pixels(image))
 
     def embed_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
         """Unit-length image embeddings."""
         return normalize(self.encode_image(image), dim=-1)
 
+    def preprocess(self, images: Image | Sequence[Image]) -> Float[Tensor, "n 3 h w"]:
+        """One image or several as normalised pixels of the model's input size."""
+        config = open_clip.transform.PreprocessCfg(**self.preprocess_cfg)
+        transform = open_clip.transform.image_transform_v2(config, is_train=False)
+        batch = [images] if isinstance(images, Image) else images
+        return torch.stack([transform(image) for image in batch]).to(self.mean.device)  # pyright: ignore
+
+    def tokenise(self, texts: str | Sequence[str]) -> Int[Tensor, "u l"]:
+        """Token ids of one text or several."""
+        return self.tokeniser([texts] if isinstance(texts, str) else texts).to(self.mean.device)
+
     def embed_text(self, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
-        """Unit-length text embeddings, each row at the length it comes in."""
+        """Unit-length text embeddings; rows may be shorter than the context length."""
         return normalize(encode_text(self.clip, tokens), dim=-1)
 
     @property
@@ -91,17 +109,17 @@ class Student(nn.Module):
 
     @torch.no_grad()
     def clamp_scale(self, highest: float = MAX_LOG_SCALE) -> None:
-        """Keep the learned temperature where CLIP keeps it."""
+        """Clamp the learned logit scale, as CLIP does."""
         self.clip.logit_scale.clamp_(max=highest)
 
     @property
     def image_tower(self) -> nn.Module:
-        """The image side, whatever its architecture."""
+        """The image encoder."""
         return self.clip.visual
 
     @property
     def text_parameters(self) -> list[nn.Parameter]:
-        """All parameters of the text side; in the original CLIP they lie beside the image tower."""
+        """All parameters of the text encoder. In the original CLIP they are attributes of the model itself."""
         tower = text_tower(self.clip)
         if tower is not self.clip:
             return list(tower.parameters())
@@ -113,11 +131,11 @@ class Student(nn.Module):
 
     @property
     def text_frozen(self) -> bool:
-        """Whether a text has one embedding throughout training: nothing in the tower learns or drops out."""
-        return End.of(self.clip) is not None and not any(p.requires_grad for p in self.text_parameters)
+        """Whether text embeddings are constant in training: no trainable parameter, no dropout."""
+        return EndOfText.of(self.clip) is not None and not any(p.requires_grad for p in self.text_parameters)
 
     def train(self, mode: bool = True) -> Student:
-        """Train or evaluate; statistics that the stage keeps still are left alone."""
+        """Set train or eval mode; frozen BatchNorm statistics stay frozen."""
         super().train(mode)
         if self.frozen_statistics:
             for module in self.modules():
@@ -126,7 +144,7 @@ class Student(nn.Module):
         return self
 
     def pixels(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
-        """What the tower is given: uint8 pixels normalised, floats as they are."""
+        """The input of the image tower: uint8 pixels are normalised, floats pass unchanged."""
         if image.is_floating_point():
             return image
         return (image.to(self.mean.dtype) / 255 - self.mean) / self.std
@@ -151,26 +169,28 @@ class Student(nn.Module):
 
 def block_features(clip: Any, pixels: Float[Tensor, "n 3 h w"]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Image features, and the output of every block: its class token, or its mean over the image."""
-    seen = clip.visual.forward_intermediates(pixels, output_extra_tokens=True)
-    if "image_intermediates_prefix" in seen:
-        return seen["image_features"], tuple(tokens[:, 0] for tokens in seen["image_intermediates_prefix"])
-    return seen["image_features"], tuple(block.mean(dim=(2, 3)) for block in seen["image_intermediates"])
+    outputs = clip.visual.forward_intermediates(pixels, output_extra_tokens=True)
+    if "image_intermediates_prefix" in outputs:
+        tokens = outputs["image_intermediates_prefix"]
+        return outputs["image_features"], tuple(block[:, 0] for block in tokens)
+    feature_maps = outputs["image_intermediates"]
+    return outputs["image_features"], tuple(block.mean(dim=(2, 3)) for block in feature_maps)
 
 
 def projections(clip: Any) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]]:
-    """The last linear map of each tower, with the shared embedding as columns."""
+    """The projection matrix of each tower, with the shared embedding as columns."""
     visual, text = clip.visual, text_tower(clip)
     candidates = {
         "image": [_path(visual, "proj"), _path(visual, "attnpool.c_proj"), _path(visual, "head.proj")],
         "text": [_path(text, "text_projection"), _path(text, "proj")],
     }
-    found = []
+    matrices = []
     for side, maps in candidates.items():
-        matrices = [_matrix(map_) for map_ in maps if _matrix(map_) is not None]
-        if not matrices:
+        projection = next((_matrix(map_) for map_ in maps if _matrix(map_) is not None), None)
+        if projection is None:
             raise UserError(f"this model's {side} tower ends without a linear projection; use --frobenius 0")
-        found.append(matrices[0])
-    return found[0], found[1]
+        matrices.append(projection)
+    return matrices[0], matrices[1]
 
 
 def _path(module: Any, dotted: str) -> Any:
@@ -186,11 +206,11 @@ def _matrix(map_: Any) -> Tensor | None:
 
 
 def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student:
-    """A student by name: see `tracer list models`.
+    """Load a student; `tracer list models` shows the names.
 
     `model` is an open_clip name, a folder written by `tracer export` (or open_clip), an `hf-hub:` name, or a
-    config JSON; `pretrained` is a tag known to open_clip or a local file (safetensors, or a torch file, which
-    is read weights-only). Without weights the model starts at random, from `seed`.
+    config JSON; `pretrained` is an open_clip tag or a local file (safetensors, or a torch file, which is read
+    weights-only). Without it the weights are random, from `seed`.
     """
     from tracer.models.registry import locate
 

@@ -1,8 +1,8 @@
-"""Text at its own length.
+"""Text encoding without padding.
 
-A causal text tower that pools at the end-of-text token gives the same embedding whether or not padding
-follows. Captions are therefore cut at the longest one of the batch: usually 8 to 16 of 77 tokens. Other
-towers keep their padding.
+The embedding of a causal text tower that pools at the end-of-text token does not depend on the padding after it.
+Token ids are therefore cut at the longest text of a batch, usually 8 to 16 of 77 tokens. Other towers keep their
+padding.
 """
 
 from __future__ import annotations
@@ -17,58 +17,58 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class End:
-    """How a causal tower finds the end-of-text token at which it pools: the highest id, or a given one."""
+class EndOfText:
+    """Finds the end-of-text token at which a causal tower pools: the highest id, or a given one."""
 
     id: int | None = None
 
     @classmethod
-    def of(cls, clip: nn.Module) -> End | None:
-        """None for a tower whose embedding depends on the padding."""
+    def of(cls, clip: nn.Module) -> EndOfText | None:
+        """The end-of-text token of a model; None if its embeddings depend on the padding."""
         tower = text_tower(clip)
         pool = getattr(tower, "text_pool_type", getattr(tower, "pool_type", None))
         causal = isinstance(getattr(tower, "attn_mask", None), Tensor)
-        appended = getattr(tower, "cls_emb", None) is not None  # CoCa reads a token behind the padding
+        appended = getattr(tower, "cls_emb", None) is not None  # CoCa pools a token after the padding
         if not causal or appended or pool not in ("argmax", "eos"):
             return None
         eos = getattr(tower, "text_eos_id", getattr(tower, "eos_id", None))
         return cls(None if pool == "argmax" else eos)
 
     def __call__(self, tokens: Int[Tensor, "u l"]) -> Int[Tensor, " u"]:
-        """The place of the end of each text."""
+        """The position of the end-of-text token in each row."""
         return (tokens if self.id is None else (tokens == self.id).int()).argmax(dim=1)
 
 
 @dataclass(frozen=True)
 class Tokeniser:
-    """Texts to token ids, cut to the longest where the tower allows it. Small enough to send to workers."""
+    """Texts to token ids, cut at the longest text if the tower allows it. Cheap to send to loader workers."""
 
     tokeniser: Any
-    end: End | None = None
+    end: EndOfText | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tokeniser:
-        return self  # it never changes, and copying its tables takes longer than copying a small model
+        return self  # immutable, and its tables are slow to copy
 
     def __call__(self, texts: Sequence[str]) -> Int[Tensor, "u l"]:
         tokens = self.tokeniser(list(texts))
         return tokens[:, : int(self.lengths(tokens).max())]
 
     def lengths(self, tokens: Int[Tensor, "u l"]) -> Int[Tensor, " u"]:
-        """The tokens that the tower has to see of each text: up to its end, or all where padding counts."""
+        """The number of tokens of each text that the tower needs: up to its end, or all if padding matters."""
         if self.end is None:
             return tokens.new_full((len(tokens),), tokens.shape[1])
         return self.end(tokens) + 1
 
 
 def text_tower(clip: nn.Module) -> nn.Module:
-    """The module that holds the text weights: a part of newer models, all of the original CLIP."""
+    """The module with the text weights: a submodule in newer models, the whole model in the original CLIP."""
     tower = getattr(clip, "text", None)
     return tower if isinstance(tower, nn.Module) else clip
 
 
 def encode_text(clip: Any, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
-    """Text features, not yet normalised, of tokens at whatever length they come."""
-    end = End.of(clip)
+    """Text features, not normalised, of token ids of any length."""
+    end = EndOfText.of(clip)
     if end is None:
         return clip.encode_text(tokens)
     tower: Any = text_tower(clip)

@@ -1,4 +1,4 @@
-"""What may move: each choice sets `requires_grad` on a student's parameters, and whether statistics move."""
+"""Choices of trainable parameters: each sets `requires_grad` and whether BatchNorm statistics are updated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Towers = Literal["both", "image"]
 
 @dataclass(frozen=True)
 class All:
-    """Both towers, their projections, the temperature and a head if there is one."""
+    """Both towers, the temperature and the head, if any."""
 
     def __call__(self, student: Student) -> None:
         student.requires_grad_(True)
@@ -24,9 +24,9 @@ class All:
 
 @dataclass(frozen=True)
 class ImageTower:
-    """The image tower and, unless said otherwise, a head if there is one; text and temperature stay.
+    """The image tower and, by default, the head, if any; the text tower is frozen.
 
-    With norms=False the statistics of BatchNorm stay as well.
+    `scale` also trains the temperature; `norms=False` freezes the BatchNorm statistics.
     """
 
     scale: bool = False
@@ -44,18 +44,18 @@ class ImageTower:
 
 @dataclass(frozen=True)
 class HeadOnly:
-    """The classification head alone: linear probing."""
+    """The classification head only: linear probing."""
 
     def __call__(self, student: Student) -> None:
         student.requires_grad_(False)
         if student.head is None:
-            raise ValueError("there is no head to tune")
+            raise ValueError("there is no head to train")
         student.head.requires_grad_(True)
         student.frozen_statistics = True
 
 
 def towers(which: Towers) -> Tune:
-    """The choice by name: "both" towers and the temperature, or the "image" tower alone."""
+    """The choice by name: "both" towers and the temperature, or the "image" tower only."""
     choices: dict[str, Tune] = {"both": All(), "image": ImageTower()}
     if which not in choices:
         raise unknown("choice of towers", which, choices)

@@ -1,4 +1,4 @@
-"""A classifier out of words: class names in prompts, through the text tower."""
+"""The zero-shot classifier: class names in prompts, encoded by the text tower."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ CHUNK = 256
 
 @torch.no_grad()
 def zero_shot(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
-    """One unit row a class: the normalised mean of its prompts' normalised embeddings.
+    """One unit row per class: the normalised mean of the normalised embeddings of its prompts.
 
-    Each text is encoded once, among texts of its own length, so that nothing is padded.
+    Each distinct text is encoded once, in a batch of texts of equal length, so that nothing is padded.
     """
     rendered = [[render(template, name) for template in templates] for name in classes]
     row = {text: index for index, text in enumerate(dict.fromkeys(chain.from_iterable(rendered)))}
     training = student.training
     student.eval()
     try:
-        features = _embedded(student, [*row])
+        features = _embed(student, [*row])
     finally:
         student.train(training)
     prompts = torch.tensor([[row[text] for text in texts] for texts in rendered], device=features.device)
     return normalize(features[prompts].mean(dim=1), dim=-1)
 
 
-def _embedded(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
+def _embed(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
     tokens = student.tokeniser(texts)
     lengths = student.tokeniser.lengths(tokens)
     order, parts = [], []

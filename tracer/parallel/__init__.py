@@ -1,7 +1,7 @@
-"""Where the computation happens: the one package that knows devices, precision and processes.
+"""Devices, precision and processes.
 
-`launch` finds out whether this process is alone or one of those that `torchrun` started. Everybody else calls the
-same methods of a `World` and does not ask.
+`launch` returns the `World` of this process: a single one, or one of several that `torchrun` started. All other code
+calls the methods of `World` and does not depend on which it is.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ def launch(
     shard: bool = False,
     lost: Callable[[Lost], None] | None = None,
 ) -> World:
-    """The world this process was started in: alone, or with others, each with a copy or a shard of the weights.
+    """The world of this process; with several processes, each holds a copy (DDP) or a shard (FSDP2) of the weights.
 
-    `lost` is called, from a thread of its own, when another process has not been heard of for half a minute.
+    `lost` is called from a background thread when another process has sent no heartbeat for half a minute.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         if shard:
             raise UserError("--shard needs several processes: torchrun --nproc-per-node=N -m tracer …")
         return World(device, precision)
-    from tracer.parallel.replicated import Replicated  # torch.distributed is not for those who are alone
+    from tracer.parallel.replicated import Replicated  # late: a single process needs no torch.distributed
     from tracer.parallel.sharded import Sharded
 
     world = (Sharded if shard else Replicated)(device, precision)
     if lost is not None:
-        world.watch(lost)
+        world.start_heartbeat(lost)
     return world
 
 
@@ -47,7 +47,7 @@ def launched(
     shard: bool = False,
     lost: Callable[[Lost], None] | None = None,
 ) -> Iterator[World]:
-    """The world of `launch`, left in good order unless something went wrong."""
+    """The world of `launch`, closed at the end of the block unless an error leaves it."""
     world = launch(device, precision, shard=shard, lost=lost)
     with world.guard():
         yield world

@@ -1,4 +1,4 @@
-"""A moment to say what happened: `torchrun` ends the survivors of a lost process as soon as it has noticed."""
+"""A grace period after SIGTERM: `torchrun` ends the other processes when one is lost, and they should report why."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ GRACE = 5.0  # seconds
 
 
 @contextmanager
-def grace() -> Iterator[None]:
-    """SIGTERM ends this process a little later; behind an error, until its very end."""
+def grace_period() -> Iterator[None]:
+    """Delay the effect of SIGTERM by `GRACE` seconds; if the block raises, until the process ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, _end_soon)
+    previous = signal.signal(signal.SIGTERM, _exit_later)
     yield
-    signal.signal(signal.SIGTERM, previous)  # only if all went well
+    signal.signal(signal.SIGTERM, previous)  # not after an error
 
 
-def _end_soon(number: int, frame: FrameType | None) -> None:
+def _exit_later(number: int, frame: FrameType | None) -> None:
     del frame
     timer = threading.Timer(GRACE, os._exit, (128 + number,))
     timer.daemon = True

@@ -1,4 +1,4 @@
-"""Several processes, one device each: what they share whether weights are copied or cut."""
+"""Several processes, one device each: what replicated and sharded weights have in common."""
 
 from __future__ import annotations
 
@@ -15,21 +15,28 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tracer.core.batch import Scene
-from tracer.core.errors import Echo, UserError
+from tracer.core.errors import AlreadyReported, UserError
 from tracer.parallel import device as devices
-from tracer.parallel.gather import gathered, global_scene
-from tracer.parallel.grace import grace
-from tracer.parallel.watch import Watch
+from tracer.parallel.gather import all_gather, global_scene
+from tracer.parallel.grace import grace_period
+from tracer.parallel.heartbeat import Heartbeat
 from tracer.parallel.world import Lost, World
 
 T = TypeVar("T")
 
-PATIENCE = timedelta(minutes=30)  # for a process that lives: the first one may be writing for long
-GONE = ("gloo", "nccl", "connection", "peer", "broken pipe", "timed out")  # what a lost peer sounds like
+TIMEOUT = timedelta(minutes=30)  # of collectives; long, because the first process may be writing files
+LOST_PEER = (
+    "gloo",
+    "nccl",
+    "connection",
+    "peer",
+    "broken pipe",
+    "timed out",
+)  # in messages of errors it causes
 
 
-class Running(nn.Module):
-    """A model behind functions of it, so that DDP and FSDP see one forward whatever is computed."""
+class FunctionOf(nn.Module):
+    """Calls any function of a model as `forward`, the one entry that the hooks of DDP and FSDP need."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -40,22 +47,22 @@ class Running(nn.Module):
 
 
 class Group(World):
-    """One of the processes that `torchrun` started; the environment says which."""
+    """One of the processes that `torchrun` started; its rank comes from the environment."""
 
     def __init__(self, device: str = "auto", precision: str = "auto") -> None:
         self.device = devices.device(device, int(os.environ.get("LOCAL_RANK", "0")))
         self.bf16 = devices.bf16(self.device, precision)
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
-        store, self.rank, self.size = next(dist.rendezvous("env://", timeout=PATIENCE))
-        self.neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-        self._watch: Watch | None = None
+        store, self.rank, self.size = next(dist.rendezvous("env://", timeout=TIMEOUT))
+        self.local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        self._heartbeat: Heartbeat | None = None
         dist.init_process_group(
-            "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo",  # words always travel over gloo
+            "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo",  # messages always use gloo
             store=dist.PrefixStore("tracer", store),
             rank=self.rank,
             world_size=self.size,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
 
     def gather(self, scene: Scene) -> Scene:
@@ -63,83 +70,81 @@ class Group(World):
 
     def share(self, rows: range) -> Sequence[int]:
         own = _shares(len(rows), self.size)[self.rank]
-        return rows[own.start : own.stop] or rows[:1]  # one row for nothing, which `collect` leaves out
+        return (
+            rows[own.start : own.stop] or rows[:1]
+        )  # a process without rows computes one that `collect` drops
 
     def collect(self, own: Tensor, count: int) -> Tensor:
         shares = _shares(count, self.size)
         padded = own.new_zeros(len(shares[0]), *own.shape[1:])  # the first share is the longest
-        kept = len(shares[self.rank])
-        padded[:kept] = own[:kept]
-        parts = gathered(padded).chunk(self.size)
+        count_here = len(shares[self.rank])
+        padded[:count_here] = own[:count_here]
+        parts = all_gather(padded).chunk(self.size)
         return torch.cat([part[: len(share)] for part, share in zip(parts, shares, strict=True)])
 
-    def united(self, found: dict[int, str]) -> dict[int, str]:
-        everywhere = self._exchange({"found": list(found.items())})
-        return dict(sorted((index, told) for each in everywhere for index, told in each["found"]))
-
-    def together(self, action: Callable[[], T]) -> T:
+    def all_or_none(self, action: Callable[[], T]) -> T:
         try:
-            done = action()
+            result = action()
         except (UserError, OSError) as error:
-            self._confess(error)
+            self._report(error)
             raise
         self._exchange({})
-        return done
+        return result
 
-    def agree(self, asked: int | None, due: bool) -> int | None:
+    def agree_on_signal(self, signal: int | None, due: bool) -> int | None:
         if not due:
             return None
-        return max(each["asked"] for each in self._exchange({"asked": asked or 0})) or None
+        return max(message["signal"] for message in self._exchange({"signal": signal or 0})) or None
 
     @contextmanager
     def guard(self) -> Iterator[None]:
         try:
-            with grace():
+            with grace_period():
                 yield
         except RuntimeError as error:
-            told = " ".join(str(error).split())
-            if isinstance(error, dist.DistError) or any(word in told.lower() for word in GONE):
-                raise Lost(f"another process is gone ({told[:160]})") from error
+            message = " ".join(str(error).split())
+            if isinstance(error, dist.DistError) or any(word in message.lower() for word in LOST_PEER):
+                raise Lost(f"another process is gone ({message[:160]})") from error
             raise
 
-    def watch(self, lost: Callable[[Lost], None]) -> None:
-        """Call `lost` when a process has fallen silent, even one that others wait for without end."""
-        place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        store = dist.TCPStore(*place, is_master=False)  # a line of its own, which no collective keeps busy
-        self._watch = Watch(store, self.rank, self.size, lost)
+    def start_heartbeat(self, lost: Callable[[Lost], None]) -> None:
+        """Call `lost` when another process stops responding, even while this one waits in a collective."""
+        address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        store = dist.TCPStore(*address, is_master=False)  # its own connection, which no collective blocks
+        self._heartbeat = Heartbeat(store, self.rank, self.size, lost)
 
     def close(self) -> None:
         self._exchange({})
-        if self._watch is not None:
-            self._watch.stop()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
         dist.destroy_process_group()
 
-    def _confess(self, error: Exception) -> None:
-        """Tell the others of an error; of those who say the same, only the first one says it aloud."""
-        if isinstance(error, Echo):
+    def _report(self, error: Exception) -> None:
+        """Send an error to the others; of processes with equal errors, only the first one prints it."""
+        if isinstance(error, AlreadyReported):
             raise error
         try:
             self._exchange({"error": str(error)})
-        except Echo:
-            raise Echo from error
+        except AlreadyReported:
+            raise AlreadyReported from error
 
-    def _exchange(self, words: dict[str, Any]) -> list[dict[str, Any]]:
-        """What every process says, as JSON: the one way of talking, so that a refusal meets whoever waits."""
-        said = torch.frombuffer(bytearray(json.dumps(words).encode()), dtype=torch.uint8)
-        lengths = gathered(torch.tensor([len(said)])).tolist()
+    def _exchange(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        """The JSON messages of all processes. All use this one call, so an error reaches whoever waits in it."""
+        data = torch.frombuffer(bytearray(json.dumps(message).encode()), dtype=torch.uint8)
+        lengths = all_gather(torch.tensor([len(data)])).tolist()
         padded = torch.zeros(max(lengths), dtype=torch.uint8)
-        padded[: len(said)] = said
-        rows = gathered(padded).view(self.size, -1)
-        heard = [json.loads(bytes(row[:n].tolist())) for row, n in zip(rows, lengths, strict=True)]
-        errors = [each.get("error") for each in heard]
+        padded[: len(data)] = data
+        rows = all_gather(padded).view(self.size, -1)
+        messages = [json.loads(bytes(row[:n].tolist())) for row, n in zip(rows, lengths, strict=True)]
+        errors = [each.get("error") for each in messages]
         own = errors[self.rank]
         if any(errors) and (own is None or own in errors[: self.rank]):
-            raise Echo
-        return heard
+            raise AlreadyReported
+        return messages
 
 
 def _shares(count: int, size: int) -> list[range]:
-    """Rows 0…count−1 cut into `size` consecutive shares, the earlier ones at most one longer."""
-    whole, rest = divmod(count, size)
-    starts = [rank * whole + min(rank, rest) for rank in range(size + 1)]
+    """Rows 0…count−1 in `size` consecutive shares, the earlier ones at most one row longer."""
+    length, rest = divmod(count, size)
+    starts = [rank * length + min(rank, rest) for rank in range(size + 1)]
     return [range(start, stop) for start, stop in pairwise(starts)]

@@ -1,4 +1,4 @@
-"""FSDP2: every process holds a part of the weights, of their gradients, of Adam's state and of the teacher."""
+"""FSDP2: every process holds a shard of the weights, gradients, Adam states and teacher."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from torch.distributed.tensor.experimental import implicit_replication
 
 from tracer.core.regularizers.base import Attached, Regularizer
 from tracer.core.weights import Weights
-from tracer.parallel.group import Group, Running
+from tracer.parallel.group import FunctionOf, Group
 
 T = TypeVar("T")
 
 
 class Sharded(Group):
-    """Several processes with one model between them, gathered a block at a time.
+    """Several processes that share one model, gathered one block at a time.
 
-    On several machines each holds the whole model in parts, so that weights travel inside machines and only
-    gradients between them.
+    With several machines, weights are sharded inside each machine and replicated across them (hybrid sharding), so
+    that only gradients travel between machines.
     """
 
     def __init__(self, device: str = "auto", precision: str = "auto") -> None:
         super().__init__(device, precision)
-        self.mesh = _mesh(self.device.type, self.size, self.neighbours)
-        self._engines: WeakKeyDictionary[nn.Module, FSDPModule] = WeakKeyDictionary()
+        self.mesh = _mesh(self.device.type, self.size, self.local_size)
+        self._wrapped: WeakKeyDictionary[nn.Module, FSDPModule] = WeakKeyDictionary()
         self._scalars: set[str] = set()
-        # A squeezed temperature is a view, and nothing writes into what a forward returns.
+        # The squeezed temperature is a view; nothing writes into the outputs of a forward.
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
 
     def place(self, model: nn.Module) -> nn.Module:
-        return model.to(self.device)  # FSDP cuts contiguous weights only
+        return model.to(self.device)  # not channels-last: FSDP shards contiguous weights only
 
     def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
         self._scalars |= {name for name, p in student.named_parameters() if p.ndim == 0}
-        self._engines[student] = _cut(student, Running(student), self.mesh)
-        if teacher is not None:  # run by itself, without a gradient
-            self._engines[teacher] = _cut(teacher, teacher, self.mesh)
+        self._wrapped[student] = _shard(student, FunctionOf(student), self.mesh)
+        if teacher is not None:  # called directly, without gradients
+            self._wrapped[teacher] = _shard(teacher, teacher, self.mesh)
 
     def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
-        engine: Any = self._engines.get(model)
-        return function(model, *arguments) if engine is None else engine(function, *arguments)
+        wrapped: Any = self._wrapped.get(model)
+        return function(model, *arguments) if wrapped is None else wrapped(function, *arguments)
 
     def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
         return _full(super().clip(parameters, max_norm))
@@ -54,92 +54,90 @@ class Sharded(Group):
     def attach(
         self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]
     ) -> Attached:
-        return _Held(
-            super().attach(regularizer, parameters, self.part(anchors, parameters)), parameters, self
+        return _ShardedRegularizer(
+            super().attach(regularizer, parameters, self.shard_like(anchors, parameters)), parameters, self
         )
 
     def reshard(self, model: nn.Module) -> None:
-        if model in self._engines:
-            self._engines[model].reshard()  # a root stays gathered after a forward without a backward
+        if model in self._wrapped:
+            self._wrapped[model].reshard()  # a root module stays gathered after a forward without a backward
 
-    def whole(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
-        together: Weights = {}
-        for name, tensor in weights.items():  # one at a time: a device never holds more than one whole tensor
+    def full_tensors(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
+        gathered: Weights = {}
+        for name, tensor in weights.items():  # one at a time: a device holds one full tensor at most
             full = _full(tensor.detach())
             if self.first or everywhere:
-                together[name] = full.reshape(()).cpu() if self._scalar(name) else full.cpu()
-        return together
+                gathered[name] = full.reshape(()).cpu() if self._scalar(name) else full.cpu()
+        return gathered
 
-    def part(self, weights: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> Weights:
-        return {name: _part(tensor, like.get(name)) for name, tensor in weights.items()}
+    def shard_like(self, weights: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> Weights:
+        return {name: _shard_tensor(tensor, like.get(name)) for name, tensor in weights.items()}
 
     def _scalar(self, name: str) -> bool:
-        """FSDP cuts along the first axis, so a scalar is given one while it trains. "NAME/…" belongs to NAME."""
+        """Whether a tensor is a scalar that `_shard` has given an axis; "NAME/…" belongs to parameter NAME."""
         return name in self._scalars or name.rpartition("/")[0] in self._scalars
 
 
-class _Held:
-    """A regularizer on shards: norms and products are those of whole tensors, its few own numbers are everywhere."""
+class _ShardedRegularizer:
+    """A regularizer on shards: norms and products are those of full tensors, its own scalars are replicated."""
 
-    def __init__(self, hold: Attached, parameters: Mapping[str, Tensor], world: Sharded) -> None:
-        self.hold, self.parameters, self.world = hold, parameters, world
+    def __init__(self, attached: Attached, parameters: Mapping[str, Tensor], world: Sharded) -> None:
+        self.attached, self.parameters, self.world = attached, parameters, world
 
     def pull(self) -> None:
         with implicit_replication():
-            self.hold.pull()
+            self.attached.pull()
 
     def clamp(self, lr: float) -> None:
         with implicit_replication():
-            self.hold.clamp(lr)
+            self.attached.clamp(lr)
 
     def state_dict(self) -> dict[str, Any]:
-        return self.hold.state_dict()
+        return self.attached.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         like = {
-            place: self.parameters[name]
-            for place in state
-            if (name := place.partition("/")[2]) in self.parameters
+            key: self.parameters[name] for key in state if (name := key.partition("/")[2]) in self.parameters
         }
-        self.hold.load_state_dict(self.world.part(state, like))
+        self.attached.load_state_dict(self.world.shard_like(state, like))
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
-    """The repeated parts of a model, outermost first: what is gathered, used and dropped one after the other."""
-    found: list[nn.Module] = []
+    """The repeated modules of a model, outermost first: the units that FSDP gathers and frees one after another."""
+    repeated: list[nn.Module] = []
     for child in model.children():
         parts = list(child.children())
-        repeated = isinstance(child, nn.ModuleList | nn.Sequential) and len(parts) > 1
-        if repeated and len({type(part) for part in parts}) == 1 and any(True for _ in parts[0].parameters()):
-            found += parts
+        stacked = isinstance(child, nn.ModuleList | nn.Sequential) and len(parts) > 1
+        if stacked and len({type(part) for part in parts}) == 1 and any(True for _ in parts[0].parameters()):
+            repeated += parts
         else:
-            found += blocks(child)
-    return found
+            repeated += blocks(child)
+    return repeated
 
 
-def _cut(model: nn.Module, root: nn.Module, mesh: DeviceMesh) -> FSDPModule:
+def _shard(model: nn.Module, root: nn.Module, mesh: DeviceMesh) -> FSDPModule:
     for parameter in model.parameters():
-        if parameter.ndim == 0:
+        if parameter.ndim == 0:  # FSDP shards along the first axis
             parameter.data = parameter.data.reshape(1)
     for block in blocks(model):
         fully_shard(block, mesh=mesh)
-    # The root stays gathered until its backward: losses look at its projections, class rows and temperature.
+    # The root stays gathered until its backward: losses use its projections, head and temperature.
     return fully_shard(root, mesh=mesh, reshard_after_forward=False)
 
 
-def _mesh(kind: str, size: int, neighbours: int) -> DeviceMesh:
-    if neighbours in (1, size) or size % neighbours:
+def _mesh(kind: str, size: int, local_size: int) -> DeviceMesh:
+    if local_size in (1, size) or size % local_size:
         return init_device_mesh(kind, (size,))
-    return init_device_mesh(kind, (size // neighbours, neighbours), mesh_dim_names=("machine", "process"))
+    return init_device_mesh(kind, (size // local_size, local_size), mesh_dim_names=("machine", "process"))
 
 
 def _full(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def _part(tensor: Tensor, like: Tensor | None) -> Tensor:
+def _shard_tensor(tensor: Tensor, like: Tensor | None) -> Tensor:
     if not isinstance(like, DTensor) or isinstance(tensor, DTensor):
         return tensor
     placed = tensor.to(like.device, like.dtype).reshape(like.shape)
-    # Every process has read the whole tensor and keeps its own part: nothing is sent.
+    # Every process has the full tensor and keeps its own shard: nothing is sent.
     return distribute_tensor(placed, like.device_mesh, like.placements, src_data_rank=None)

@@ -1,4 +1,4 @@
-"""One process on one device, and the words in which it is told apart from many."""
+"""`World`, the interface to devices and processes, implemented for a single process."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ T = TypeVar("T")
 
 
 class Lost(UserError):
-    """Another process is gone, so this one cannot go on."""
+    """Another process is gone, so this one cannot continue."""
 
 
 class World:
-    """One process on one device: nothing to gather, nobody to wait for, all of the weights at hand."""
+    """Single-process implementation; `Replicated` (DDP) and `Sharded` (FSDP2) override it."""
 
     rank = 0
     size = 1
-    neighbours = 1  # processes on this machine
+    local_size = 1  # processes on this machine
 
     def __init__(self, device: str = "auto", precision: str = "auto") -> None:
         self.device = devices.device(device)
@@ -36,95 +36,91 @@ class World:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes and speaks."""
+        """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
-    # The step
+    # Training step
 
     def place(self, model: nn.Module) -> nn.Module:
-        """Put a model where it will compute, in the layout that is fast there."""
+        """Move a model to the device, in the memory format that is fast there."""
         placed = model.to(self.device)
         return devices.channels_last(placed) if self.device.type == "cuda" else placed
 
     def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
-        """Make a student ready to learn, once it is settled what may move; a teacher may be cut alike."""
+        """Wrap a student, and shard its teacher, once its trainable parameters are chosen."""
 
     def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
-        """`function(model, …)`, so that weights are whole inside and gradients come together on the way back."""
+        """`function(model, …)` on full weights; the backward averages gradients over processes."""
         return function(model, *arguments)
 
     def to_device(self, batch: Batch) -> Batch:
-        """Bring a batch to the model."""
+        """Move a batch to the device."""
         return tree_map_only(Tensor, lambda tensor: tensor.to(self.device, non_blocking=True), batch)
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Mixed precision for the encoders; losses are computed outside of it, in fp32."""
+        """Mixed precision for the encoders; losses are computed outside, in fp32."""
         return torch.autocast(self.device.type, torch.bfloat16) if self.bf16 else nullcontext()
 
     def gather(self, scene: Scene) -> Scene:
-        """The global scene, in at least fp32: from here on every term is single-device mathematics."""
+        """The scene of the global batch, in at least fp32, so that no loss term depends on processes."""
         return _full_precision(scene)
 
     def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-        """Shorten the gradient to `max_norm`; returns the norm that it had."""
+        """Clip the gradient to `max_norm`; returns its norm before clipping."""
         return nn.utils.clip_grad_norm_(parameters, max_norm)
 
     def attach(
         self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]
     ) -> Attached:
-        """A regularizer on parameters that may be cut into shards; the anchors are whole."""
+        """Attach a regularizer to parameters, which may be sharded; the anchors are full tensors."""
         placed = {name: anchors[name].to(p.device, copy=True) for name, p in parameters.items()}
         return regularizer.attach(parameters, placed)
 
-    # Weights, whole and in parts
+    # Full and sharded weights
 
     def reshard(self, model: nn.Module) -> None:
-        """Give up the whole weights that a forward has left behind, before the parts are touched."""
+        """Free the full weights that a forward has gathered, before the shards are read or written."""
 
-    def whole(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
-        """Named tensors whole, at the first process; unless `everywhere`, the others get none to keep."""
+    def full_tensors(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
+        """Full tensors, on the first process; the others get an empty dict unless `everywhere`."""
         del everywhere
         return dict(weights)
 
-    def part(self, weights: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> Weights:
-        """Whole tensors cut, and laid out, as those of the same name in `like` are."""
-        return {name: devices.laid_out(tensor, like.get(name)) for name, tensor in weights.items()}
+    def shard_like(self, weights: Mapping[str, Tensor], like: Mapping[str, Tensor]) -> Weights:
+        """Full tensors, sharded and laid out in memory like those of the same name in `like`."""
+        return {name: devices.match_layout(tensor, like.get(name)) for name, tensor in weights.items()}
 
-    # Work divided
+    # Division of work
 
     def share(self, rows: range) -> Sequence[int]:
-        """The rows that fall to this process; never none, so that all processes take the same steps."""
+        """The rows for this process; at least one, so that all processes take the same number of steps."""
         return rows
 
     def collect(self, own: Tensor, count: int) -> Tensor:
-        """What all processes made of their shares of `count` rows, in order and each row once."""
+        """The results of all processes on their shares of `count` rows, in order, each row once."""
         return own[:count]
 
-    def united(self, found: dict[int, str]) -> dict[int, str]:
-        """What all processes have found."""
-        return found
+    # Coordination
 
-    # Agreement
-
-    def together(self, action: Callable[[], T]) -> T:
-        """Act, and go on only if every process could: what one is refused, all are."""
+    def all_or_none(self, action: Callable[[], T]) -> T:
+        """The result of `action`, if it succeeds in every process; an error in one is raised in all."""
         return action()
 
-    def lead(self, action: Callable[[], object]) -> None:
-        """Let the first process act while the others wait; what it is refused, all are."""
-        self.together(action if self.first else lambda: None)
+    def on_first_process(self, action: Callable[[], object]) -> None:
+        """Run `action` in the first process while the others wait; its error is raised in all."""
+        self.all_or_none(action if self.first else lambda: None)
 
-    def agree(self, asked: int | None, due: bool) -> int | None:
-        """The signal that any process was sent; several of them look only when it is `due`, at the same step."""
+    def agree_on_signal(self, signal: int | None, due: bool) -> int | None:
+        """The signal that any process has received; several processes compare only where `due`, at the same step."""
         del due
-        return asked
+        return signal
 
     def guard(self) -> AbstractContextManager[object]:
-        """Inside of it, the loss of another process is said as such."""
+        """A context in which communication errors due to a lost process are raised as `Lost`."""
         return nullcontext()
 
     def close(self) -> None:
-        """Leave, in good order."""
+        """Wait for the other processes and leave the group."""
 
 
 def _full_precision(value: T) -> T:

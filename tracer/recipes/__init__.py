@@ -1,1 +1,1 @@
-"""Recipes: Python functions that return an experiment or a sweep, for the paper's tables and for studies."""
+"""Recipes: functions that return experiments or a sweep, for the paper's tables and ablations and for your data."""

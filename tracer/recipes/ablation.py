@@ -1,18 +1,18 @@
-"""The paper's four ablations and more, at any scale.
+"""The paper's four ablations and further ones, at any scale.
 
-    tracer sweep recipes.ablation:beta                                   on the embedded digits, minutes on a CPU
-    tracer sweep recipes.ablation:beta --data imagenet/ --jobs 8         the paper's settings on your data
-    tracer sweep recipes.ablation:beta --data imagenet/ --slurm          the same as a SLURM array
+    tracer sweep tracer.recipes.ablation:beta                             on the embedded digits, minutes on a CPU
+    tracer sweep tracer.recipes.ablation:beta --data imagenet/ --jobs 8   the paper's settings on your data
+    tracer sweep tracer.recipes.ablation:beta --data imagenet/ --slurm    the same as a SLURM array
 
-Without --data a small CLIP (tiny-28) first learns grey digits; each run then learns digits painted so that
-colour betrays the group of the digit 19 times in 20. What it should keep is measured on digits with the two
-colours exchanged (the distribution shift) and on the grey ones. The paper's values are in docs/ablations.md.
+Without --data a small CLIP (tiny-28) is first trained on grey digits. Each run then finetunes it on coloured digits,
+whose colour agrees with the group of the digit in 19 of 20 images. Retention is measured on digits with the two
+colours exchanged (the distribution shift) and on grey digits. The paper's values are in docs/ablations.md.
 
 Args:
-    data: what to finetune on; without it the small version on embedded digits.
-    model: of open_clip, where data are given.
-    seeds: runs of each setting.
-    steps: length of a run; 0 is the paper's with data, 60 without.
+    data: training data; by default the small version on embedded digits.
+    model: open_clip model, if data are given.
+    seeds: runs per setting.
+    steps: steps per run; 0 means the paper's number with data, 60 without.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ FULL_STEPS = 25_030  # 10 epochs of ImageNet at batch 512, warm-up included
 
 STRENGTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
 BETAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5)
-INTERVALS = (1, 2, 5, 10, 50, 100, 500, 1000, 2500)  # the paper's, in steps of its 25 030
+INTERVALS = (1, 2, 5, 10, 50, 100, 500, 1000, 2500)  # the paper's, in steps out of 25 030
 KERNELS = ("beta", "uniform", "early", "late", "triangular", "exponential")  # each in its default shape
 TERMS = ("feature", "cross", "interactive", "relational")  # in the order of the paper's table
 
 
 def terms(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
-    """Ablation 1: all 16 combinations of the four distillation terms, each at its preset weight or at zero."""
+    """Ablation 1: all 16 combinations of the four distillation terms, each at its preset weight or zero."""
     on_or_off: dict[str, tuple[float | None, ...]] = dict.fromkeys(TERMS, (0.0, None))
-    return _swept(data, model, seeds, steps, **on_or_off)
+    return _sweep(data, model, seeds, steps, **on_or_off)
 
 
 def strength(
@@ -44,29 +44,29 @@ def strength(
     steps: int = 0,
     values: tuple[float, ...] = STRENGTHS,
 ) -> Sweep:
-    """Ablation 2: the weight λ of all distillation together, 0.1 to 10.
+    """Ablation 2: the weight λ of the distillation loss, 0.1 to 10.
 
     Args:
-        values: of λ.
+        values: values of λ.
     """
-    return _swept(data, model, seeds, steps, strength=values)
+    return _sweep(data, model, seeds, steps, strength=values)
 
 
 def interval(
     *, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0, values: tuple[int, ...] = ()
 ) -> Sweep:
-    """Ablation 3: how often the teacher moves, as the paper's shares of training and more, under both clocks.
+    """Ablation 3: the interval of teacher updates, as the paper's fractions of training, with both clocks.
 
-    "progress" keeps the kernel's shape at any interval; "updates" is the released code, where a rarer update
-    also changes the kernel.
+    "progress" keeps the kernel's shape at any interval; "updates" is the released code, where the interval also
+    changes the kernel. Without data, two larger intervals are added.
 
     Args:
-        values: steps between two updates; none are the paper's shares of training.
+        values: steps between two updates; by default the paper's fractions of training.
     """
     length = steps or (FULL_STEPS if data else SMALL_STEPS)
-    shares = [every / FULL_STEPS for every in INTERVALS] + ([] if data else [0.2, 0.5])
-    every = values or sorted({max(1, round(share * length)) for share in shares})
-    return _swept(data, model, seeds, steps, every=every, clock=("progress", "updates"))
+    fractions = [every / FULL_STEPS for every in INTERVALS] + ([] if data else [0.2, 0.5])
+    every = values or sorted({max(1, round(fraction * length)) for fraction in fractions})
+    return _sweep(data, model, seeds, steps, every=every, clock=("progress", "updates"))
 
 
 def beta(
@@ -77,12 +77,12 @@ def beta(
     steps: int = 0,
     values: tuple[float, ...] = BETAS,
 ) -> Sweep:
-    """Ablation 4: the shape of the Beta kernel, from both ends of the path (0.2) to its middle (1.5).
+    """Ablation 4: the shape of the Beta kernel, from weight on both ends of training (0.2) to the middle (1.5).
 
     Args:
-        values: of both parameters of the kernel.
+        values: values of both parameters of the kernel.
     """
-    return _swept(data, model, seeds, steps, beta=values)
+    return _sweep(data, model, seeds, steps, beta=values)
 
 
 def kernels(
@@ -93,20 +93,20 @@ def kernels(
     steps: int = 0,
     values: tuple[str, ...] = KERNELS,
 ) -> Sweep:
-    """Which moments of the path should count: both ends (beta), all alike, the start, the end, the middle.
+    """Kernels with weight on both ends of training (beta), uniform, on the start, the end or the middle.
 
-    A family may be given a shape: --values early:1 early:3 late:1 late:3. exponential is an EMA as a kernel.
+    A kernel may have a shape: --values early:1 early:3 late:1 late:3. "exponential" is an EMA as a kernel.
 
     Args:
         values: kernels, each NAME or NAME:SHAPE.
     """
-    return _swept(data, model, seeds, steps, kernel=values)
+    return _sweep(data, model, seeds, steps, kernel=values)
 
 
 def teachers(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
-    """The control that the paper lacks: static, EMA and weighted-average teacher under one and the same loss.
+    """The same loss with a static, an EMA and a weighted-average teacher, a control missing in the paper.
 
-    EMA with a horizon of half the training has the mean age of TRACER's teacher; FLYP has no teacher.
+    An EMA with a horizon of half the training has the mean age of TRACER's teacher; FLYP has no teacher.
     """
     base, start = _base(data, model, steps)
     seed = range(seeds)
@@ -116,8 +116,8 @@ def teachers(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: 
 
 
 def targets(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
-    """Are images of one class in a batch negatives of each other (the paper) or positives?"""
-    return _swept(data, model, seeds, steps, targets=("pair", "class"))
+    """Images of the same class in a batch as negatives of each other (the paper) or as positives."""
+    return _sweep(data, model, seeds, steps, targets=("pair", "class"))
 
 
 def seldom(
@@ -128,21 +128,21 @@ def seldom(
     steps: int = 0,
     values: tuple[int, ...] = (1, 2, 4),
 ) -> Sweep:
-    """What a cheaper step costs: listening to the teacher at each step, or each k-th, k times as loudly.
+    """Distillation at every k-th step, with its loss scaled by k: the accuracy cost of cheaper steps.
 
     Args:
-        values: of k.
+        values: values of k.
     """
-    return _swept(data, model, seeds, steps, distill_every=values)
+    return _sweep(data, model, seeds, steps, distill_every=values)
 
 
-def _swept(data: str, model: str, seeds: int, steps: int, **values: object) -> Sweep:
+def _sweep(data: str, model: str, seeds: int, steps: int, **values: object) -> Sweep:
     base, start = _base(data, model, steps)
     return Sweep(product(base, **values, seed=range(seeds)), start)  # pyright: ignore[reportArgumentType]
 
 
 def _base(data: str, model: str, steps: int) -> tuple[Experiment, Experiment | None]:
-    """The paper's ViT-B/16 settings on the data given; without data, their small version on digits."""
+    """The paper's ViT-B/16 settings on `data`; without data, a small version on digits and its pretraining."""
     if data:
         paper = {"batch": 512, "lr": 1e-5, "warmup": 500 / FULL_STEPS, "decay": 0.1, "decay_on": "all"}
         options = {"targets": "pair"}

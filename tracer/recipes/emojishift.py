@@ -1,7 +1,7 @@
-"""EmojiShift: pretrain a small CLIP on the names of emoji, then finetune it to tell their kinds in one style.
+"""EmojiShift: pretrain a small CLIP on the names of emoji, then finetune it to classify their kinds in one style.
 
-What to expect is in docs/evidence.md; `tracer evidence` runs it all. A pretraining of 1 200 steps takes about 18
-minutes of one core, a finetuning of 200 steps about 1 to 3.
+Expected results are in docs/evidence.md; `tracer evidence` runs all of it. On one core, pretraining (1 200 steps)
+takes about 18 minutes and finetuning (200 steps) 1 to 3.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tracer.runs.experiment import Experiment
 
 
 def pretraining(regime: Regime = "strong", seed: int = 0, steps: int = 1200) -> Experiment:
-    """A tiny CLIP from nothing: 70 % of the pairs of nine styles with captions; two pictures of one emoji match."""
+    """A tiny CLIP from random weights on 70 % of the pairs of nine styles; all images of an emoji are positives."""
     spec = f"emoji:names:{regime}"
     return Experiment(
         method="flyp",
@@ -43,7 +43,7 @@ def finetuning(
     seed: int = 0,
     **options: Any,
 ) -> Experiment:
-    """Kinds of emoji in one style, by any method; validated on a fold that neither trains nor tests."""
+    """Kinds of emoji in one style, with any method; validated on a fold used for neither training nor testing."""
     spec = f"emoji:{style}:{fold}"
     return Experiment(
         method=method,

@@ -1,20 +1,20 @@
 """Tables 1 to 3 of the paper: every method with its own published hyper-parameters.
 
-    tracer sweep recipes.paper:table2_vitb16 --data imagenet/train                         all rows, three seeds
-    tracer sweep recipes.paper:table1_vitb16 --data imagenet/train --seeds 1 --dry-run     what would run
-    tracer eval runs/table1_vitb16/ID --suite imagenet --root …                            the columns of a row
+    tracer sweep tracer.recipes.paper:table2_vitb16 --data imagenet/train                      all rows, three seeds
+    tracer sweep tracer.recipes.paper:table1_vitb16 --data imagenet/train --seeds 1 --dry-run  list the runs
+    tracer eval runs/table1_vitb16/ID --suite imagenet --root …                                the columns of a row
 
-The protocol is the one the released recipes share: 10 epochs of ImageNet at batch 512, AdamW, 500 warm-up steps of
-25 030, decay 0.1 on all parameters, one of 80 prompts drawn for each image and step, each pair its own positive.
-Pass --held-out imagenet/val to train on all images, as the paper does; else 2 % are held out. What the paper and the
-released scripts leave open is marked as unverified below. Expected values: the paper's tables.
+All released recipes share a protocol: 10 epochs of ImageNet at batch 512, AdamW, 500 warm-up steps of 25 030, weight
+decay 0.1 on all parameters, one of 80 prompts sampled per image and step, only the pair itself as positive. Pass
+--held-out imagenet/val to train on all images, as in the paper; else 2 % are held out. Settings that neither the
+paper nor the released scripts give are marked as unverified. Expected values: the paper's tables.
 
 Args:
     data: ImageNet's training images.
-    held_out: what to validate on; none is 2 % of the training images.
-    classes: class names: imagenet, or a file with one a line.
+    held_out: validation data; by default 2 % of the training images.
+    classes: class names: imagenet, or a file with one per line.
     anchors: image-caption pairs for ARF, which is left out without them.
-    seeds: runs of each row.
+    seeds: runs per row.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from typing import Any
 
 from tracer.runs.experiment import Experiment
 
-WARMUP = 500 / 25_030  # as a share of training, so that it fits data of any size
+WARMUP = 500 / 25_030  # as a fraction of training, for data of any size
 PAIRS = {"targets": "pair"}
 
-# What differs from the protocol: settings, and options of the method.
+# Differences from the protocol: settings, and options of the method.
 Row = tuple[dict[str, Any], dict[str, Any]]
 ROWS: dict[str, Row] = {
     "zeroshot": ({}, {}),
     "ft": ({"lr": 3e-5, "clip": 1.0}, {}),
     "l2sp": ({"lr": 3e-5, "clip": 1.0}, {"strength": 0.02}),  # 0.01 ‖Δ‖² is λ/2 ‖Δ‖² with λ = 0.02
-    "kd": ({"lr": 3e-5, "clip": 1.0}, {}),  # the paper's "Static SD"; which loss and λ is unverified
-    "lpft": ({"lr": 3e-5, "epochs": 15}, {"head_share": 1 / 3}),  # 5 and 10 epochs; AdamW in place of SGD
+    "kd": ({"lr": 3e-5, "clip": 1.0}, {}),  # the paper's "Static SD"; its loss and λ are unverified
+    "lpft": ({"lr": 3e-5, "epochs": 15}, {"head_share": 1 / 3}),  # 5 and 10 epochs; AdamW instead of SGD
     "flyp": ({}, PAIRS),
     "carft": ({}, {"strength": 1.0}),  # λ and the recipe are unverified
     "lipsum": ({"batch": 256, "epochs": None, "steps": 50_000, "warmup": 0.1, "decay": 0.0}, {}),
@@ -44,7 +44,7 @@ ROWS: dict[str, Row] = {
     "tracer": ({}, PAIRS),
 }
 
-# What differs for a backbone: settings of all rows, then of single methods.
+# Differences of single methods for a backbone.
 RN50 = {"tracer": ({"lr": 9e-6, "decay": 0.02}, {"strength": 0.01, "feature": 200 / 1024, "frobenius": 0.01})}
 VITL14 = {"tracer": ({}, {"feature": 2000 / 768})}  # the mean over d = 768 coordinates, times 2000
 
@@ -60,7 +60,7 @@ def table1_vitb16(
 def table2_vitb16(
     *, data: str, held_out: str = "", classes: str = "imagenet", anchors: str = "", seeds: int = 3
 ) -> tuple[Experiment, ...]:
-    """Table 2: all baselines on CLIP ViT-B/16; ARF only where its anchor pairs are given."""
+    """Table 2: all baselines on CLIP ViT-B/16; ARF only if its anchor pairs are given."""
     base = _protocol(data, held_out, classes, "ViT-B-16")
     names = [name for name in ROWS if name != "arf" or anchors]
     return _rows(names, base, seeds, {"arf": ({}, {"anchors": anchors})})
@@ -111,11 +111,11 @@ def _protocol(data: str, held_out: str, classes: str, model: str) -> Experiment:
 def _rows(
     names: Any, base: Experiment, seeds: int, special: dict[str, Row] | None = None
 ) -> tuple[Experiment, ...]:
-    """Each method with its own settings, a seed at a time; what needs no training needs one seed."""
-    made = []
+    """Each method with its settings, for every seed; one seed for zero-shot, which is not trained."""
+    experiments = []
     for name in names:
         settings, options = ROWS[name]
         more_settings, more_options = (special or {}).get(name, ({}, {}))
         row = replace(base, method=name, options={**options, **more_options}, **{**settings, **more_settings})
-        made += [replace(row, seed=seed) for seed in range(1 if name == "zeroshot" else seeds)]
-    return tuple(made)
+        experiments += [replace(row, seed=seed) for seed in range(1 if name == "zeroshot" else seeds)]
+    return tuple(experiments)

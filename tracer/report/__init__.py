@@ -1,4 +1,4 @@
-"""A report on runs: one page that needs nothing but a browser, and every figure of it as a file."""
+"""A report on runs: one self-contained HTML page, and every figure of it as a file."""
 
 from __future__ import annotations
 

@@ -1,23 +1,23 @@
-"""What one setting does: task and memory against its value, with every seed and the interval over seeds."""
+"""The effect of one hyper-parameter: task, retained accuracy and calibration against its value."""
 
 from __future__ import annotations
 
+from tracer.core.metrics import Interval
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting, show, varied
 from tracer.report.measures import Key
 from tracer.report.number import number
-from tracer.report.spread import Estimate
 
-FEWEST = 3  # values that make a curve
-MOST = 8  # curves in one picture
+MIN_VALUES = 3  # of a curve
+MAX_CURVES = 8  # in one chart
 
 
 def ablations(group: Group, prefix: str) -> list[Chart]:
-    """A chart for each numeric setting with three values or more: task, memory, calibration."""
+    """Charts of task, retained accuracy and calibration against each hyper-parameter with three values or more."""
     charts = []
-    done = [setting for setting in group.settings if setting.finished]
-    for title in dict.fromkeys(setting.runs[0].title for setting in done):
-        alike = [setting for setting in done if setting.runs[0].title == title]
+    finished = [setting for setting in group.settings if setting.finished]
+    for title in dict.fromkeys(setting.runs[0].title for setting in finished):
+        alike = [setting for setting in finished if setting.runs[0].title == title]
         names = varied(setting.runs[0] for setting in alike)
         for name in names:
             curves = _curves(alike, name, [other for other in names if other != name])
@@ -27,17 +27,17 @@ def ablations(group: Group, prefix: str) -> list[Chart]:
 
 
 def _curves(settings: list[Setting], name: str, others: list[str]) -> dict[str, list[tuple[float, Setting]]]:
-    """Settings by what else tells them apart, each list along the values of `name`."""
+    """Settings by the values of `others`, each list ordered by the value of `name`."""
     curves: dict[str, list[tuple[float, Setting]]] = {}
     for setting in settings:
         settled = setting.runs[0].settled
         at = number(settled.get(name))
         if at is not None:
-            told = ", ".join(f"{other.replace('_', ' ')} {show(settled.get(other))}" for other in others)
-            curves.setdefault(told, []).append((at, setting))
-    full = {told: sorted(points, key=lambda point: point[0]) for told, points in curves.items()}
-    full = {told: points for told, points in full.items() if len({at for at, _ in points}) >= FEWEST}
-    return full if 0 < len(full) <= MOST else {}
+            label = ", ".join(f"{other.replace('_', ' ')} {show(settled.get(other))}" for other in others)
+            curves.setdefault(label, []).append((at, setting))
+    full = {label: sorted(points, key=lambda point: point[0]) for label, points in curves.items()}
+    full = {label: points for label, points in full.items() if len({at for at, _ in points}) >= MIN_VALUES}
+    return full if 0 < len(full) <= MAX_CURVES else {}
 
 
 def _charts(
@@ -49,10 +49,11 @@ def _charts(
     charts = []
     for key in [key for key in (group.task, *group.kept, *_calibration(group)) if key]:
         series = []
-        for slot, (told, points) in enumerate(curves.items()):
+        for slot, (label, points) in enumerate(curves.items()):
             known = [(at, e) for at, setting in points if (e := setting.estimate(key)) is not None]
+            over_seeds = any(setting.seeds(key) > 1 for _, setting in points)
             if known:
-                series.append(_series(told or title, slot, known))
+                series.append(_series(label or title, slot, known, over_seeds))
         if series:
             seeds = max(len(setting.finished) for points in curves.values() for _, setting in points)
             caption = (f"{title}. " if list(curves) == [""] else "") + (
@@ -61,9 +62,9 @@ def _charts(
                 else "One seed: differences may be chance."
             )
             y = Axis(key.label, percent=key.percent)
-            about = f"{key.label[0].upper()}{key.label[1:]} by {axis.label}"
-            where = f"{prefix}-{slug('-'.join(key.path))}"
-            charts.append(Chart(where, about, caption, axis, y, tuple(series), own_legend=True))
+            heading = f"{key.label[0].upper()}{key.label[1:]} by {axis.label}"
+            file = f"{prefix}-{slug('-'.join(key.path))}"
+            charts.append(Chart(file, heading, caption, axis, y, tuple(series), own_legend=True))
     return charts
 
 
@@ -71,14 +72,14 @@ def _calibration(group: Group) -> list[Key]:
     return [key for key in group.keys if key.metric == "ece" and key.path[0] != "retain"][:1]
 
 
-def _series(name: str, slot: int, known: list[tuple[float, Estimate]]) -> Series:
-    ends = any(estimate.seeds > 1 for _, estimate in known)
+def _series(name: str, slot: int, known: list[tuple[float, Interval]], over_seeds: bool) -> Series:
+    """Points along the values; intervals are drawn only where they are over seeds."""
     return Series(
         name,
         slot,
         tuple(at for at, _ in known),
         tuple(estimate.value for _, estimate in known),
-        tuple(estimate.low for _, estimate in known) if ends else (),
-        tuple(estimate.high for _, estimate in known) if ends else (),
+        tuple(number(estimate.low) for _, estimate in known) if over_seeds else (),
+        tuple(number(estimate.high) for _, estimate in known) if over_seeds else (),
         mark="both",
     )

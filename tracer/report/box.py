@@ -1,4 +1,4 @@
-"""The room a picture has, and the scales that fill it."""
+"""The size and margins of a chart, and its scales."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracer.report.scale import Scale
 
 @dataclass(frozen=True)
 class Box:
-    """The picture and the part of it that holds the data."""
+    """Width, height and margins in the units of the SVG."""
 
     width: int = 380
     height: int = 250
@@ -20,10 +20,11 @@ class Box:
     bottom: int = 38
 
     def scales(self, chart: Chart) -> tuple[Scale, Scale]:
-        bare = all(series.mark == "line" for series in chart.series)
-        line = bare and not chart.labelled and not chart.x.names and not chart.x.log
+        """The x and y scales that show all of the chart's values; plain curves fill the whole width."""
+        lines = all(series.mark == "line" for series in chart.series)
+        curves = lines and not chart.labelled and not chart.x.names and not chart.x.log
         x = Scale.of(
-            chart.x, chart.values("x"), self.left, self.width - self.right, air=0.0 if line else 0.06
+            chart.x, chart.values("x"), self.left, self.width - self.right, margin=0.0 if curves else 0.06
         )
         y = Scale.of(chart.y, chart.values("y"), self.height - self.bottom, self.top)
         return x, y

@@ -1,4 +1,4 @@
-"""A figure as data: what is drawn on a page, in a PDF and into a CSV is this one value."""
+"""A figure as data, from which HTML, SVG, PDF and CSV are made."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import Any, Literal
 
 Mark = Literal["line", "points", "both"]
-BASE = -1  # the slot of the pretrained model and of guides, drawn in grey
+BASE = -1  # the slot of the pretrained model, drawn in grey
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What runs along one side. `names` puts words in place of the numbers 0, 1, 2, …"""
+    """An axis; `names` are the labels of the positions 0, 1, 2, …"""
 
     label: str
     percent: bool = False
@@ -24,12 +24,12 @@ class Axis:
     names: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
-    whole: bool = False  # counts things: nothing is marked between two of them
+    whole: bool = False  # ticks at integers only
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points that belong together; `low` and `high` end an interval, `notes` name single points."""
+    """Points of one colour; `low` and `high` are the ends of intervals, `notes` describe single points."""
 
     name: str
     slot: int
@@ -40,8 +40,8 @@ class Series:
     notes: tuple[str, ...] = ()
     sizes: tuple[float, ...] = ()  # radius relative to the usual one
     mark: Mark = "line"
-    guide: bool = False  # drawn thin and not in the legend
-    named: bool = True  # its name may stand beside it, where there is room
+    guide: bool = False  # a thin line that is not in the legend
+    named: bool = True  # its name may be written beside it
 
     def __post_init__(self) -> None:
         lengths = {
@@ -53,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure: its name is its file's name, its caption says what is to be seen."""
+    """A figure; `name` is its file name and its id on the page."""
 
     name: str
     title: str
@@ -62,15 +62,15 @@ class Chart:
     y: Axis
     series: tuple[Series, ...]
     diagonal: bool = False
-    labelled: bool = False  # names of series stand beside their last point
-    own_legend: bool = False  # its series are not the page's settings and are named below it
+    labelled: bool = False  # names of series are written beside their last point
+    own_legend: bool = False  # its series are not the page's settings, so it has a legend of its own
 
     @property
     def drawable(self) -> bool:
         return any(series.x for series in self.series)
 
     def values(self, axis: Literal["x", "y"]) -> list[float]:
-        """Everything that has to fit on an axis, intervals included."""
+        """All values along an axis, intervals included."""
         values = [value for series in self.series for value in getattr(series, axis)]
         if axis == "y":
             values += [
@@ -79,7 +79,7 @@ class Chart:
         return values
 
     def csv(self) -> str:
-        """One line a point: series, x, y and, where there are any, interval and note."""
+        """One line per point: series, x, y, ends of the interval and note."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["series", self.x.label, self.y.label, "low", "high", "note"])
@@ -93,7 +93,7 @@ class Chart:
 
 
 def _cell(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
+    """Text that a spreadsheet does not take for a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _numeric(text) else text
 
 
@@ -106,7 +106,7 @@ def _numeric(text: str) -> bool:
 
 
 def thinned(series: Series, most: int) -> Series:
-    """At most `most` points: means of neighbours, so that none is shown twice and none is invented."""
+    """The series with at most `most` points, each the mean of neighbours."""
     n = len(series.x)
     if n <= most:
         return series
@@ -131,5 +131,5 @@ def thinned(series: Series, most: int) -> Series:
 
 
 def slug(text: str) -> str:
-    """A text as part of a file's name or an id: letters, digits and hyphens."""
+    """The text as part of a file name or an id: ASCII letters, digits and hyphens."""
     return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text).split()) or "x"

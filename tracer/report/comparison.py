@@ -1,4 +1,4 @@
-"""What may stand beside what: runs on the same data are compared, runs that differ by seed are averaged."""
+"""Runs on the same data form a group to compare; runs that differ only in their seed are averaged."""
 
 from __future__ import annotations
 
@@ -9,56 +9,67 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from tracer.report.account import Account
+from tracer.core.metrics import Interval, t_interval
 from tracer.report.measures import Key, measured
 from tracer.report.number import number
+from tracer.report.run_data import RunData
 from tracer.report.scored import Moment
-from tracer.report.spread import Estimate, over_seeds
 
-# Where data and prompts lie does not make another setting: their fingerprints decide what is comparable.
-PLACES = ("seed", "data", "held_out")
+# Paths of data do not distinguish settings: fingerprints decide whether runs are comparable.
+IGNORED = ("seed", "data", "held_out")
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Runs that differ by nothing but their seed."""
+    """Runs that differ only in their seed."""
 
     label: str
-    slot: int  # its colour, the same in every figure
-    runs: tuple[Account, ...]
+    slot: int  # index of its colour, the same in every figure
+    runs: tuple[RunData, ...]
 
     @property
-    def finished(self) -> tuple[Account, ...]:
+    def finished(self) -> tuple[RunData, ...]:
         return tuple(run for run in self.runs if run.finished)
 
     @cached_property
-    def measures(self) -> dict[Moment, dict[Key, Estimate]]:
-        return {"before": self._averaged("before"), "after": self._averaged("after")}
+    def measures(self) -> dict[Moment, dict[Key, list[Interval]]]:
+        """The values to average over seeds, one per run that has them."""
+        return {"before": self._measures("before"), "after": self._measures("after")}
 
-    def estimate(self, key: Key, moment: Moment = "after") -> Estimate | None:
-        return self.measures[moment].get(key)
+    def seeds(self, key: Key, moment: Moment = "after") -> int:
+        """The number of runs that `estimate` averages."""
+        return len(self.measures[moment].get(key, ()))
 
-    def kept(self, keys: Sequence[Key], moment: Moment = "after") -> Estimate | None:
-        """The mean accuracy over these data sets, each seed first for itself."""
-        each = [measured(run, moment) for run in self.finished]
-        means = [
+    def estimate(self, key: Key, moment: Moment = "after") -> Interval | None:
+        """The mean over seeds with its interval; a single value keeps its own interval, over samples."""
+        values = self.measures[moment].get(key)
+        if not values:
+            return None
+        return values[0] if len(values) == 1 else t_interval(each.value for each in values)
+
+    def means(self, keys: Sequence[Key], moment: Moment = "after") -> list[float]:
+        """The mean accuracy over these data sets, of each run that has all of them."""
+        runs = [measured(run, moment) for run in self.finished]
+        return [
             sum(values[key].value for key in keys) / len(keys)
-            for values in each
+            for values in runs
             if keys and all(key in values for key in keys)
         ]
-        return over_seeds(means) if means else None
 
-    def _averaged(self, moment: Moment) -> dict[Key, Estimate]:
-        each = [measured(run, moment) for run in self.finished]
-        keys = dict.fromkeys(key for values in each for key in values)
-        averaged = {}
-        for key in keys:
-            found = [values[key] for values in each if key in values]
-            alike = len({estimate.value for estimate in found}) == 1
-            # Seeds share one pretrained model: its values have no spread over them.
-            alone = len(found) == 1 or (moment == "before" and alike)
-            averaged[key] = found[0] if alone else over_seeds([estimate.value for estimate in found])
-        return averaged
+    def kept(self, keys: Sequence[Key], moment: Moment = "after") -> Interval | None:
+        """The mean accuracy over these data sets, with its interval over seeds."""
+        means = self.means(keys, moment)
+        return t_interval(means) if means else None
+
+    def _measures(self, moment: Moment) -> dict[Key, list[Interval]]:
+        collected: dict[Key, list[Interval]] = {}
+        for run in self.finished:
+            for key, value in measured(run, moment).items():
+                collected.setdefault(key, []).append(value)
+        if moment == "before":  # seeds that share a pretrained model measure one value, not several
+            alike = {key for key, values in collected.items() if len({each.value for each in values}) == 1}
+            return {key: values[:1] if key in alike else values for key, values in collected.items()}
+        return collected
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +81,12 @@ class Group:
     notes: tuple[str, ...] = ()
 
     @property
-    def runs(self) -> tuple[Account, ...]:
+    def runs(self) -> tuple[RunData, ...]:
         return tuple(run for setting in self.settings for run in setting.runs)
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """Every measure that any setting has, the task first."""
+        """Every measure of any setting, the task first."""
         return tuple(dict.fromkeys(key for setting in self.settings for key in setting.measures["after"]))
 
     @property
@@ -86,86 +97,85 @@ class Group:
 
     @cached_property
     def kept(self) -> tuple[Key, ...]:
-        """Retained data that every finished setting was measured on, before and after; else the shifts."""
-        done = [setting for setting in self.settings if setting.finished]
-        both = [key for key in self.keys if all(key in s.measures[m] for s in done for m in s.measures)]
+        """Retained data that every finished setting was evaluated on, before and after; else the shifts."""
+        finished = [setting for setting in self.settings if setting.finished]
+        both = [key for key in self.keys if all(key in s.measures[m] for s in finished for m in s.measures)]
         return tuple(key for key in both if key.kept) or tuple(key for key in both if key.shifted)
 
     @cached_property
     def shifts(self) -> tuple[Key, ...]:
-        """Shifted test sets that every setting was measured on of which `tracer eval` measured anything."""
-        scored = [s for s in self.settings if any(key.suite for key in s.measures["after"])]
-        return tuple(k for k in self.keys if k.shifted and all(k in s.measures["after"] for s in scored))
+        """Shifted test sets of every setting that `tracer eval` was run on."""
+        evaluated = [s for s in self.settings if any(key.suite for key in s.measures["after"])]
+        return tuple(k for k in self.keys if k.shifted and all(k in s.measures["after"] for s in evaluated))
 
     @property
     def kept_name(self) -> str:
-        """The retained data as in a sentence: a, a and b, the 5 retained sets."""
-        return spoken(self.kept)
+        """The retained data in a sentence: "a", "a and b", "the 5 retained sets"."""
+        return list_data(self.kept)
 
     @property
     def kept_mean(self) -> str:
-        """What the accuracy over all of them is called."""
+        """The name of the mean accuracy over them."""
         return self.kept_name if len(self.kept) < 2 else f"the mean of {self.kept_name}"
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
-        """What runs have to say, each sentence once, with the names of the runs that say it."""
-        found: dict[str, list[str]] = {}
+        """Notes on the runs, each once, with the names of its runs."""
+        remarks: dict[str, list[str]] = {}
         for run in self.runs:
-            # Of a single run the headline itself says that it is not finished.
+            # The headline of a single unfinished run already says so.
             for note in run.notes if len(self.runs) > 1 or run.finished else run.notes[1:]:
-                found.setdefault(note, []).append(run.name)
-        return {note: tuple(names) for note, names in found.items()}
+                remarks.setdefault(note, []).append(run.name)
+        return {note: tuple(names) for note, names in remarks.items()}
 
 
-def spoken(keys: Sequence[Key]) -> str:
-    """Data sets as in a sentence: a, a and b, the 5 shifts."""
+def list_data(keys: Sequence[Key]) -> str:
+    """Names of data sets in a sentence: "a", "a and b", "the 5 shifts"."""
     names = [key.data for key in keys]
     kind = "shifts" if any(key.suite for key in keys) else "retained sets"
     return " and ".join(names) if len(names) < 3 else f"the {len(names)} {kind}"
 
 
-def compare(accounts: Sequence[Account]) -> list[Group]:
-    """Groups of comparable runs, the largest first; each later group says why it stands apart."""
-    comparable: dict[str, list[Account]] = {}
-    for account in accounts:
-        comparable.setdefault(_comparability(account), []).append(account)
+def compare(runs: Sequence[RunData]) -> list[Group]:
+    """Groups of comparable runs, the largest first; later groups have a note on why they are separate."""
+    comparable: dict[str, list[RunData]] = {}
+    for run in runs:
+        comparable.setdefault(_data_identity(run), []).append(run)
     members = sorted(comparable.values(), key=len, reverse=True)
     groups, slot = [], 0
-    for runs in members:
-        settings, notes = _settings(runs, slot)
+    for own in members:
+        settings, notes = _settings(own, slot)
         slot += len(settings)
-        apart = _difference(members[0][0], runs[0]) if groups else ()
-        groups.append(Group(_name(runs), settings, (*apart, *notes)))
+        separate = _difference(members[0][0], own[0]) if groups else ()
+        groups.append(Group(_name(own), settings, (*separate, *notes)))
     return groups
 
 
-def _comparability(account: Account) -> str:
-    data = account.data
-    known = data.get("fingerprint")
-    parts = [known or account.folder.resolve().as_posix(), data.get("held_out_fingerprint"), account.classes]
-    return json.dumps(parts, default=str)
+def _data_identity(run: RunData) -> str:
+    """Equal for runs on the same data; runs without a fingerprint are comparable with no other."""
+    fingerprint = run.data.get("fingerprint") or run.folder.resolve().as_posix()
+    return json.dumps([fingerprint, run.data.get("held_out_fingerprint"), run.classes], default=str)
 
 
-def _name(runs: Sequence[Account]) -> str:
+def _name(runs: Sequence[RunData]) -> str:
     return str(runs[0].data.get("name") or runs[0].experiment.get("data") or "unknown data")
 
 
-def _difference(first: Account, other: Account) -> tuple[str, ...]:
-    """Why nothing is averaged between two runs."""
+def _difference(first: RunData, other: RunData) -> tuple[str, ...]:
+    """A note on why two runs are not compared."""
     reasons = []
     for field, what in (("fingerprint", "training data"), ("held_out_fingerprint", "held-out data")):
         if first.data.get(field) != other.data.get(field):
             reasons.append(f"other {what}")
     if first.classes != other.classes:
         reasons.append(f"other classes ({len(other.classes)} against {len(first.classes)})")
-    told = " and ".join(reasons) or "data that left no fingerprint"
-    return (f"Shown apart and averaged with nothing above, because it has {told}.",)
+    reason = " and ".join(reasons) or "data without a fingerprint"
+    return (f"Shown apart and averaged with nothing above, because it has {reason}.",)
 
 
-def _settings(runs: Sequence[Account], slot: int) -> tuple[tuple[Setting, ...], list[str]]:
-    """Runs by setting, in the order given; the same experiment met twice counts once."""
-    by_setting: dict[str, dict[Any, Account]] = {}
+def _settings(runs: Sequence[RunData], slot: int) -> tuple[tuple[Setting, ...], list[str]]:
+    """Runs by setting, and notes on duplicates: the same experiment with the same seed counts once."""
+    by_setting: dict[str, dict[Any, RunData]] = {}
     notes = []
     for run in runs:
         seeds = by_setting.setdefault(_identity(run), {})
@@ -178,16 +188,16 @@ def _settings(runs: Sequence[Account], slot: int) -> tuple[tuple[Setting, ...], 
             seeds[run.seed] = run
     members = _ordered([tuple(seeds.values()) for seeds in by_setting.values()])
     labels = _labels([seeds[0] for seeds in members])
-    made = zip(labels, members, strict=True)
-    return tuple(Setting(label, slot + i, seeds) for i, (label, seeds) in enumerate(made)), notes
+    named = zip(labels, members, strict=True)
+    return tuple(Setting(label, slot + i, seeds) for i, (label, seeds) in enumerate(named)), notes
 
 
-def _ordered(members: list[tuple[Account, ...]]) -> list[tuple[Account, ...]]:
-    """Methods as they came, the settings of one method by the values of what varies, seeds by number."""
+def _ordered(members: list[tuple[RunData, ...]]) -> list[tuple[RunData, ...]]:
+    """Methods in the order given, settings of one method by the values that vary, seeds by number."""
     titles = list(dict.fromkeys(runs[0].title for runs in members))
     names = {title: varied(runs[0] for runs in members if runs[0].title == title) for title in titles}
 
-    def rank(runs: tuple[Account, ...]) -> tuple[Any, ...]:
+    def rank(runs: tuple[RunData, ...]) -> tuple[Any, ...]:
         title, settled = runs[0].title, runs[0].settled
         return titles.index(title), [_sortable(settled.get(name)) for name in names[title]]
 
@@ -195,28 +205,27 @@ def _ordered(members: list[tuple[Account, ...]]) -> list[tuple[Account, ...]]:
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:
-    known = number(value)
-    return (0, known, "") if known is not None else (1, 0.0, "")
+    numeric = number(value)
+    return (0, numeric, "") if numeric is not None else (1, 0.0, "")
 
 
-def _identity(run: Account) -> str:
-    settled = {name: value for name, value in run.settled.items() if name not in PLACES}
+def _identity(run: RunData) -> str:
+    settled = {name: value for name, value in run.settled.items() if name not in IGNORED}
     return json.dumps(settled, sort_keys=True, default=str)
 
 
-def _labels(runs: Sequence[Account]) -> list[str]:
-    """The method's title and, where several settings share it, what tells them apart."""
+def _labels(runs: Sequence[RunData]) -> list[str]:
+    """The method's title and, where several settings share it, the values in which they differ."""
     labels = []
     for run in runs:
         alike = [other for other in runs if other.title == run.title]
-        apart = varied(alike)
-        told = [f"{name.replace('_', ' ')} {_apart(run, name, alike)}" for name in apart]
-        labels.append(" · ".join([run.title, *told]))
+        values = [f"{name.replace('_', ' ')} {_differing(run, name, alike)}" for name in varied(alike)]
+        labels.append(" · ".join([run.title, *values]))
     return labels
 
 
-def _apart(run: Account, name: str, alike: Sequence[Account]) -> str:
-    """A value as far as it differs: of paths, the parts between those that all have in common."""
+def _differing(run: RunData, name: str, alike: Sequence[RunData]) -> str:
+    """A value as text; of paths only the parts in which they differ."""
     own, others = show(run.settled.get(name)), {show(other.settled.get(name)) for other in alike}
     if not all("/" in value for value in others):
         return own
@@ -227,19 +236,19 @@ def _apart(run: Account, name: str, alike: Sequence[Account]) -> str:
 
 
 def _shared(paths: Sequence[Sequence[str]]) -> int:
-    """How many parts from the first on are the same in all."""
+    """The number of leading parts that all paths share."""
     return sum(1 for _ in takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False)))
 
 
-def varied(runs: Iterable[Account]) -> list[str]:
-    """Names of the settings and options in which runs differ, places and seeds apart."""
+def varied(runs: Iterable[RunData]) -> list[str]:
+    """Names of the settings and options in which runs differ, except for seeds and paths of data."""
     settled = [run.settled for run in runs]
-    names = dict.fromkeys(name for values in settled for name in values if name not in PLACES)
+    names = dict.fromkeys(name for values in settled for name in values if name not in IGNORED)
     return [name for name in names if len({repr(values.get(name)) for values in settled}) > 1]
 
 
 def show(value: Any) -> str:
-    """A setting's value as a person would write it."""
+    """A setting's value as readable text."""
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Names beside points, set where they cover neither a point nor each other."""
+"""Place the names of points so that they cover neither points nor each other."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tracer.report.box import Box
 from tracer.report.chart import Chart, Series
 from tracer.report.scale import Scale
 
-LETTER, LINE = 11.0, 19.0  # of the font as it is on a phone, the largest, in the picture's units
-CROWD = 10  # points among which not every one can have its name beside it
-LONGEST = 30  # letters of a name; the legend, the table and the values under the pointer have it whole
+LETTER, LINE = 11.0, 19.0  # size of the font on a phone, where it is largest, in the chart's units
+CROWD = 10  # points; beyond that not every one gets its name
+MAX_LENGTH = 30  # of a name beside a point; legend, table and tooltip show it in full
 
 
 class Label(NamedTuple):
-    """A name and where it begins, ends or has its middle."""
+    """The name of a series and its position; `anchor` is as in SVG."""
 
     series: Series
     x: float
@@ -22,13 +22,13 @@ class Label(NamedTuple):
     anchor: str
 
 
-def cut(text: str, most: float = LONGEST) -> str:
-    """As much of a text as there is room for."""
+def cut(text: str, most: float = MAX_LENGTH) -> str:
+    """The text, shortened to `most` letters."""
     return text if len(text) <= most else f"{text[: int(most) - 1]}…"
 
 
 class Area(NamedTuple):
-    """A rectangle of the page."""
+    """A rectangle of the chart."""
 
     left: float
     top: float
@@ -40,13 +40,13 @@ class Area(NamedTuple):
         return (self.right - self.left) * (self.bottom - self.top)
 
     def overlap(self, other: Area) -> float:
-        wide = min(self.right, other.right) - max(self.left, other.left)
-        high = min(self.bottom, other.bottom) - max(self.top, other.top)
-        return max(0.0, wide) * max(0.0, high)
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, width) * max(0.0, height)
 
 
 def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
-    """For each point the first place around it that covers least of what is there already, if that is little."""
+    """A label for each named point where it overlaps least; in a crowd only those with little overlap."""
     points = [(s, x(s.x[-1]), y(s.y[-1])) for s in chart.series if s.x and not s.guide]
     taken = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
     taken += [
@@ -55,23 +55,23 @@ def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
         for low, high in zip(series.low, series.high, strict=True)
         if low is not None and high is not None
     ]
-    picture = Area(0, 14, box.width, box.height - box.bottom)
+    plot = Area(0, 14, box.width, box.height - box.bottom)
     labels = []
-    crowd = len(points) > CROWD
+    crowded = len(points) > CROWD
     for series, left, top in sorted(points, key=lambda point: (point[2], -point[1])):
-        places = _places(series, left, top)
-        cost, best = min((_cost(area, taken, picture) + 0.01 * i, i) for i, (_, area) in enumerate(places))
-        label, area = places[best]
-        if series.named and not (crowd and cost > 0.1 * area.size):
+        candidates = _candidates(series, left, top)
+        cost, best = min((_cost(area, taken, plot) + 0.01 * i, i) for i, (_, area) in enumerate(candidates))
+        label, area = candidates[best]
+        if series.named and not (crowded and cost > 0.1 * area.size):
             labels.append(label)
             taken.append(area)
     return labels
 
 
-def _places(series: Series, left: float, top: float) -> list[tuple[Label, Area]]:
-    """Right, left, below, above, then further away."""
+def _candidates(series: Series, left: float, top: float) -> list[tuple[Label, Area]]:
+    """Labels to the right, to the left, below and above, then further away."""
     width = LETTER * len(cut(series.name))
-    found = []
+    candidates = []
     for down in (0.0, LINE + 3, -LINE - 3, 2 * LINE + 4, -2 * LINE - 4, 3 * LINE + 5):
         for anchor, shift in (("start", 10.0), ("end", -10.0), ("middle", 0.0)):
             if anchor == "middle" and not down:
@@ -79,12 +79,11 @@ def _places(series: Series, left: float, top: float) -> list[tuple[Label, Area]]
             start = left + shift - {"start": 0.0, "end": width, "middle": width / 2}[anchor]
             middle = top + down
             area = Area(start, middle - LINE / 2, start + width, middle + LINE / 2)
-            found.append((Label(series, left + shift, middle + 4, anchor), area))
-    return found
+            candidates.append((Label(series, left + shift, middle + 4, anchor), area))
+    return candidates
 
 
-def _cost(area: Area, taken: list[Area], picture: Area) -> float:
-    """What it would cover, and what would hang out of the picture."""
-    inside = area.overlap(picture)
-    outside = area.size - inside
+def _cost(area: Area, taken: list[Area], plot: Area) -> float:
+    """The area that overlaps others, plus three times the area outside the plot."""
+    outside = area.size - area.overlap(plot)
     return sum(area.overlap(other) for other in taken) + 3 * outside

@@ -1,4 +1,4 @@
-"""The numbers of a result, whatever it holds: each leaf of `before` and `after` under a readable name."""
+"""All numbers of a run's result: each leaf of `before` and `after` with a readable label."""
 
 from __future__ import annotations
 
@@ -6,28 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tracer.core.metrics import METRICS
-from tracer.report.account import Account
+from tracer.core.metrics import METRICS, Interval, wilson_interval
 from tracer.report.number import number
+from tracer.report.run_data import RunData
 from tracer.report.scored import Moment
-from tracer.report.spread import Estimate, wilson
 
 Better = Literal["higher", "lower"]
 
-ORDER = (
-    "accuracy",
-    "retain",
-    "ece",
-    "calibration",
-    "retention",
-    "nll",
-    "brier",
-)  # what comes first in a table
+ORDER = ("accuracy", "retain", "ece", "calibration", "retention", "nll", "brier")  # of columns in a table
 NAMES = {"accuracy": "accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier score", "macro_f1": "macro F1"}
 NAMES |= {"adaptive_ece": "adaptive ECE", "ece_batched": "batched ECE", "top5": "top-5 accuracy"}
-SUITE = "suite"  # where a test set's measures lie: suite, role, name, metric
+SUITE = "suite"  # the first part of a test set's key: suite, role, name, metric
 ROLES = {"retain": "kept: ", "calibration": "kept: "}
-# Measures of the result against the pretrained model, which have no "before": (label, better, percent).
+# Measures that compare the result with the pretrained model and have no "before": (label, better, percent).
 AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
     ("retention", "agreement"): ("agrees with pretrained", "higher", True),
     ("retention", "kl"): ("KL from pretrained", "lower", False),
@@ -36,7 +27,7 @@ AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Where a number lies in a result, e.g. ("retain", "digits")."""
+    """The path of a number in a result, e.g. ("retain", "digits")."""
 
     path: tuple[str, ...]
 
@@ -49,12 +40,12 @@ class Key:
 
     @property
     def kept(self) -> bool:
-        """Whether it is the accuracy on data that should survive."""
+        """Whether it is the accuracy on retained data."""
         return self.path[0] == "retain" and self.metric == "accuracy"
 
     @property
     def suite(self) -> bool:
-        """Whether `tracer eval` measured it on a test set."""
+        """Whether it is from `tracer eval` on a test set."""
         return self.path[0] == SUITE
 
     @property
@@ -64,7 +55,7 @@ class Key:
 
     @property
     def data(self) -> str:
-        """The data set that it was measured on, where it is named."""
+        """The name of the data set, where the path has one."""
         return self.path[2 if self.suite else 1]
 
     @property
@@ -92,18 +83,18 @@ class Key:
         return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in inner)
 
 
-def measured(account: Account, moment: Moment) -> dict[Key, Estimate]:
-    """Every number of a result; intervals as written, else Wilson's for the task, whose count is known."""
-    result = account.result or {}
-    found = result.get(moment)
-    values = dict(_leaves(found, ())) if isinstance(found, dict) else {}
+def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
+    """Every number of a result with its interval in the file; the task without one gets Wilson's, its size is known."""
+    result = run.result or {}
+    scores = result.get(moment)
+    values = dict(_leaves(scores, ())) if isinstance(scores, dict) else {}
     if moment == "after":
         values |= dict(_leaves(result.get("retention"), ("retention",)))
-    for row in account.scored[moment]:
-        values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _estimate(row)
-    task, count = Key(("accuracy",)), account.data.get("held_out")
-    if task in values and values[task].low is None and isinstance(count, int):
-        values[task] = wilson(values[task].value, count)
+    for row in run.scored[moment]:
+        values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _interval(row)
+    task, count = Key(("accuracy",)), run.data.get("held_out")
+    if task in values and not values[task].known and isinstance(count, int):
+        values[task] = wilson_interval(values[task].value, count)
     return dict(sorted(values.items(), key=lambda item: _rank(item[0])))
 
 
@@ -112,31 +103,31 @@ def _rank(key: Key) -> tuple[int, int]:
     return first, len(key.path)
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Estimate]]:
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]:
     if isinstance(value, list):
         yield from _rows(value, path)
     elif isinstance(value, dict) and number(value.get("value")) is not None:
-        yield Key(path), _estimate(value)
+        yield Key(path), _interval(value)
     elif isinstance(value, dict):
         for name, inner in value.items():
             yield from _leaves(inner, (*path, str(name)))
     elif (single := number(value)) is not None and path:
-        yield Key(path), Estimate(single)
+        yield Key(path), Interval.unknown(single)
 
 
-def _rows(rows: list[Any], path: tuple[str, ...]) -> Iterator[tuple[Key, Estimate]]:
-    """A table of rows, each with a value and the names of what it is."""
+def _rows(rows: list[Any], path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]:
+    """The values of rows that name what was measured."""
     for row in rows:
         if isinstance(row, dict) and number(row.get("value")) is not None:
-            named = [
+            names = [
                 str(row[name]) for name in ("shift", "data", "name", "metric") if row.get(name) is not None
             ]
-            if named:
-                yield Key((*path, *named)), _estimate(row)
+            if names:
+                yield Key((*path, *names)), _interval(row)
 
 
-def _estimate(row: dict[str, Any]) -> Estimate:
+def _interval(row: dict[str, Any]) -> Interval:
     value = number(row["value"])
     assert value is not None
     low, high = number(row.get("low")), number(row.get("high"))
-    return Estimate(value, low, high) if low is not None and high is not None else Estimate(value)
+    return Interval.unknown(value) if low is None or high is None else Interval(low, value, high)

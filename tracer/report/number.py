@@ -1,4 +1,4 @@
-"""Numbers as files hold them: some are missing, some are none."""
+"""Numbers read from files, where they may be missing or invalid."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or None."""
+    """The value as a float if it is a finite number, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
 
 
 def count(value: Any) -> int | None:
-    """A whole number, or None."""
+    """The value if it is an integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -3,10 +3,10 @@
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const stored = {
     get: (key) => { try { return sessionStorage.getItem(key); } catch { return null; } },
-    set: (key, value) => { try { sessionStorage.setItem(key, value); } catch { /* private mode: forget it */ } },
+    set: (key, value) => { try { sessionStorage.setItem(key, value); } catch { /* private mode: nothing is stored */ } },
   };
 
-  // Theme: system, light, dark, and round again.
+  // The theme button cycles through system, light and dark.
   const themes = ["system", "light", "dark"];
   const themeButton = document.getElementById("theme");
   const setTheme = (theme) => {
@@ -21,7 +21,7 @@
     setTheme(themes[(themes.indexOf(now) + 1) % themes.length]);
   });
 
-  // A page that is still being written loads itself anew, unless it is told to wait.
+  // With --watch the page reloads itself, unless the reader switches that off.
   const refresh = document.getElementById("refresh");
   if (refresh) {
     refresh.checked = stored.get("refresh") !== "off";
@@ -35,7 +35,7 @@
     }, 1000 * Number(refresh.dataset.seconds));
   }
 
-  // Paper unfolds nothing: remarks are opened for it, and the details of a run or two.
+  // Before printing, open the remarks, and the details if there are at most two runs.
   let unfolded = [];
   addEventListener("beforeprint", () => {
     const runs = all("section > details");
@@ -44,7 +44,7 @@
   });
   addEventListener("afterprint", () => unfolded.forEach((d) => { d.open = false; }));
 
-  // Tabs: arrows move, Home and End jump.
+  // Tabs: arrow keys move by one, Home and End to the first and last.
   all('[role="tablist"]').forEach((list, number) => {
     const tabs = all('[role="tab"]', list);
     const choose = (index, focus) => {
@@ -68,7 +68,7 @@
     choose(Math.min(Number(stored.get(`tab-${number}`)) || 0, tabs.length - 1), false);
   });
 
-  // Sorting: first click downwards for numbers, upwards for words; empty cells last; fixed rows stay on top.
+  // Sorting: the first click sorts numbers descending, text ascending; empty cells last; fixed rows stay on top.
   const compare = (a, b, way) => {
     if (a === "" || b === "") return (a === "") - (b === "");
     const [x, y] = [Number(a), Number(b)];
@@ -89,7 +89,7 @@
     }));
   });
 
-  // Figures: values under the pointer, or under the arrow keys.
+  // Figures: show values under the pointer, or at the position chosen by arrow keys.
   const figures = JSON.parse(document.getElementById("data").textContent).figures;
   const off = new Set();
   const shown = (value, axis) => {
@@ -173,7 +173,7 @@
     });
   });
 
-  // Legend: press a setting to hide or show it in every figure that draws settings.
+  // Legend: a click on a setting hides or shows it in every figure that draws settings.
   all(".legend button").forEach((button) => button.addEventListener("click", () => {
     const slot = Number(button.dataset.slot);
     if (!off.delete(slot)) off.add(slot);

@@ -1,4 +1,4 @@
-"""One self-contained page about some runs: no network, no server, opens from disk."""
+"""One self-contained HTML page about some runs, which opens from disk without a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from markupsafe import Markup
 
 from tracer.core.errors import UserError
 from tracer.report.ablation import ablations
-from tracer.report.account import find_runs, read_accounts
 from tracer.report.box import Box
 from tracer.report.calibration import reliability
 from tracer.report.chart import Chart, thinned
@@ -26,22 +25,23 @@ from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.representation import representation
 from tracer.report.reproduce import commands
+from tracer.report.run_data import find_runs, read_runs
 from tracer.report.suite import suite_tables
 from tracer.report.svg import payload, svg
-from tracer.report.table import Table, comparison, costs
+from tracer.report.table import HtmlTable, comparison, costs
 from tracer.storage.atomic import write_bytes
 
 HERE = Path(__file__).parent
-POINTS = 60_000  # in all curves of a page together, which keeps it well under 5 MB
+MAX_POINTS = 60_000  # of all curves of a page, which keeps it well under 5 MB
 SMALL, LARGE, SQUARE = Box(), Box(width=560, height=400, left=52, bottom=44), Box(width=300, height=290)
 
-# Letters that HTML cannot hold are shown as the symbols made for them.
+# Control characters, which HTML does not allow, are shown as their Unicode symbols.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\r\t"} | {0x7F: 0x2421}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with the picture drawn of it."""
+    """A chart and its size."""
 
     chart: Chart
     box: Box
@@ -53,36 +53,36 @@ class Figure:
 
 @dataclass(frozen=True)
 class Panel:
-    """Charts of one kind, under a tab."""
+    """Charts under one tab."""
 
     title: str
     figures: tuple[Figure, ...]
 
     @property
     def own_legend(self) -> bool:
-        """Whether none of them draws the page's settings."""
+        """Whether all of its charts have their own legend."""
         return all(figure.chart.own_legend for figure in self.figures)
 
     @property
     def banded(self) -> bool:
-        """Whether lines are means, with the range over seeds around them."""
-        drawn = [series for figure in self.figures for series in figure.chart.series]
-        return any(series.low and series.mark == "line" for series in drawn)
+        """Whether lines are means with a band of the range over seeds."""
+        series = [each for figure in self.figures for each in figure.chart.series]
+        return any(each.low and each.mark == "line" for each in series)
 
 
 @dataclass(frozen=True)
 class Section:
-    """All about one group of comparable runs."""
+    """The part of the page about one group of comparable runs."""
 
     number: int
     group: Group
     headline: str
     frontier: Figure | None
-    comparison: Table | None
-    suite: tuple[Table, ...]
+    comparison: HtmlTable | None
+    suite: tuple[HtmlTable, ...]
     shifted: Figure | None
     panels: tuple[Panel, ...]
-    costs: Table
+    costs: HtmlTable
 
     @property
     def figures(self) -> Iterator[Figure]:
@@ -93,7 +93,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """What is told about some runs."""
+    """The report on some runs."""
 
     groups: tuple[Group, ...]
     unreadable: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Page:
         return tuple(_section(number, group) for number, group in enumerate(self.groups, 1))
 
     def html(self, refresh: float | None = None) -> str:
-        """The page; with `refresh` it loads itself anew after so many seconds, until it is told not to."""
+        """The page as HTML; with `refresh` it reloads every so many seconds until the reader stops it."""
         sections = _thin(self.sections)
         figures = {f.chart.name: payload(f.chart, f.box) for section in sections for f in section.figures}
         style, script = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
@@ -132,27 +132,27 @@ class Page:
 
 def read_page(paths: Sequence[Path]) -> Page:
     """Read runs, or folders that hold runs."""
-    accounts, unreadable = read_accounts(find_runs(paths))
-    if not accounts:
+    runs, unreadable = read_runs(find_runs(paths))
+    if not runs:
         raise UserError(f"no run can be read: {'; '.join(unreadable)}")
-    return Page(tuple(compare(accounts)), tuple(unreadable))
+    return Page(tuple(compare(runs)), tuple(unreadable))
 
 
 def write_report(folders: Sequence[Path], out: Path, *, refresh: float | None = None) -> Page:
-    """Write the page about these runs to `out`, whole or not at all."""
+    """Write the page about these runs to `out` atomically, and return it."""
     page = read_page(folders)
     write_bytes(out, page.html(refresh).encode("utf-8", "replace"))
     return page
 
 
 def embedded(value: Any) -> Markup:
-    """JSON for a script element: nothing in it can end the element or begin a comment."""
+    """JSON that is safe inside a script element: it can neither end it nor start a comment."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026"))
 
 
 def _policy(style: str, script: str) -> str:
-    """What a browser may do with the page: apply this style, run this script, load nothing."""
+    """A content security policy: apply this style, run this script, load nothing."""
 
     def digest(content: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
@@ -176,8 +176,8 @@ def _template() -> Any:
 
 def _section(number: int, group: Group) -> Section:
     prefix = f"g{number}"
-    picture = frontier(group, f"{prefix}-frontier", group.kept)
-    robust = None if group.shifts == group.kept else frontier(group, f"{prefix}-shifts", group.shifts)
+    kept = frontier(group, f"{prefix}-frontier", group.kept)
+    shifts = None if group.shifts == group.kept else frontier(group, f"{prefix}-shifts", group.shifts)
     kinds = [
         ("Learning", learning, SMALL),
         ("Teacher", teaching, SMALL),
@@ -194,27 +194,27 @@ def _section(number: int, group: Group) -> Section:
         number,
         group,
         headline(group),
-        Figure(picture, LARGE) if picture else None,
+        Figure(kept, LARGE) if kept else None,
         comparison(group),
         tuple(suite_tables(group)),
-        Figure(robust, LARGE) if robust else None,
+        Figure(shifts, LARGE) if shifts else None,
         tuple(panel for panel in panels if panel.figures),
         costs(group),
     )
 
 
 def _distinct(charts: list[Chart]) -> Iterator[Chart]:
-    """The charts, with numbers added to names met before: a name is an id and a file."""
-    seen: dict[str, int] = {}
+    """The charts with distinct names, which are ids and file names: repeated ones get a number."""
+    counts: dict[str, int] = {}
     for chart in charts:
-        seen[chart.name] = seen.get(chart.name, 0) + 1
-        yield replace(chart, name=f"{chart.name}-{seen[chart.name]}") if seen[chart.name] > 1 else chart
+        count = counts[chart.name] = counts.get(chart.name, 0) + 1
+        yield replace(chart, name=f"{chart.name}-{count}") if count > 1 else chart
 
 
 def _thin(sections: Sequence[Section]) -> list[Section]:
-    """Fewer points where there are very many, shared out evenly over the curves."""
+    """The sections with fewer points per curve where there are very many."""
     count = sum(len(figure.chart.series) for section in sections for figure in section.figures)
-    most = max(20, min(400, POINTS // max(1, count)))
+    most = max(20, min(400, MAX_POINTS // max(1, count)))
 
     def thin(figure: Figure) -> Figure:
         series = tuple(thinned(part, most) for part in figure.chart.series)

@@ -1,4 +1,4 @@
-"""Every figure as a file: SVG and PDF for papers, and its data as CSV."""
+"""Write figures as SVG and PDF, and their data as CSV."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ DASHES = ("-", "--", ":")
 
 
 def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """Write each chart three times; the names are the ids that the page uses."""
+    """Write each chart as SVG, PDF and CSV, named by its id on the page; returns the files."""
     written = []
     for chart in charts:
         files = {kind: folder / f"{chart.name}.{kind}" for kind in ("svg", "pdf", "csv")}
         write_text(files["csv"], chart.csv())
         for kind in ("svg", "pdf"):
-            write_bytes(files[kind], drawn(chart, kind))
+            write_bytes(files[kind], render(chart, kind))
         written += files.values()
     return written
 
 
-def drawn(chart: Chart, kind: str) -> bytes:
-    """The chart as an SVG or PDF file; the same chart gives the same bytes."""
+def render(chart: Chart, kind: str) -> bytes:
+    """The chart as an SVG or PDF file; equal charts give equal bytes."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -40,8 +40,8 @@ def drawn(chart: Chart, kind: str) -> bytes:
     ):
         figure = Figure(figsize=(4.8, 3.4), layout="constrained")
         _draw(chart, figure.subplots())
-        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
-        figure.savefig(out, format=kind, metadata=stamp)
+        metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+        figure.savefig(out, format=kind, metadata=metadata)
     return out.getvalue()
 
 
@@ -64,10 +64,10 @@ def _draw(chart: Chart, axes: Any) -> None:
         axes.legend(frameon=False, fontsize=8)
 
 
-def _series(series: Series, axes: Any, wide: float, high: float) -> None:
+def _series(series: Series, axes: Any, x_factor: float, y_factor: float) -> None:
     colour = "0.45" if series.slot == BASE else COLOURS[series.slot % len(COLOURS)]
     dash = "none" if series.mark == "points" else DASHES[max(0, series.slot) // len(COLOURS) % len(DASHES)]
-    x, y = [wide * value for value in series.x], [high * value for value in series.y]
+    x, y = [x_factor * value for value in series.x], [y_factor * value for value in series.y]
     axes.plot(
         x,
         y,
@@ -79,9 +79,9 @@ def _series(series: Series, axes: Any, wide: float, high: float) -> None:
         label=f"_{series.name}" if series.guide else series.name,
     )
     ends = [
-        (at, high * a, high * b)
-        for at, a, b in zip(x, series.low, series.high, strict=bool(series.low))
-        if a is not None and b is not None
+        (at, y_factor * low, y_factor * high)
+        for at, low, high in zip(x, series.low, series.high, strict=bool(series.low))
+        if low is not None and high is not None
     ]
     if ends and series.mark == "line":
         axes.fill_between(*zip(*ends, strict=True), color=colour, alpha=0.16, linewidth=0)

@@ -1,4 +1,4 @@
-"""What became of the features: likeness to the pretrained model and drift of the weights, by layer."""
+"""Similarity to the pretrained model and drift of the weights by layer, from analyses."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from tracer.report.comparison import Group, Setting
 from tracer.report.number import number
 
 SIMILARITIES = {
-    "cka": ("Linear CKA", "1: the layer still tells images apart as the pretrained model does."),
-    "svcca": ("SVCCA", "Mean canonical correlation of the main directions with the pretrained layer's."),
+    "cka": ("Linear CKA", "1: the layer represents images as in the pretrained model."),
+    "svcca": (
+        "SVCCA",
+        "Mean canonical correlation of the principal directions with those of the pretrained layer.",
+    ),
 }
 
 
 def representation(group: Group, prefix: str) -> list[Chart]:
-    """CKA, SVCCA and drift by layer, and accuracy along the straight path, from runs that were analysed."""
-    charts = [_layers(group, prefix, name, *told) for name, told in SIMILARITIES.items()]
+    """CKA, SVCCA and drift by layer, movement within the task, and accuracy at interpolated weights."""
+    charts = [_layers(group, prefix, name, *texts) for name, texts in SIMILARITIES.items()]
     for tower in _towers(group):
         charts.append(_drift(group, prefix, tower))
     charts += [_task_share(group, prefix), _meter(group, prefix), _path(group, prefix)]
@@ -40,7 +43,7 @@ def _chart(
     tables: list[list[dict[str, Any]]],
     column: str,
 ) -> Chart | None:
-    """One line a setting over named layers, in the order of the longest list."""
+    """One line per setting over named layers, in the order of the longest list."""
     names = tuple(str(row.get("layer")) for row in max(tables, key=len, default=[]))
     series = []
     for setting, rows in zip(group.settings, tables, strict=True):
@@ -60,12 +63,12 @@ def _layers(group: Group, prefix: str, column: str, title: str, caption: str) ->
 
 
 def _towers(group: Group) -> list[str]:
-    """Towers of several layers; a lone temperature makes no curve."""
+    """Towers with several layers; a single one makes no curve."""
     rows = [row for setting in group.settings for row in _rows(setting, "drift")]
     layers: dict[str, set[str]] = {}
     for row in rows:
         layers.setdefault(str(row.get("tower")), set()).add(str(row.get("layer")))
-    return [tower for tower, found in layers.items() if len(found) > 1]
+    return [tower for tower, names in layers.items() if len(names) > 1]
 
 
 def _drift(group: Group, prefix: str, tower: str) -> Chart | None:
@@ -79,27 +82,27 @@ def _drift(group: Group, prefix: str, tower: str) -> Chart | None:
 
 
 def _part(setting: Setting, part: str) -> dict[str, Any]:
-    found = ((run.analysis or {}).get(part) for run in setting.finished)
-    return next((value for value in found if isinstance(value, dict)), {})
+    parts = ((run.analysis or {}).get(part) for run in setting.finished)
+    return next((value for value in parts if isinstance(value, dict)), {})
 
 
 def _task_share(group: Group, prefix: str) -> Chart | None:
-    """How much of what moved is the task's, beside chance."""
-    told = {"inside": "in the task's span", "chance": "by chance"}
+    """The share of the movement of embeddings inside the task's span, and its expectation by chance."""
+    labels = {"inside": "in the task's span", "chance": "by chance"}
     shares = [_part(setting, "task_share") for setting in group.settings]
-    tables = [[{"layer": told[name], "share": found.get(name)} for name in told] for found in shares]
+    tables = [[{"layer": labels[name], "share": share.get(name)} for name in labels] for share in shares]
     caption = "Share of the movement of image embeddings that lies in the span of the class names."
     axis = Axis("share of the movement", percent=True)
     return _chart(group, f"{prefix}-task-share", "Movement within the task", caption, axis, tables, "share")
 
 
 def _meter(group: Group, prefix: str) -> Chart | None:
-    """The forgetting meter's shares, layer by layer."""
-    found = [_part(setting, "meter").get("weights") for setting in group.settings]
+    """The forgetting meter's shares by layer."""
+    weights = [_part(setting, "meter").get("weights") for setting in group.settings]
     tables = [
-        [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else [] for rows in found
+        [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else [] for rows in weights
     ]
-    caption = "Share of each layer's update in the span of what training images send through it."
+    caption = "Share of each layer's update in the span of its inputs on training images."
     axis = Axis("share inside the task", percent=True)
     return _chart(group, f"{prefix}-meter", "Forgetting meter", caption, axis, tables, "share")
 
@@ -116,4 +119,4 @@ def _path(group: Group, prefix: str) -> Chart | None:
         return None
     caption = "Task accuracy from the pretrained weights (α = 0) to the result (α = 1)."
     axes = Axis("α"), Axis("task accuracy", percent=True)
-    return Chart(f"{prefix}-path", "Along the straight path", caption, *axes, tuple(series))
+    return Chart(f"{prefix}-path", "Interpolated weights", caption, *axes, tuple(series))

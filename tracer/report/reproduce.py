@@ -1,4 +1,4 @@
-"""The commands that give a run's numbers again."""
+"""The commands that reproduce a run and its numbers."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from typing import Any, NamedTuple
 
 from tracer.data.sources import EMBEDDED
 from tracer.methods.base import methods, options
-from tracer.report.account import Account
+from tracer.report.run_data import RunData
 from tracer.runs.experiment import Settings
 
 
 class Command(NamedTuple):
-    """What a command gives, and the command."""
+    """A command line and a description of its output."""
 
     gives: str
     line: str
 
 
-def commands(run: Account) -> list[Command]:
-    """The whole run, then each of its numbers by itself where there is a command for it."""
-    again = f"{training(run)} --out {shlex.quote(f'{run.folder}-again')}"
-    found = [Command("the whole run, with all its numbers", again)]
+def commands(run: RunData) -> list[Command]:
+    """Commands for the whole run and for its single numbers."""
+    line = f"{training(run)} --out {shlex.quote(f'{run.folder}-again')}"
+    result = [Command("the whole run, with all its numbers", line)]
     folder, held_out = str(run.folder), run.experiment.get("held_out")
     if not run.finished:
         line = shlex.join(["tracer", "resume", folder])
-        found.append(Command("the rest of it, if it was stopped", line))
+        result.append(Command("the rest of the run, if it was stopped", line))
     if held_out is not None:
-        found += _measures(run, "task accuracy", [str(held_out)])
+        result += _measures(run, "task accuracy", [str(held_out)])
     for data in run.experiment.get("retain") or ():
-        found += _measures(run, f"accuracy on {data}", [f"retain={data}"])
-    found += _suite(run)
-    # What was held out of the training data has no name of its own; an analysis takes the very same images.
+        result += _measures(run, f"accuracy on {data}", [f"retain={data}"])
+    result += _suite(run)
+    # A part held out of the training data cannot be named in `tracer eval`; an analysis uses the same images.
     ends = (
         ""
         if held_out is not None
         else ", the ends of which are the task accuracy before (α = 0) and after (α = 1)"
     )
-    found.append(Command(f"layers, drift and path{ends}", shlex.join(["tracer", "analyse", folder])))
+    result.append(Command(f"layers, drift and path{ends}", shlex.join(["tracer", "analyse", folder])))
     line = shlex.join(["tracer", "report", folder, "--figures", "figures/"])
-    found.append(Command("every figure as SVG and PDF, its data as CSV", line))
-    return found
+    result.append(Command("every figure as SVG and PDF, its data as CSV", line))
+    return result
 
 
-def _measures(run: Account, what: str, data: Sequence[str]) -> list[Command]:
+def _measures(run: RunData, what: str, data: Sequence[str]) -> list[Command]:
     templates = run.experiment.get("templates")
-    told = templates is not None and what == "task accuracy"
-    return _evaluation(run, what, ["--data", *data, *(["--templates", str(templates)] if told else [])])
+    own = templates is not None and what == "task accuracy"
+    return _evaluation(run, what, ["--data", *data, *(["--templates", str(templates)] if own else [])])
 
 
-def _evaluation(run: Account, what: str, asked: Sequence[str]) -> list[Command]:
-    line = ["tracer", "eval", str(run.folder), *asked]
+def _evaluation(run: RunData, what: str, arguments: Sequence[str]) -> list[Command]:
+    line = ["tracer", "eval", str(run.folder), *arguments]
     pretrained = [*line, "--weights", "pretrained"]
     return [
         Command(f"{what}, after", shlex.join(line)),
@@ -61,20 +61,20 @@ def _evaluation(run: Account, what: str, asked: Sequence[str]) -> list[Command]:
     ]
 
 
-def _suite(run: Account) -> list[Command]:
-    """The table over all test sets, which came from one command or several."""
-    found: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
+def _suite(run: RunData) -> list[Command]:
+    """The commands that evaluated the test sets, one or several."""
+    evaluations: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
     for row in run.scored["after"]:
-        found.setdefault(_asked(row), {})[row["role"], row["shift"]] = None
-    made: list[Command] = []
-    for asked, sets in found.items():
-        what = "every test set" if len(found) == 1 else _listed(sets)
-        made += _evaluation(run, what, asked) if asked else _unasked(run, what, sets)
-    return made
+        evaluations.setdefault(_arguments(row), {})[row["role"], row["shift"]] = None
+    result: list[Command] = []
+    for arguments, sets in evaluations.items():
+        what = "every test set" if len(evaluations) == 1 else _listed(sets)
+        result += _evaluation(run, what, arguments) if arguments else _guessed(run, what, sets)
+    return result
 
 
-def _asked(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words after `tracer eval RUN` that gave this row; none in rows of older versions."""
+def _arguments(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The arguments of `tracer eval RUN` that gave this row; none in rows of older versions."""
     words = row.get("asked")
     return tuple(str(word) for word in words) if isinstance(words, list) else ()
 
@@ -84,8 +84,8 @@ def _listed(sets: Iterable[tuple[str, str]], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _unasked(run: Account, what: str, sets: Iterable[tuple[str, str]]) -> list[Command]:
-    """Own data by their names; what a suite has in its folder by that suite."""
+def _guessed(run: RunData, what: str, sets: Iterable[tuple[str, str]]) -> list[Command]:
+    """Commands for rows without arguments: own data by their names, else a suite to be filled in."""
     if all(_own(name) for _, name in sets):
         return _measures(run, what, [f"{role}={name}" for role, name in sets])
     line = f"tracer eval {shlex.quote(str(run.folder))} --suite SUITE --root FOLDER"
@@ -99,8 +99,8 @@ def _own(name: str) -> bool:
     return name in EMBEDDED or Path(name).exists()
 
 
-def training(run: Account) -> str:
-    """`tracer train` with every setting that is not a default."""
+def training(run: RunData) -> str:
+    """The `tracer train` command with every setting that is not a default."""
     words = ["tracer", "train", str(run.experiment.get("method", "tracer"))]
     for name, value, default in _settings(run):
         if value != default and value is not None:
@@ -108,7 +108,7 @@ def training(run: Account) -> str:
     return shlex.join(words)
 
 
-def _settings(run: Account) -> Iterator[tuple[str, Any, Any]]:
+def _settings(run: RunData) -> Iterator[tuple[str, Any, Any]]:
     for field in fields(Settings):
         default = None if field.default is MISSING else field.default
         value = run.experiment.get(field.name, default)
@@ -120,7 +120,7 @@ def _settings(run: Account) -> Iterator[tuple[str, Any, Any]]:
 
 
 def flag(name: str, value: Any) -> list[str]:
-    """A setting in the words of the command line."""
+    """A setting as arguments of the command line."""
     word = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         return [word if value else f"--no-{word[2:]}"]

@@ -1,4 +1,4 @@
-"""From values to positions along an axis, and the few round numbers written beside it."""
+"""Map values to positions along an axis, and choose its ticks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracer.report.chart import Axis
 
 @dataclass(frozen=True)
 class Scale:
-    """A stretch of values laid over a stretch of the picture."""
+    """A linear or logarithmic map from [low, high] to [start, end]."""
 
     axis: Axis
     low: float  # log10 of the value on a logarithmic axis
@@ -20,15 +20,15 @@ class Scale:
     end: float
 
     @classmethod
-    def of(cls, axis: Axis, values: Sequence[float], start: float, end: float, air: float = 0.06) -> Scale:
-        """A scale that shows all values with a little air, and a share of 1 no further than 1."""
-        shown = [math.log10(value) for value in values] if axis.log else list(values)
+    def of(cls, axis: Axis, values: Sequence[float], start: float, end: float, margin: float = 0.06) -> Scale:
+        """A scale that shows all values with a margin; shares end at 0 and 1."""
+        numbers = [math.log10(value) for value in values] if axis.log else list(values)
         if axis.names:
-            shown += [0.0, len(axis.names) - 1.0]
-        low, high = (min(shown), max(shown)) if shown else (0.0, 1.0)
+            numbers += [0.0, len(axis.names) - 1.0]
+        low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
         flat = high - low <= 1e-9 * max(abs(low), abs(high))
-        room = (0.02 if axis.percent else 0.05 * abs(high) or 0.5) if flat else air * (high - low)
-        bottom, top = low - room, high + room
+        space = (0.02 if axis.percent else 0.05 * abs(high) or 0.5) if flat else margin * (high - low)
+        bottom, top = low - space, high + space
         if axis.percent and low >= 0 and high <= 1:
             bottom, top = max(bottom, -0.01), min(top, 1.01)
         if axis.low is not None:
@@ -42,18 +42,19 @@ class Scale:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def ticks(self, most: int = 5) -> list[tuple[float, str]]:
-        """Positions and texts, at most about `most`."""
+        """Positions and labels, about `most` of them at most."""
         if self.axis.names:
             skip = -(-len(self.axis.names) // most)
             return [(self(i), name) for i, name in enumerate(self.axis.names) if i % skip == 0]
-        values = (_decades if self.axis.log else _rounds)(self.low, self.high, most)
+        values = (_log_ticks if self.axis.log else _ticks)(self.low, self.high, most)
         if self.axis.whole and not all(value.is_integer() for value in values):
-            values = _rounds(self.low, self.high, most // 2)
+            values = _ticks(self.low, self.high, most // 2)
         values = [value for value in values if not self.axis.whole or value.is_integer()]
-        return [(self(value), text) for value, text in zip(values, _texts(values, self.axis), strict=True)]
+        labels = _labels(values, self.axis)
+        return [(self(value), label) for value, label in zip(values, labels, strict=True)]
 
 
-def _rounds(low: float, high: float, most: int) -> list[float]:
+def _ticks(low: float, high: float, most: int) -> list[float]:
     """Multiples of 1, 2, 2.5 or 5 times a power of ten inside [low, high]."""
     raw = (high - low) / most
     power = 10 ** math.floor(math.log10(raw))
@@ -62,8 +63,8 @@ def _rounds(low: float, high: float, most: int) -> list[float]:
     return [round(i * step, 12) + 0.0 for i in range(first, last + 1)]
 
 
-def _decades(low: float, high: float, most: int) -> list[float]:
-    """Powers of ten, with 2 and 5 (or all between) where there are few of them."""
+def _log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Powers of ten, with multiples of 2 and 5 or more where there are few of them."""
     for digits in ((1,), (1, 2, 5), (1, 2, 3, 4, 5, 7)):
         powers = range(math.floor(low), math.ceil(high) + 1)
         values = [digit * 10.0**power for power in powers for digit in digits]
@@ -73,17 +74,17 @@ def _decades(low: float, high: float, most: int) -> list[float]:
     return inside
 
 
-def _texts(values: Sequence[float], axis: Axis) -> list[str]:
-    """The same number of decimals for all, and no more than tell them apart."""
-    shown = [100 * value for value in values] if axis.percent else list(values)
-    if axis.log or max(map(abs, shown), default=0) >= 1e5:
-        return [f"{value:g}".replace("-", "−") for value in shown]
-    exact = (d for d in range(6) if all(math.isclose(round(v, d), v, abs_tol=1e-9) for v in shown))
+def _labels(values: Sequence[float], axis: Axis) -> list[str]:
+    """The values with the same number of decimals, as few as are exact."""
+    numbers = [100 * value for value in values] if axis.percent else list(values)
+    if axis.log or max(map(abs, numbers), default=0) >= 1e5:
+        return [f"{value:g}".replace("-", "−") for value in numbers]
+    exact = (d for d in range(6) if all(math.isclose(round(v, d), v, abs_tol=1e-9) for v in numbers))
     decimals = next(exact, 6)
-    return [f"{value:.{decimals}f}".replace("-", "−") for value in shown]
+    return [f"{value:.{decimals}f}".replace("-", "−") for value in numbers]
 
 
 def shown(value: float, percent: bool = False) -> str:
-    """A number for reading: shares as percentages, others to four figures, a real minus sign."""
+    """A number as text: shares in percent, others with four significant digits, a typographic minus sign."""
     text = f"{100 * value:.1f} %" if percent else f"{value:.4g}"
     return text.replace("-", "−")

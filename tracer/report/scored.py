@@ -1,4 +1,4 @@
-"""What `tracer eval` has left in a run: measures of test sets, and the predictions that they come from."""
+"""Files that `tracer eval` writes into a run: predictions on test sets, and their metrics."""
 
 from __future__ import annotations
 
@@ -10,36 +10,35 @@ from tracer.evaluation.suites.shift import ROLES
 from tracer.report.number import number
 
 Moment = Literal["before", "after"]
-WEIGHTS: dict[Moment, str] = {"before": "pretrained", "after": "result"}  # whose predictions are told
+WEIGHTS: dict[Moment, str] = {"before": "pretrained", "after": "result"}  # by name of the weights
 ROWS = "rows.json"
 
 
 def predictions(folder: Path, moment: Moment) -> Path:
-    """Where `tracer eval` leaves what the pretrained model, or the result, predicts."""
+    """The folder of the predictions of the pretrained model or of the result."""
     return folder / "predictions" / WEIGHTS[moment]
 
 
-def read_rows(kept: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
-    """The measures that `tracer eval` has left beside predictions; what is no measure is left out, and told."""
-    path = kept / ROWS
+def read_rows(folder: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
+    """The metrics in a folder of predictions; what cannot be read is left out and adds a note."""
+    path = folder / ROWS
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, RecursionError) as error:
         notes.append(f"{path.parent.name}/{path.name} is not readable: {error}")
         return ()
-    rows = [row for row in found if _measure(row)] if isinstance(found, list) else []
-    if not isinstance(found, list) or len(rows) < len(found):
+    rows = [row for row in content if _valid(row)] if isinstance(content, list) else []
+    if not isinstance(content, list) or len(rows) < len(content):
         notes.append(f"{path.parent.name}/{path.name} holds more than measures of test sets")
     return tuple(rows)
 
 
-def _measure(row: Any) -> bool:
-    named = ("shift", "role", "metric")
+def _valid(row: Any) -> bool:
     return (
         isinstance(row, dict)
-        and all(isinstance(row.get(name), str) for name in named)
+        and all(isinstance(row.get(name), str) for name in ("shift", "role", "metric"))
         and row["role"] in ROLES
         and number(row.get("value")) is not None
     )

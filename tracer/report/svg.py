@@ -1,4 +1,4 @@
-"""A chart as inline SVG: colours come from the page's style, so that it follows light, dark and print."""
+"""A chart as inline SVG; the page's style sheet sets its colours for light, dark and print."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tracer.report.chart import Chart, Series
 from tracer.report.label import Label, cut, place_labels
 from tracer.report.scale import Scale, shown
 
-COLOURS, DASHES = 8, 3  # as the page's style has them
+COLOURS, DASHES = 8, 3  # as in the style sheet
 
 
 def svg(chart: Chart, box: Box) -> Markup:
-    """The whole picture, with its title and a description for those who do not see it."""
+    """The whole chart, with its title and a description for screen readers."""
     x, y = box.scales(chart)
     parts = [
         Markup('<svg viewBox="0 0 {} {}" role="img" aria-labelledby="{}-t {}-d">').format(
@@ -43,22 +43,22 @@ def svg(chart: Chart, box: Box) -> Markup:
 
 
 def described(chart: Chart) -> str:
-    """The picture in words: where each series begins and ends."""
-    told = []
+    """The chart in words: the first and last value of each series."""
+    sentences = []
     for series in chart.series:
         if not series.x or series.guide:
             continue
         first, last = (shown(series.y[i], chart.y.percent) for i in (0, -1))
         at = shown(series.x[-1], chart.x.percent) if not chart.x.names else chart.x.names[int(series.x[-1])]
         if len(series.x) == 1:
-            told.append(f"{series.name}: {last} at {at}")
+            sentences.append(f"{series.name}: {last} at {at}")
         else:
-            told.append(f"{series.name}: from {first} to {last}")
-    return f"{chart.y.label} against {chart.x.label}. {'; '.join(told)}."
+            sentences.append(f"{series.name}: from {first} to {last}")
+    return f"{chart.y.label} against {chart.x.label}. {'; '.join(sentences)}."
 
 
 def payload(chart: Chart, box: Box) -> dict[str, Any]:
-    """What the page needs to show values under the pointer."""
+    """The data from which the page shows values under the pointer."""
     x, y = box.scales(chart)
     return {
         "box": [box.width, box.height, box.left, box.top, box.width - box.right, box.height - box.bottom],
@@ -76,14 +76,14 @@ def payload(chart: Chart, box: Box) -> dict[str, Any]:
 
 def _axis(scale: Scale) -> dict[str, Any]:
     axis = scale.axis
-    told = {
+    content = {
         "low": scale.low,
         "high": scale.high,
         "log": axis.log,
         "percent": axis.percent,
         "label": axis.label,
     }
-    return told | ({"names": list(axis.names)} if axis.names else {})
+    return content | ({"names": list(axis.names)} if axis.names else {})
 
 
 def _short(values: tuple[float | None, ...]) -> list[float | None]:
@@ -129,7 +129,7 @@ def _frame(chart: Chart, box: Box, x: Scale, y: Scale) -> Iterator[Markup]:
 
 
 def _band(series: Series, x: Scale, y: Scale) -> Iterator[Markup]:
-    """An interval: a band around a line, a bar through a single point."""
+    """Intervals: a band around a line, a bar through each point otherwise."""
     ends = [
         (at, low, high)
         for at, low, high in zip(series.x, series.low, series.high, strict=bool(series.low))

@@ -1,4 +1,4 @@
-"""What is to be run: everything that decides the outcome, and nothing else."""
+"""The settings of a run: everything that determines its result, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,111 +8,111 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_type_hints
 
-from tracer.data.reading import Reading
 from tracer.core.errors import UserError, unknown
-from tracer.methods.base import options
 from tracer.core.validation import fits
+from tracer.data.reading import Reading
+from tracer.methods.base import options
 
-# The least that a number may be, and whether it may be that; none of them may be NaN or infinite.
-LEAST = {
+# Lower bound of each number, and whether the bound itself is allowed. NaN and infinity never are.
+LOWER_BOUNDS = {
     **dict.fromkeys(("lr", "decay", "warmup", "seed"), (0, True)),
     **dict.fromkeys(("epochs", "clip", "steps", "batch"), (0, False)),
 }
 
 
-# Settings added after the first committed results: at their default they are left out of the id.
-LATER: dict[str, Any] = {"compile": False, "decode": "draft"}
+# Settings added after the first published results. At their default they do not enter the id, so that old ids stay.
+ADDED: dict[str, Any] = {"compile": False, "decode": "draft"}
 
-# Settings renamed since version 0.1, by their old names, which ids and older run folders keep.
+# Old to new names of settings renamed since version 0.1. Ids and older run folders keep the old names.
 RENAMED = {"tether": "regularizer"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Apart, so that it comes before how it is read."""
+    """A class of its own, so that --data comes first in --help."""
 
     data: str
-    """Training data: a folder of images, a table (CSV, TSV, JSONL, Parquet), shards, or an embedded name."""
+    """Training data: a folder of images, a table (CSV, TSV, JSONL, Parquet), shards, or the name of a built-in set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Reading, Source):
-    """What is the same for every method. What is None is settled by the data (`tracer.runs.plan`)."""
+    """Settings that all methods share. None means: chosen by the size of the data (`tracer.runs.plan`)."""
 
     held_out: str | None = None
-    """Held-out data; by default 2 % of the training data, at least one image a class."""
+    """Held-out data; by default 2 % of the training data, at least one image per class."""
     retain: tuple[str, ...] = ()
-    """Data sets whose zero-shot accuracy should survive; measured before and after."""
+    """Data sets whose zero-shot accuracy should be retained; measured before and after training."""
     templates: str | None = None
-    """Prompts that make captions of class names: openai (80, the default), simple (7), name, or a file."""
+    """Prompt templates for class names: openai (80, the default), simple (7), name, or a file."""
 
     model: str = "ViT-B-16"
-    """A model of open_clip (`tracer list models`), a folder with an export, a config JSON, or hf-hub:NAME."""
+    """An open_clip model (`tracer list models`), an exported folder, a config JSON, or hf-hub:NAME."""
     pretrained: str = "auto"
-    """Weights: a tag of open_clip, a file, or none for a random start. auto takes OpenAI's."""
+    """Pretrained weights: an open_clip tag, a file, or none for random initialisation. auto: OpenAI's."""
 
     epochs: float | None = None
-    """Passes over the data; by default 10, or 20 below 5 000 images."""
+    """Passes over the training data; by default 10, or 20 below 5 000 images."""
     steps: int | None = None
     """Optimiser steps, instead of epochs."""
     batch: int | None = None
-    """Images a step; by default an eighth of the data, at most 128."""
+    """Images per step; by default an eighth of the data, at most 128."""
     chunk: int | None = None
-    """Images in memory at once, for a batch that does not fit: the same gradients for one more forward."""
+    """Images in memory at once, if a batch does not fit: the same gradients, at the cost of one more forward pass."""
     checkpointing: bool = False
-    """Keep the input of each block alone and compute the rest again: the same gradients, less memory, slower."""
+    """Gradient checkpointing of every block: the same gradients, less memory, slower."""
     compile: bool = False
-    """Compile both towers with torch.compile: minutes at the start, faster steps, the same up to rounding."""
+    """Compile both towers with torch.compile: takes minutes at the start, faster steps, same up to rounding."""
     lr: float = 1e-5
     """Peak learning rate of AdamW."""
     warmup: float | None = None
-    """Warm-up: a share of training below 1, steps from 1 on; by default 2 %, and up to 50 steps in short runs."""
+    """Warm-up: below 1 a share of training, else steps; by default 2 %, and up to 50 steps in short runs."""
     decay: float = 0.1
     """Weight decay."""
     decay_on: Literal["matrices", "all"] = "matrices"
-    """What decays: matrices only, or all parameters as in the released recipes."""
+    """Parameters with weight decay: matrices only, or all as in the released recipes."""
     clip: float | None = None
-    """Clip the gradient's norm."""
+    """Maximum norm of the gradient."""
     regularizer: str | None = None
-    """Attached weights to the pretrained ones under any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
+    """Regularize towards the pretrained weights, with any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
-    """Random crops of 90 to 100 % and mirror images; choose crop or none where left and right matter."""
+    """Random crops of 90 to 100 % and horizontal flips; use crop or none if left and right matter."""
     decode: Literal["draft", "full"] = "draft"
-    """How JPEGs far larger than needed are read in training: at a half to an eighth, or in full."""
+    """How JPEGs far larger than needed are decoded in training: at 1/2 to 1/8 of their size, or in full."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """auto: bf16 where the hardware has it."""
+    """auto: bf16 if the hardware supports it."""
     strict: bool = False
-    """Refuse the data if any image is unreadable, instead of naming and skipping it."""
+    """Stop if any image is unreadable, instead of listing and skipping it."""
     seed: int = 0
-    """Decides order, captions and augmentation."""
+    """Seed of the order of the data, the choice of captions, and augmentation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(Settings):
-    """Everything that decides the outcome of a run: a method with its options, and the settings."""
+    """Everything that determines the result of a run: a method with its options, and the settings."""
 
     method: str = "tracer"
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, (least, included) in LEAST.items():
+        for name, (bound, inclusive) in LOWER_BOUNDS.items():
             value = getattr(self, name)
-            if value is not None and not (least < value < math.inf or (included and value == least)):
-                bound = f"at least {least}" if included else f"more than {least}"
-                raise UserError(f"{name} {value}: expected a number, {bound}")
+            if value is not None and not (bound < value < math.inf or (inclusive and value == bound)):
+                range_ = f"at least {bound}" if inclusive else f"more than {bound}"
+                raise UserError(f"{name} {value}: expected a number, {range_}")
 
     @property
     def id(self) -> str:
-        """A short hash: the same experiment has the same id, on any machine, however much of it was said."""
-        former = {new: old for old, new in RENAMED.items()}
-        settled = {
-            former.get(name, name): value
+        """A short hash: the same on any machine, and whether or not defaults are given explicitly."""
+        old_names = {new: old for old, new in RENAMED.items()}
+        settings = {
+            old_names.get(name, name): value
             for name, value in asdict(self).items()
-            if LATER.get(name, ...) != value
+            if ADDED.get(name, ...) != value
         }
-        usual = {option.name: option.default for option in options(self.method)}
-        chosen = {name: value for name, value in self.options.items() if usual.get(name, ...) != value}
-        canonical = json.dumps({**settled, "options": chosen}, sort_keys=True, default=str)
+        defaults = {option.name: option.default for option in options(self.method)}
+        changed = {name: value for name, value in self.options.items() if defaults.get(name, ...) != value}
+        canonical = json.dumps({**settings, "options": changed}, sort_keys=True, default=str)
         return hashlib.blake2b(canonical.encode(), digest_size=5).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
@@ -120,16 +120,16 @@ class Experiment(Settings):
 
     @classmethod
     def from_json(cls, value: object) -> Experiment:
-        """The experiment that `to_json` wrote; what is not one is refused, name by name and type by type."""
+        """The inverse of `to_json`. Raises on an unknown setting or a value of the wrong type."""
         if not isinstance(value, dict):
             raise UserError(f"expected the settings of an experiment, found {value!r:.60}")
-        value = {RENAMED.get(name, name): given for name, given in value.items()}
+        value = {RENAMED.get(name, name): setting for name, setting in value.items()}
         names, hints = {f.name for f in fields(cls)}, get_type_hints(cls)
-        for name, given in value.items():
+        for name, setting in value.items():
             if name not in names:
                 raise unknown("setting in experiment.json", name, names)
-            if not fits(given, hints[name]):
-                raise UserError(f"the setting {name} in experiment.json cannot be {given!r:.60}")
+            if not fits(setting, hints[name]):
+                raise UserError(f"the setting {name} in experiment.json cannot be {setting!r:.60}")
         if "data" not in value:
             raise UserError("the experiment has no data")
         return cls(**{**value, "retain": tuple(value.get("retain", ()))})

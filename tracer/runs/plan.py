@@ -1,26 +1,26 @@
-"""An experiment made concrete: data found and split, numbers settled, contradictions refused before any work."""
+"""The plan of a run: data loaded and split, defaults filled in, and all settings checked before any work."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tracer.core.errors import UserError
+from tracer.core.regularizers import regularizer
 from tracer.data.examples import Examples
-from tracer.models.prompts import templates
 from tracer.data.scan import Progress, scan
 from tracer.data.sources import load
-from tracer.data.split import aligned, hold_out
-from tracer.core.errors import UserError
-from tracer.runs.experiment import Experiment
+from tracer.data.split import align_labels, hold_out
 from tracer.methods.base import Method, method
-from tracer.core.regularizers import regularizer
+from tracer.models.prompts import templates
 from tracer.models.registry import locate, pretrained_tag
+from tracer.runs.experiment import Experiment
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a run needs, ready to go."""
+    """All that a run needs."""
 
-    experiment: Experiment  # with nothing left open
+    experiment: Experiment  # with all defaults filled in
     method: Method
     train: Examples
     held_out: Examples
@@ -28,7 +28,7 @@ class Plan:
     templates: tuple[str, ...]
     steps: int
     warmup: int
-    anchors: Examples | None = None  # a second stream of pairs, for methods that learn from one
+    anchors: Examples | None = None  # image-caption pairs of a second data stream, for methods that use one
 
     @property
     def batch(self) -> int:
@@ -44,48 +44,48 @@ class Plan:
 
 
 def plan(experiment: Experiment, *, check_images: bool = True, progress: Progress | None = None) -> Plan:
-    """Find the data, settle what is open, refuse what cannot work; `progress` hears of the look at all images."""
-    chosen = method(experiment.method, **experiment.options)
+    """Load the data, fill in defaults and check the settings; `progress` is called while all images are read."""
+    recipe = method(experiment.method, **experiment.options)
     if experiment.regularizer is not None:
-        chosen = chosen.regularized(regularizer(experiment.regularizer))
+        recipe = recipe.regularized(regularizer(experiment.regularizer))
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     train, held_out = _data(experiment, check_images, progress)
-    _check_fit(experiment, chosen, train)
-    settled, steps, warmup = _settle(experiment, len(train))
+    _check_labels(experiment, recipe, train)
+    resolved, steps, warmup = _resolve(experiment, len(train))
     return Plan(
-        experiment=settled,
-        method=chosen,
+        experiment=resolved,
+        method=recipe,
         train=train,
         held_out=held_out,
         retain=tuple(load(spec, split="test") for spec in experiment.retain),
         templates=prompts_for(train, experiment.templates),
-        steps=steps if any(stage.share for stage in chosen.stages) else 0,
+        steps=steps if any(stage.share for stage in recipe.stages) else 0,
         warmup=warmup,
-        anchors=_anchors(experiment, chosen, progress),
+        anchors=_anchors(experiment, recipe, progress),
     )
 
 
-def prompts_for(examples: Examples, asked: str | None = None) -> tuple[str, ...]:
-    """The prompts asked for, else those that the data bring along, else OpenAI's."""
-    return templates(asked) if asked else examples.templates or templates("openai")
+def prompts_for(examples: Examples, name: str | None = None) -> tuple[str, ...]:
+    """The prompt templates of this name; by default those of the data set, else OpenAI's."""
+    return templates(name) if name else examples.templates or templates("openai")
 
 
 def _data(experiment: Experiment, check_images: bool, progress: Progress | None) -> tuple[Examples, Examples]:
-    def found(spec: str, split: str) -> Examples:
+    def read(spec: str, split: str) -> Examples:
         examples = load(spec, split=split, **experiment.keywords)
         return scan(examples, experiment.strict, progress) if check_images else examples
 
-    train = found(experiment.data, "train")
+    train = read(experiment.data, "train")
     if experiment.held_out is None:
         return hold_out(train)
-    return train, aligned(found(experiment.held_out, "test"), train.classes)
+    return train, align_labels(read(experiment.held_out, "test"), train.classes)
 
 
-def _anchors(experiment: Experiment, chosen: Method, progress: Progress | None) -> Examples | None:
-    """The second stream of pairs, if the method learns from one."""
-    if "anchors" not in chosen.needs:
+def _anchors(experiment: Experiment, recipe: Method, progress: Progress | None) -> Examples | None:
+    """The data of the second stream, if the method uses one."""
+    if "anchors" not in recipe.needs:
         return None
-    specs = {stage.anchors for stage in chosen.stages if "anchors" in stage.objective.needs}
+    specs = {stage.anchors for stage in recipe.stages if "anchors" in stage.objective.needs}
     if specs == {""}:
         raise UserError(
             f"method {experiment.method} learns from {experiment.data} and from anchor pairs, and has no "
@@ -95,16 +95,16 @@ def _anchors(experiment: Experiment, chosen: Method, progress: Progress | None) 
     return scan(load(spec, split="train"), experiment.strict, progress)
 
 
-def _check_fit(experiment: Experiment, chosen: Method, train: Examples) -> None:
-    if "scores" in chosen.needs and not train.labelled:
+def _check_labels(experiment: Experiment, recipe: Method, train: Examples) -> None:
+    if "scores" in recipe.needs and not train.labelled:
         raise UserError(
             f"method {experiment.method} trains a classifier and {experiment.data} has no labels: "
             "give --label-column, or use a method that learns from captions (tracer, flyp)"
         )
 
 
-def _settle(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
-    """Batch, length and warm-up from the size of the data, where the user left them open."""
+def _resolve(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
+    """The experiment with batch, steps and warm-up filled in for `count` images, its steps, its warm-up steps."""
     batch = experiment.batch or min(128, max(2, 1 << max(1, (count // 8).bit_length() - 1)))
     if batch > count:
         raise UserError(
@@ -119,16 +119,17 @@ def _settle(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
     epochs = experiment.epochs or (20 if count < 5000 else 10)
     steps = experiment.steps or max(1, round(epochs * (count // batch)))
     warmup = _warmup(experiment.warmup, steps)
-    settled = replace(experiment, batch=batch, steps=steps, epochs=None, warmup=warmup)
-    return settled, steps, warmup
+    resolved = replace(experiment, batch=batch, steps=steps, epochs=None, warmup=warmup)
+    return resolved, steps, warmup
 
 
-def _warmup(asked: float | None, steps: int) -> int:
-    if asked is None:
+def _warmup(setting: float | None, steps: int) -> int:
+    """Warm-up in steps."""
+    if setting is None:
         return round(max(0.02 * steps, min(0.1 * steps, 50)))
-    warmup = round(asked * steps) if asked < 1 else round(asked)
+    warmup = round(setting * steps) if setting < 1 else round(setting)
     if warmup >= steps:
         raise UserError(f"warm-up of {warmup} steps is not shorter than training, {steps} steps")
-    if asked < 0:
-        raise UserError(f"warm-up {asked} is negative")
+    if setting < 0:
+        raise UserError(f"warm-up {setting} is negative")
     return warmup

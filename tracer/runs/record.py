@@ -1,4 +1,4 @@
-"""What happened, as lines of JSON: the truth from which every curve and table is drawn."""
+"""The log of a run, in JSON lines. All curves and tables are made from it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from tracer.storage.atomic import write_text
 
 
 class Recorder:
-    """An append-only log; a line is `{"step": …, "kind": …, …values}`."""
+    """An append-only log whose lines are `{"step": …, "kind": …, …values}`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def log(self, step: int, kind: str, **values: Any) -> None:
-        """Add a line."""
+        """Append a line."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(_line({"step": step, "kind": kind, **values}))
 
     def rewind(self, step: int) -> int:
-        """Forget what came after `step`, so that a resumed run does not tell it twice.
+        """Drop the lines after `step`, so that a resumed run does not log a step twice.
 
-        Returns how many lines were not readable and are gone; the last one, which a crash may cut, is not counted.
+        Unreadable lines are dropped too. Returns their number, without the last line, which a crash may cut.
         """
         if not self.path.exists():
             return 0
         entries = [_entry(line) for line in self.path.read_bytes().splitlines()]
-        kept = [entry for entry in entries if entry is not None and entry["step"] <= step]
-        write_text(self.path, "".join(map(_line, kept)))
+        remaining = [entry for entry in entries if entry is not None and entry["step"] <= step]
+        write_text(self.path, "".join(map(_line, remaining)))
         return sum(entry is None for entry in entries[:-1])
 
 
-class Onlooker(Recorder):
-    """For processes beside the one that writes."""
+class NullRecorder(Recorder):
+    """Writes nothing: for every process but the first."""
 
     def log(self, step: int, kind: str, **values: Any) -> None:
         del step, kind, values
@@ -47,7 +47,7 @@ class Onlooker(Recorder):
 
 
 def read(path: Path, kind: str | None = None) -> Iterator[dict[str, Any]]:
-    """The lines of a log; a line that was cut short by a crash is passed over."""
+    """The lines of a log, of one kind if given. Unreadable lines, such as one cut by a crash, are skipped."""
     with path.open("rb") as file:
         for line in file:
             entry = _entry(line)
@@ -56,7 +56,7 @@ def read(path: Path, kind: str | None = None) -> Iterator[dict[str, Any]]:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """A line as it was logged; None if it is not one."""
+    """The logged values of a line, or None if it is not a valid line."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Files that are either there whole or not there: write beside, flush to the disk, rename."""
+"""Atomic writes: a temporary path in the same folder, fsync, rename. A crash leaves no partial content under `path`."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from typing import Any
 
 
 def write_file(path: Path, fill: Callable[[Path], object]) -> None:
-    """Let `fill` write a file beside `path`, then put it in place in one indivisible move."""
+    """Call `fill` with a temporary path to write to, then rename the file to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        fill(beside)
-        sync_file(beside)
-        beside.replace(path)
+        fill(temporary)
+        sync_file(temporary)
+        temporary.replace(path)
     finally:
-        with suppress(OSError):  # where nothing may be written, nothing may be taken away
-            beside.unlink(missing_ok=True)
+        with suppress(OSError):  # in a read-only folder, raise the error of the write and not of the clean-up
+            temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` in one indivisible move."""
-    write_file(path, lambda beside: beside.write_bytes(content))
+    """Replace the content of `path` atomically."""
+    write_file(path, lambda temporary: temporary.write_bytes(content))
 
 
 def write_text(path: Path, content: str) -> None:
-    """Replace `path` by `content`, in UTF-8."""
+    """Replace the content of `path` atomically, encoded as UTF-8."""
     write_bytes(path, content.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replace `path` by `value`, as JSON that people can read."""
+    """Replace the content of `path` atomically by indented JSON."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Let `fill` write into a folder beside `path`, then put the folder in place whole."""
+    """Call `fill` with a temporary folder to write into, then rename it to `path`, replacing a folder of that name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside, aside = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("tmp", "old"))
-    for scrap in (beside, aside):
-        shutil.rmtree(scrap, ignore_errors=True)
-    beside.mkdir()
+    temporary, backup = (path.with_name(f".{path.name}.{os.getpid()}.{suffix}") for suffix in ("tmp", "old"))
+    for leftover in (temporary, backup):
+        shutil.rmtree(leftover, ignore_errors=True)
+    temporary.mkdir()
     try:
-        fill(beside)
-        for file in beside.rglob("*"):
-            sync_folder(file) if file.is_dir() else sync_file(file)
-        sync_folder(beside)
-        if path.exists():  # moved, not emptied in place: whoever dies here leaves no half of a folder
-            path.replace(aside)
-        beside.replace(path)
-        shutil.rmtree(aside, ignore_errors=True)
+        fill(temporary)
+        for entry in temporary.rglob("*"):
+            sync_folder(entry) if entry.is_dir() else sync_file(entry)
+        sync_folder(temporary)
+        if path.exists():  # renamed, not deleted in place: a crash here must not leave half of the old folder
+            path.replace(backup)
+        temporary.replace(path)
+        shutil.rmtree(backup, ignore_errors=True)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     sync_folder(path.parent)
 
 
 def sync_file(path: Path) -> None:
-    """Wait until the bytes of a file are on the disk."""
+    """Flush a file to the disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:
-    """Make a rename survive a power cut, where the system can open folders."""
+    """Flush a folder's entries to the disk, so that a rename survives a power cut; no-op where the system cannot."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""A JSON object that notices when it is not what was written."""
+"""JSON objects that carry a checksum of their own content."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ KEY = "digest"
 
 
 def add_checksum(value: dict[str, Any]) -> dict[str, Any]:
-    """The object, and a hash of all that is in it, as JSON will give it back: there, names are text."""
-    return {**value, KEY: _digest(json.loads(json.dumps(value)))}
+    """A copy of the object with its checksum under "digest"."""
+    # Hash what a reader will parse: JSON turns keys into strings, and numbers sort differently.
+    return {**value, KEY: _blake2b(json.loads(json.dumps(value)))}
 
 
 def verify_checksum(text: str) -> dict[str, Any]:
-    """The object in a text, without its hash; ValueError if it is none, or not the one that was written.
+    """Parse a JSON object and return it without its checksum; an object that has none is accepted.
 
-    One that was never add_checksum is taken as it is.
+    Raises ValueError if the text is not a JSON object or does not match its checksum.
     """
     try:
         value = json.loads(text)
@@ -26,11 +27,11 @@ def verify_checksum(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it does not hold an object")
     expected = value.pop(KEY, None)
-    if expected is not None and expected != _digest(value):
+    if expected is not None and expected != _blake2b(value):
         raise ValueError("it is damaged: its content does not match its digest")
     return value
 
 
-def _digest(value: dict[str, Any]) -> str:
+def _blake2b(value: dict[str, Any]) -> str:
     canonical = json.dumps(value, sort_keys=True)
     return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()

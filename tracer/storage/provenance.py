@@ -1,4 +1,4 @@
-"""Where a result comes from: the command that made it, the day, the commit and the versions."""
+"""Provenance of a result: the command, the date, the commit and the package versions that produced it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ PACKAGES = ("tracer-clip", "torch", "open_clip_torch", "numpy")
 
 
 def origin(command: str) -> dict[str, Any]:
-    """The head of a file of results made here and now; without a working copy there is no commit to tell."""
-    made = {"command": command, "date": datetime.now(UTC).date().isoformat()}
-    known = {"commit": found} if (found := commit()) else {}
-    return {**made, **known, "versions": versions()}
+    """The header of a results file written today by `command`; "commit" is there only in a git working copy."""
+    header: dict[str, Any] = {"command": command, "date": datetime.now(UTC).date().isoformat()}
+    if revision := commit():
+        header["commit"] = revision
+    return {**header, "versions": versions()}
 
 
 def versions() -> dict[str, str]:
-    """What decides the numbers besides the settings."""
+    """Versions of the packages that can change the numbers."""
     return {name: version(name) for name in PACKAGES}
 
 
 def commit() -> str | None:
-    """The commit of the working copy this package lies in, if it lies in one."""
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    """The git commit of the working copy that contains this package, or None outside one."""
+    package = Path(__file__).resolve().parent
+    command = ["git", "-C", str(package), "rev-parse", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):

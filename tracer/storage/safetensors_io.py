@@ -1,4 +1,4 @@
-"""Tensors in safetensors files, with a seal by which a flipped bit is noticed when they are read again."""
+"""Read and write safetensors files with a checksum in the metadata, so that a flipped bit is noticed on reading."""
 
 from __future__ import annotations
 
@@ -16,46 +16,48 @@ from torch import Tensor
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
 
-SEAL = "seal"  # the only metadata: two entries would come in any order, and equal weights make equal files
+# The only metadata entry: safetensors writes several in arbitrary order, and equal weights should give equal files.
+CHECKSUM = "seal"
 
 
-def write_weights(path: Path, tensors: Mapping[str, Tensor], *, add_checksum: bool = True) -> None:
-    """Write named tensors, under a seal unless their digest is kept elsewhere; a disk that refuses is an OSError."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+def write_weights(path: Path, tensors: Mapping[str, Tensor], *, checksum: bool = True) -> None:
+    """Write named tensors; `checksum=False` for files whose checksum is stored elsewhere. Raises OSError."""
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {CHECKSUM: tensors_blake2b(on_cpu)} if checksum else {"format": "pt"}
     try:
-        save_file(plain, path, metadata={SEAL: seal(plain)} if add_checksum else {"format": "pt"})
-    except SafetensorError as error:  # its writer is not Python's, and puts the system's number into words
+        save_file(on_cpu, path, metadata=metadata)
+    except SafetensorError as error:  # written in Rust: the errno is only in the text of the message
         number = re.search(r"os error (\d+)", str(error))
         code = int(number[1]) if number else None
         raise OSError(code, os.strerror(code) if code else str(error), str(path)) from error
 
 
 def read_weights(path: Path) -> Weights:
-    """The tensors of a safetensors file, on the CPU; one that does not match its seal is refused."""
+    """The tensors of a safetensors file, on the CPU. Raises UserError if they do not match the file's checksum."""
     try:
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
-            expected = (file.metadata() or {}).get(SEAL)
+            expected = (file.metadata() or {}).get(CHECKSUM)
     except FileNotFoundError:
         raise UserError(f"no weights at {path}") from None
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise UserError(f"{path} is not a readable safetensors file: {error}") from None
-    if expected is not None and expected != seal(tensors):
-        raise UserError(f"{path} is damaged: its tensors do not match the seal they were written under")
+    if expected is not None and expected != tensors_blake2b(tensors):
+        raise UserError(f"{path} is damaged: its tensors do not match its checksum")
     return tensors
 
 
-def seal(tensors: Mapping[str, Tensor]) -> str:
-    """A hash of names, types, shapes and bytes, in any order."""
-    digest = hashlib.blake2b(digest_size=16)
+def tensors_blake2b(tensors: Mapping[str, Tensor]) -> str:
+    """BLAKE2b hash of names, dtypes, shapes and values; the order of the tensors does not matter."""
+    blake2b = hashlib.blake2b(digest_size=16)
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
-        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+        blake2b.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        blake2b.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return blake2b.hexdigest()
 
 
-def digest(file: Path) -> str:
-    """A hash of a file's bytes."""
+def file_blake2b(file: Path) -> str:
+    """BLAKE2b hash of a file's bytes."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -1,4 +1,4 @@
-"""Sweeps: a product of settings, run N at a time, skipped where done, gone on with after a crash."""
+"""Sweeps: many experiments, run N at a time; finished runs are skipped and interrupted ones resumed."""
 
 from __future__ import annotations
 

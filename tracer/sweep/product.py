@@ -1,4 +1,4 @@
-"""Experiments that differ in what is studied and in nothing else."""
+"""A sweep, and experiments with all combinations of some settings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tracer.core.errors import UserError, unknown
 from tracer.methods.base import method, options
 from tracer.runs.experiment import Experiment, Settings
 
-START = "@start"  # as a model: what the sweep's own first experiment has made
+START = "@start"  # as a model: the result of the sweep's start experiment
 SETTINGS = {field.name for field in fields(Settings)}
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Experiments to run, and one to run before them where they start from its result."""
+    """Experiments, and optionally one that runs first and gives their initial model."""
 
     experiments: tuple[Experiment, ...]
     start: Experiment | None = None
@@ -27,13 +27,13 @@ class Sweep:
         if not self.experiments:
             raise UserError("a sweep without experiments: every setting needs at least one value")
         if self.start is None and any(experiment.model == START for experiment in self.experiments):
-            raise ValueError(f"experiments begin from {START} and the sweep has none")
+            raise ValueError(f"experiments start from {START} and the sweep has no start experiment")
 
-    def placed(self, folder: Path) -> dict[Path, Experiment]:
-        """Each experiment by the folder of its run; the same experiment met twice is run once."""
-        made = str(folder / "start" / "export")
+    def by_folder(self, folder: Path) -> dict[Path, Experiment]:
+        """The experiments by the folder of their run; equal experiments share one run."""
+        start_model = str(folder / "start" / "export")
         return {
-            folder / experiment.id: replace(experiment, model=made)
+            folder / experiment.id: replace(experiment, model=start_model)
             if experiment.model == START
             else experiment
             for experiment in self.experiments
@@ -41,7 +41,7 @@ class Sweep:
 
 
 def product(recipe: Experiment | Callable[[], Experiment], **values: Iterable[Any]) -> tuple[Experiment, ...]:
-    """Every combination of the values, the last name varying fastest.
+    """Experiments with every combination of the values; the last name varies fastest.
 
     A name is a setting (`lr`, `seed`, `method`) or an option of the method (`beta`, `strength`):
 
@@ -50,19 +50,19 @@ def product(recipe: Experiment | Callable[[], Experiment], **values: Iterable[An
     base = recipe if isinstance(recipe, Experiment) else recipe()
     names = list(values)
     combinations = itertools.product(*(list(choices) for choices in values.values()))
-    return tuple(varied(base, **dict(zip(names, chosen, strict=True))) for chosen in combinations)
+    return tuple(_with_values(base, dict(zip(names, each, strict=True))) for each in combinations)
 
 
-def varied(base: Experiment, **values: Any) -> Experiment:
-    """The experiment with some settings and options changed; an unknown name is refused, a bad value too."""
+def _with_values(base: Experiment, values: dict[str, Any]) -> Experiment:
+    """The experiment with other settings and options; unknown names and invalid values are errors."""
     name = values.get("method", base.method)
     known = {option.name for option in options(name)}
-    changed = {key: value for key, value in values.items() if key in SETTINGS or key == "method"}
-    asked = {key: value for key, value in values.items() if key not in changed}
-    for key in asked:
+    settings = {key: value for key, value in values.items() if key in SETTINGS or key == "method"}
+    new_options = {key: value for key, value in values.items() if key not in settings}
+    for key in new_options:
         if key not in known:
             raise unknown(f"setting, or option of {name},", key, known | SETTINGS)
-    kept = {key: value for key, value in base.options.items() if key in known}
-    made = replace(base, **changed, options=kept | asked)
-    method(made.method, **made.options)
-    return made
+    base_options = {key: value for key, value in base.options.items() if key in known}
+    experiment = replace(base, **settings, options=base_options | new_options)
+    method(experiment.method, **experiment.options)  # validate the options
+    return experiment

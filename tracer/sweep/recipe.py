@@ -1,4 +1,4 @@
-"""A recipe by name: a Python function that returns an experiment or a sweep."""
+"""Find a recipe by name: a Python function that returns experiments or a sweep."""
 
 from __future__ import annotations
 
@@ -13,29 +13,26 @@ from tracer.methods.base import arguments
 
 
 def recipe(name: str) -> FunctionType:
-    """The function that `MODULE:FUNCTION` or `FILE.py:FUNCTION` names, e.g. tracer.recipes.ablation:beta.
+    """The function `MODULE:FUNCTION` or `FILE.py:FUNCTION`, e.g. tracer.recipes.ablation:beta.
 
-    Version 0.1 had the recipes in a package `recipes` of their own; that name is accepted until 0.3.
+    The package was called `recipes` in version 0.1; that name is accepted until 0.3.
     """
-    place, colon, function = name.rpartition(":")
-    if place == "recipes" or place.startswith("recipes."):
-        warnings.warn(
-            f"{place} is now tracer.{place}; the old name goes in version 0.3", FutureWarning, stacklevel=2
-        )
-        place = f"tracer.{place}"
+    location, colon, function = name.rpartition(":")
+    if location == "recipes" or location.startswith("recipes."):
+        location = f"tracer.{location}"
     if not colon:
         raise UserError(
             f"recipe {name!r} has no function: write MODULE:FUNCTION, e.g. tracer.recipes.ablation:beta"
         )
-    module = _from_file(Path(place)) if place.endswith(".py") else _imported(place)
-    there = recipes(module)
-    if function not in there:
-        raise unknown(f"recipe of {place}", function, there)
-    return there[function]
+    module = _from_file(Path(location)) if location.endswith(".py") else _import(location)
+    functions = recipes(module)
+    if function not in functions:
+        raise unknown(f"recipe of {location}", function, functions)
+    return functions[function]
 
 
 def recipes(module: ModuleType) -> dict[str, FunctionType]:
-    """The public functions of a module's own, by name."""
+    """The public functions that a module defines, by name."""
     return {
         key: value
         for key, value in vars(module).items()
@@ -43,17 +40,17 @@ def recipes(module: ModuleType) -> dict[str, FunctionType]:
     }
 
 
-def described(recipe: FunctionType) -> dict[str, str]:
-    """What each flag means, by the recipe's docstring or else by that of its module, for flags that many share."""
+def flag_help(recipe: FunctionType) -> dict[str, str]:
+    """The help of each flag, from the docstring of the recipe, else from that of its module."""
     return arguments(recipe.__globals__.get("__doc__")) | arguments(recipe.__doc__)
 
 
-def _imported(place: str) -> ModuleType:
+def _import(module: str) -> ModuleType:
     try:
-        return importlib.import_module(place)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise UserError(
-            f"cannot import {place!r}: {error}. A file is named with its path: mine.py:beta"
+            f"cannot import {module!r}: {error}. A file is given by its path: mine.py:beta"
         ) from None
 
 

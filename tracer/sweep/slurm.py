@@ -1,4 +1,4 @@
-"""The same sweep as a SLURM array: one task a run, each of which goes on where it was stopped."""
+"""A sweep as a SLURM array job: one task per run; requeued tasks resume their run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def logs(folder: Path) -> Path:
-    """Where the tasks' output goes. Slurm opens the files and makes no folder for them."""
+    """The folder of the tasks' output; it must exist, because Slurm does not create it."""
     return folder / ".logs"
 
 
 def array_script(name: str, count: int, jobs: int, folder: Path, command: Sequence[str]) -> str:
-    """A script for sbatch; a task that is requeued resumes its run, one that failed before tries again."""
-    place = logs(folder)
-    log, line = shlex.quote(str(place / "%A_%a.log")), shlex.join(command)
+    """A script for sbatch; a requeued task resumes its run, and a failed run is tried again."""
+    log_folder = logs(folder)
+    log, line = shlex.quote(str(log_folder / "%A_%a.log")), shlex.join(command)
     return f"""\
 #!/bin/bash
 #SBATCH --job-name={shlex.quote(name)}
@@ -25,9 +25,9 @@ def array_script(name: str, count: int, jobs: int, folder: Path, command: Sequen
 #SBATCH --gpus=1
 #SBATCH --cpus-per-task=8
 #
-# Slurm makes no folder for the output. It was made where this script was written; before submitting elsewhere:
-#   mkdir -p {shlex.quote(str(place))}
-# Submitting again runs what failed or was stopped, and nothing that is done.
+# Slurm does not create the folder of the output. On a machine where it does not exist, first run:
+#   mkdir -p {shlex.quote(str(log_folder))}
+# Submit again to run what failed or was stopped; finished runs are skipped.
 # When all tasks have ended, this writes the tables and the report:
 #   {line}
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""What a sweep found: every run as CSV, and settings with means and intervals over seeds as Markdown."""
+"""Tables of a sweep: all runs as CSV, and means with intervals over seeds as Markdown."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracer.report.account import Account, read_account
-from tracer.report.comparison import Group, compare, show, varied
+from tracer.core.markdown import markdown_table
+from tracer.report.comparison import Group, Setting, compare, show, varied
 from tracer.report.measures import Key, measured
-from tracer.report.spread import Estimate
+from tracer.report.run_data import RunData, read_run
+from tracer.report.scored import Moment
 from tracer.storage.atomic import write_text
 from tracer.sweep.product import Sweep
 
 
 def write_tables(sweep: Sweep, folder: Path) -> list[Path]:
-    """`table.csv` and `table.md` of the finished runs, in the sweep's own order; equal results give equal bytes."""
-    runs = [read_account(place) for place in sweep.placed(folder) if (place / "result.json").exists()]
-    files = {folder / "table.csv": every_run(runs), folder / "table.md": by_setting(compare(runs))}
+    """Write `table.csv` and `table.md` of the finished runs, in the order of the sweep; deterministic."""
+    runs = [read_run(run) for run in sweep.by_folder(folder) if (run / "result.json").exists()]
+    files = {folder / "table.csv": run_table(runs), folder / "table.md": setting_tables(compare(runs))}
     for file, content in files.items():
         write_text(file, content)
     return list(files)
 
 
-def every_run(runs: Sequence[Account]) -> str:
-    """One row a run, with all that varied and all that was measured, as CSV."""
+def run_table(runs: Sequence[RunData]) -> str:
+    """One row per run, with all varied settings and all measurements, as CSV."""
     names = [*varied(runs), "seed"]
     tables = [measured(run, "after") for run in runs]
     keys = list(dict.fromkeys(key for table in tables for key in table))
@@ -38,21 +39,18 @@ def every_run(runs: Sequence[Account]) -> str:
     return out.getvalue()
 
 
-def by_setting(groups: Sequence[Group]) -> str:
-    """Means with 95 % intervals over seeds; one table for each group of comparable runs."""
+def setting_tables(groups: Sequence[Group]) -> str:
+    """Means with 95 % intervals over seeds, as one Markdown table per group of comparable runs."""
     return "\n".join(_markdown(group) for group in groups)
 
 
 def _markdown(group: Group) -> str:
     keys = [key for key in (group.task, *group.kept, *_rest(group)) if key is not None]
-    rows = [["setting", "seeds", *(key.label for key in keys)]]
-    rows.append(["---", "---:", *("---:" for _ in keys)])
-    before = [_cell(group.settings[0].estimate(key, "before"), key) for key in keys]
-    rows.append(["before", "", *before])
+    rows = [["before", "", *(_cell(group.settings[0], key, "before") for key in keys)]]
     for setting in group.settings:
-        found = [_cell(setting.estimate(key), key) for key in keys]
-        rows.append([setting.label.replace("|", "\\|"), str(len(setting.finished)), *found])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+        cells = [_cell(setting, key, "after") for key in keys]
+        rows.append([setting.label, str(len(setting.finished)), *cells])
+    return markdown_table(["setting", "seeds", *(key.label for key in keys)], rows) + "\n"
 
 
 def _rest(group: Group) -> list[Key]:
@@ -60,11 +58,12 @@ def _rest(group: Group) -> list[Key]:
     return [key for key in group.keys if key.path in (("ece",), ("retention", "agreement"))]
 
 
-def _cell(estimate: Estimate | None, key: Key) -> str:
+def _cell(setting: Setting, key: Key, moment: Moment) -> str:
+    estimate = setting.estimate(key, moment)
     if estimate is None:
         return ""
     factor, digits = (100, 2) if key.percent else (1, 4)
     value = f"{factor * estimate.value:.{digits}f}"
-    if estimate.seeds > 1 and estimate.half is not None:
-        return f"{value} ± {factor * estimate.half:.{digits}f}"
+    if setting.seeds(key, moment) > 1:
+        return f"{value} ± {factor * estimate.half_width:.{digits}f}"
     return value

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tracer.api.run import Machine, Observer, run
 from tracer.core.errors import UserError
 from tracer.models.export import export
-from tracer.parallel import World
 from tracer.runs.experiment import Experiment
-from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_text
 from tracer.sweep.product import Sweep
-from tracer.training.loop import train
+from tracer.training.loop import Report
 
 FAILED = "failed.txt"
 
@@ -33,7 +32,7 @@ def work(sweep: Sweep, folder: Path, device: str, only: int | None = None, pause
     then it is tried even if it has failed before.
     """
     begin(sweep, folder, device)
-    waiting = list(sweep.placed(folder).items())
+    waiting = list(sweep.by_folder(folder).items())
     if only is not None:
         waiting = waiting[only : only + 1]
         for place, _ in waiting:
@@ -54,9 +53,9 @@ def begin(sweep: Sweep, folder: Path, device: str) -> None:
         return
     place = folder / "start"
     with held(folder / ".locks" / "start", wait=True):
-        run = finished(sweep.start, place, device)
+        start = finished(sweep.start, place, device)
         if not (place / "export").exists():
-            export(run.student(), place / "export")
+            export(start.student(), place / "export")
 
 
 def attempt(experiment: Experiment, place: Path, device: str) -> None:
@@ -69,16 +68,14 @@ def attempt(experiment: Experiment, place: Path, device: str) -> None:
 
 def finished(experiment: Experiment, place: Path, device: str) -> Run:
     """The run of this experiment, made now, gone on with, or found finished."""
-    made = plan(experiment)
-    run = Run.open(place) if (place / "experiment.json").exists() else Run.create(made, place)
-    run.require(made)
-    if not run.finished:
-        parent = os.getppid()
-        with run.locked():
-            for _ in train(made, run, World(device, made.experiment.precision)):
-                if os.getppid() != parent:
-                    raise Orphaned(f"left alone at {place}")
-    return run
+    parent = os.getppid()
+
+    def stop_if_orphaned(report: Report) -> None:
+        del report
+        if os.getppid() != parent:
+            raise Orphaned(f"the process that started this one is gone: {place}")
+
+    return run(experiment, place, Machine(device=device, workers=0), Observer(report=stop_if_orphaned))
 
 
 def ended(place: Path) -> bool:

@@ -1,56 +1,82 @@
-"""Several students trained side by side on the same task and merged every so often."""
+"""Several students trained side by side and merged at intervals, as Model Stock does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.utils.data import Dataset
 
 from tracer.core.batch import Batch
-from tracer.core.weights import Weights
+from tracer.core.objective import Loss
 from tracer.data.loader import Batches
-from tracer.methods.base import Merge
+from tracer.methods.base import Replicas
 from tracer.training import checkpoint as checkpoints
 from tracer.training.checkpoint import Checkpoint
+from tracer.training.learner import Learner, seeded_step
 from tracer.training.step import State
 
 
-@torch.no_grad()
-def meet(merge: Merge, start: Weights, states: Sequence[State]) -> None:
-    """Put the merge in every student's place; each keeps its optimiser and goes on from there."""
-    world, weights = states[0].world, [state.student.state_dict() for state in states]
-    whole, *wholes = (world.whole(each, everywhere=True) for each in (start, *weights))
-    merged = merge(whole, wholes)
-    for state, own in zip(states, weights, strict=True):
-        state.student.load_state_dict(world.part(merged, own))
+class ReplicatedLearner(Learner):
+    """Several copies of one student, each with its own optimiser and its own order of the data."""
+
+    def __init__(
+        self, states: Sequence[State], batches: Sequence[Batches], seed: int, replicas: Replicas
+    ) -> None:
+        super().__init__(states[0], batches[0], seed)
+        self.states, self.joint_batches, self.replicas = states, _JointBatches(batches), replicas
+        self.start = {name: tensor.clone() for name, tensor in states[0].student.state_dict().items()}
+
+    @property
+    def data(self) -> Dataset[Any]:
+        return self.joint_batches
+
+    def step(self, number: int, batch: Any) -> tuple[Loss, ...]:
+        losses = tuple(
+            seeded_step(state, own, self.seed, number - 1 + (replica << 40))
+            for replica, (state, own) in enumerate(zip(self.states, batch, strict=True))
+        )
+        last = self.state.step == self.state.schedule.steps
+        if last or self.replicas.due(self.state.step, self.batches.per_epoch):
+            self.merge()
+        return losses
+
+    @torch.no_grad()
+    def merge(self) -> None:
+        """Replace the weights of every replica by their merge; the optimisers stay as they are."""
+        world, weights = self.state.world, [state.student.state_dict() for state in self.states]
+        start, *ends = (world.full_tensors(each, everywhere=True) for each in (self.start, *weights))
+        merged = self.replicas.merge(start, ends)
+        for state, own in zip(self.states, weights, strict=True):
+            state.student.load_state_dict(world.shard_like(merged, own))
+
+    def capture(self) -> Checkpoint:
+        """The checkpoint of the first replica, with those of the others added under numbered names."""
+        first, *others = [checkpoints.capture(state) for state in self.states]
+        tensors, counters = dict(first.tensors), dict(first.counters)
+        for index, other in enumerate(others, start=1):
+            tensors |= {f"{owner}-{index}": weights for owner, weights in other.tensors.items()}
+            counters[f"replica-{index}"] = other.counters
+        return Checkpoint(tensors, counters)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        super().restore(checkpoint)
+        for index, state in enumerate(self.states[1:], start=1):
+            suffix = f"-{index}"
+            tensors = {
+                owner.removesuffix(suffix): weights
+                for owner, weights in checkpoint.tensors.items()
+                if owner.endswith(suffix)
+            }
+            checkpoints.restore(state, Checkpoint(tensors, checkpoint.counters[f"replica-{index}"]))
 
 
-class Rounds(Dataset[list[Batch]]):
-    """The batches of all replicas at a step, each replica with an order and captions of its own."""
+class _JointBatches(Dataset[list[Batch]]):
+    """The batches of all replicas at a step."""
 
     def __init__(self, replicas: Sequence[Batches]) -> None:
         self.replicas = replicas
-        self.per_epoch = replicas[0].per_epoch
 
     def __getitem__(self, step: int) -> list[Batch]:
         return [batches[step] for batches in self.replicas]
-
-
-def capture(states: Sequence[State]) -> Checkpoint:
-    """One checkpoint of all replicas; that of a single one looks as if there were no replicas."""
-    first, *others = [checkpoints.capture(state) for state in states]
-    tensors, counters = dict(first.tensors), dict(first.counters)
-    for index, other in enumerate(others, start=1):
-        tensors |= {f"{owner}-{index}": weights for owner, weights in other.tensors.items()}
-        counters[f"replica-{index}"] = other.counters
-    return Checkpoint(tensors, counters)
-
-
-def restore(states: Sequence[State], checkpoint: Checkpoint) -> None:
-    """Put freshly built replicas where the checkpoint was taken."""
-    checkpoints.restore(states[0], checkpoint)
-    for index, state in enumerate(states[1:], start=1):
-        mark = f"-{index}"
-        own = {owner.removesuffix(mark): w for owner, w in checkpoint.tensors.items() if owner.endswith(mark)}
-        checkpoints.restore(state, Checkpoint(own, checkpoint.counters[f"replica-{index}"]))

@@ -1,4 +1,4 @@
-"""One training step: the screen that everybody reads."""
+"""One training step."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tracer.training.optim import Schedule
 
 @dataclass
 class State:
-    """All that changes while a stage trains, and what it trains with."""
+    """The student, teacher, optimiser and regularizer of a stage, and its counters."""
 
     stage: Stage
     student: Student
     shadow: Shadow | None
     optimiser: torch.optim.Optimizer
-    hold: Attached | None
+    regularizer: Attached | None
     schedule: Schedule
     world: World
     clip: float | None = None
-    chunk: int | None = None  # images at a time, where a whole batch does not fit
+    chunk: int | None = None  # images per forward pass, if a whole batch does not fit in memory
     step: int = 0  # optimiser steps taken in this stage
-    scene: Scene | None = None  # the last one seen, for the probes
+    scene: Scene | None = None  # of the last step, for the logged dynamics
 
     @property
     def progress(self) -> float:
@@ -40,20 +40,20 @@ class State:
 
 
 def step(state: State, batch: Batch) -> Loss:
-    """Embed, compare, learn; then let the regularizer hold and the teacher follow."""
+    """Forward, backward and update of the student; then the regularizer acts and the teacher follows."""
     student, world, objective = state.student, state.world, state.stage.objective_at(state.step)
     teacher = state.shadow if "teacher" in objective.needs else None
     batch = world.to_device(batch)
     lr = state.schedule(state.step)
 
     with world.autocast():
-        seen, taught = world.forward(embed_both, student, teacher, batch, objective.needs, state.chunk)
-    state.scene = world.gather(Scene(seen, taught, batch.label, state.progress))
+        embeddings = world.forward(embed_both, student, teacher, batch, objective.needs, state.chunk)
+    state.scene = world.gather(Scene(*embeddings, batch.label, state.progress))
     loss = objective(state.scene)
 
     loss.total.backward()
-    if state.hold:
-        state.hold.pull()
+    if state.regularizer:
+        state.regularizer.pull()
     if state.clip:
         world.clip(student.parameters(), state.clip)
     for group in state.optimiser.param_groups:
@@ -61,8 +61,8 @@ def step(state: State, batch: Batch) -> Loss:
     state.optimiser.step()
     state.optimiser.zero_grad(set_to_none=True)
     student.clamp_scale()
-    if state.hold:
-        state.hold.clamp(lr)
+    if state.regularizer:
+        state.regularizer.clamp(lr)
     state.step += 1
     if state.shadow:
         world.reshard(state.shadow.model)

@@ -1,4 +1,4 @@
-"""The page of the ablations says what its data and the paper's table bear."""
+"""docs/ablations.md agrees with its data and with the paper's tables."""
 
 from __future__ import annotations
 

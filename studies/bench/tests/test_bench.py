@@ -1,4 +1,4 @@
-"""The benchmark compares like with like, and counts turns fairly. Nothing here is timed."""
+"""Reference and our code compute the same, and times are taken in both orders. Nothing is timed here."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 from studies.bench.command import main
 from studies.bench.heads import theirs
 from studies.bench.page import page
-from studies.bench.peak import apart
+from studies.bench.peak import in_new_process
 from studies.bench.plain import Plain, distillation
 from studies.bench.prediction import prediction, sweep
 from studies.bench.records import Row, machine, read, section, write
 from studies.bench.steps import CLASSES, batch_of, captions, chunk_gap, state_of
-from studies.bench.turns import Times, Turns
+from studies.bench.timing import Timer, Times
 from tracer.core.batch import Embedding, Scene
 from tracer.core.errors import UserError
 from tracer.core.teachers import EMA, Shadow
@@ -32,9 +32,9 @@ from tracer.training.optim import Schedule, adamw
 from tracer.training.step import step
 
 
-def test_turns_run_in_both_orders() -> None:
+def test_work_is_timed_in_both_orders() -> None:
     order: list[str] = []
-    Turns(rounds=2)({name: lambda name=name: order.append(name) for name in "ab"}, warmup=1)
+    Timer(rounds=2)({name: lambda name=name: order.append(name) for name in "ab"}, warmup=1)
     assert order == ["a", "b", "b", "a", "a", "b"]
 
 
@@ -49,21 +49,21 @@ def test_the_plain_distillation_is_ours() -> None:
     student = Embedding(parts[0], parts[1], torch.tensor(20.0))
     teacher = Embedding(parts[2], parts[3], torch.tensor(15.0))
     ours = 2000 / 16 * feature() + 0.5 * relational() + interactive("pair") + cross()
-    found = distillation(parts[0], parts[1], torch.tensor(20.0), parts[2], parts[3], torch.tensor(15.0))
-    assert torch.allclose(found, ours(Scene(student, teacher)).total, rtol=1e-5)
+    loss = distillation(parts[0], parts[1], torch.tensor(20.0), parts[2], parts[3], torch.tensor(15.0))
+    assert torch.allclose(loss, ours(Scene(student, teacher)).total, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("flyp", {}), ("tracer", {"feature": 2000 / 128, "frobenius": 0.0})]
+    ("name", "options"), [("flyp", {}), ("tracer", {"feature": 2000 / 128, "frobenius": 0.0})]
 )
-def test_plain_steps_and_ours_learn_the_same(name: str, told: dict[str, float]) -> None:
+def test_plain_steps_and_ours_learn_the_same(name: str, options: dict[str, float]) -> None:
     """Losses of three steps and the weights behind them, in float64, where Adam blows no rounding up to ±lr."""
     student, twin = (load("tiny-28", seed=3).double() for _ in range(2))
     batch, lr = batch_of(student, 6), 1e-3
     plain = Plain(twin.clip, open_clip.loss.ClipLoss(), lr=lr, decay=0)
     images = (batch.image.double() / 255 - student.mean) / student.std
     tokens = twin.tokeniser.tokeniser(captions(6))
-    state = state_of(method(name, targets="pair", **told).stages[0], student)
+    state = state_of(method(name, targets="pair", **options).stages[0], student)
     state.optimiser, state.schedule = adamw(student, decay=0), Schedule(lr, 1, 10**9)
     if state.shadow:
         state.shadow = Shadow(student, EMA(momentum=0.99), steps=3)
@@ -90,27 +90,27 @@ def test_heads_agree_to_a_millionth(student: Student) -> None:
 
 
 def test_every_way_to_score_is_timed_and_scores_as_a_plain_loop_does(tmp_path: Path) -> None:
-    times, gap = prediction("tiny-28", tmp_path / "scored", Turns(1), count=3)
+    times, gap = prediction("tiny-28", tmp_path / "scored", Timer(1), count=3)
     assert times.seconds.keys() == {"a plain loop", "ours", "two passes", "one pass"}
     assert gap < 1e-4
-    assert sweep("tiny-28", tmp_path / "swept", Turns(1), count=2).seconds.keys() == {
+    assert sweep("tiny-28", tmp_path / "swept", Timer(1), count=2).seconds.keys() == {
         "a model for each α",
         "one model",
     }
 
 
 def test_the_page_names_the_machine_s_kind_and_not_the_machine() -> None:
-    told = page({"Steps": section([Row("a step", 0.5, "1 s", "2 s", (0.0, 1.0))], rounds=3)})
-    assert "| a step | 0.50 |  | ≤ 1 | 1 s | 2 s |" in told
-    assert machine() in told
-    assert platform.node() not in told
+    text = page({"Steps": section([Row("a step", 0.5, "1 s", "2 s", (0.0, 1.0))], rounds=3)})
+    assert "| a step | 0.50 |  | ≤ 1 | 1 s | 2 s |" in text
+    assert machine() in text
+    assert platform.node() not in text
 
 
 @pytest.mark.parametrize(("ratio", "met"), [(0.7, False), (0.8, True), (1.2, True), (1.3, False)])
 def test_a_target_that_is_missed_says_so(ratio: float, met: bool) -> None:
-    told = page({"Memory": section([Row("an estimate", ratio, "1", "1", (0.8, 1.2))], rounds=1)})
-    assert ("| **no** |" in told) == ("missed" in told) == (not met)
-    assert "0.80 … 1.20" in told
+    text = page({"Memory": section([Row("an estimate", ratio, "1", "1", (0.8, 1.2))], rounds=1)})
+    assert ("| **no** |" in text) == ("missed" in text) == (not met)
+    assert "0.80 … 1.20" in text
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_the_command_writes_a_page_that_keeps_what_earlier_runs_measured(tmp_pat
     arguments += ["--results", str(results)]
     assert main([*arguments, "--only", "steps", "teacher"]) == 0
     assert main([*arguments, "--only", "chunks", "chunks"]) == 0
-    told = out.read_text()
+    text = out.read_text()
     for what in ("FLYP step", "TRACER over FLYP, ours", "one flat lerp", "batch 4 in chunks of 2"):
-        assert what in told
+        assert what in text
     assert len(read(results)) == 3
 
 
@@ -143,9 +143,9 @@ def test_chunks_and_the_whole_batch_have_one_gradient() -> None:
 
 def test_a_process_measures_its_own_memory_and_not_its_parent_s() -> None:
     ballast = torch.ones(200 * 2**20 // 4)  # 200 MiB, touched
-    assert apart(resident) < resident() - ballast.nbytes // 2
+    assert in_new_process(resident) < resident() - ballast.nbytes // 2
 
 
 def test_a_measurement_that_is_killed_is_named() -> None:
     with pytest.raises(UserError, match=r"abort\(\) was killed: is there enough memory"):
-        apart(os.abort)
+        in_new_process(os.abort)

@@ -1,4 +1,4 @@
-"""EmojiShift: what ships is what was built, splits share nothing, captions tell what their regime allows."""
+"""The archive is the one that was built, splits share no emoji, captions hold what their regime allows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tracer.data.emojishift import (
 )
 from tracer.data.sources import load
 from tracer.evaluation.suites import SUITES, emojishift
-from tracer.evaluation.suites.emojishift import named
+from tracer.evaluation.suites.emojishift import suite_from_spec
 
 SPLITS = {
     "val": "2c0b184ccead",
@@ -48,14 +48,14 @@ def test_the_archive_is_the_one_that_was_built() -> None:
 
 
 def test_every_picture_has_its_place_and_none_is_there_twice() -> None:
-    found = archive()
-    assert len(found.emoji) == 1379
-    assert len(found.styles) == 12
-    assert sum(len(style.emoji) for style in found.styles) == 14_259
-    for style in found.styles:
+    emoji_archive = archive()
+    assert len(emoji_archive.emoji) == 1379
+    assert len(emoji_archive.styles) == 12
+    assert sum(len(style.emoji) for style in emoji_archive.styles) == 14_259
+    for style in emoji_archive.styles:
         assert style.images.shape == (len(style.emoji), 32, 32, 3)
         assert len(set(style.emoji.tolist())) == len(style.emoji)
-    pictures = {picture.tobytes() for style in found.styles for picture in style.images}
+    pictures = {picture.tobytes() for style in emoji_archive.styles for picture in style.images}
     assert len(pictures) == 14_259
 
 
@@ -132,14 +132,14 @@ def test_every_kind_is_trained_and_tested_in_every_fold() -> None:
 
 def test_splits_are_the_same_everywhere_and_for_ever() -> None:
     """Results are kept by emoji in the order of these sets, so that another order would be another benchmark."""
-    found = {
+    sets = {
         "val": emoji_kinds("twemoji", 2, "val"),
         "test": emoji_kinds("noto", 4, "test"),
         "names": emoji_names("weak"),
         "retention": emoji_names("strong", "test"),
     }
     digests = {
-        name: hashlib.sha256(" ".join(each.ids).encode()).hexdigest()[:12] for name, each in found.items()
+        name: hashlib.sha256(" ".join(each.ids).encode()).hexdigest()[:12] for name, each in sets.items()
     }
     assert digests == SPLITS
 
@@ -242,22 +242,22 @@ def test_another_style_can_be_the_one_that_is_trained_on() -> None:
 def test_a_run_is_tested_on_its_own_style_and_fold() -> None:
     """And on no emoji that it has trained on, whatever it is asked for."""
     spec = "emoji:openmoji-color:2"
-    suite = named("emojishift", spec)
+    suite = suite_from_spec("emojishift", spec)
     assert [shift.name for shift in suite.of("id")] == ["openmoji-color"]
     trained = set(load(spec).ids)
     for shift in suite.of("id"):
         assert trained.isdisjoint(shift.load().ids)
-    (other,) = named("emojishift:noto", spec).of("id")
+    (other,) = suite_from_spec("emojishift:noto", spec).of("id")
     assert other.load().fingerprint == emoji_kinds("noto", 2, "test").fingerprint
     with pytest.raises(UserError, match="only its fold 2 is new to it"):
-        named("emojishift:openmoji-color:0", spec)
+        suite_from_spec("emojishift:openmoji-color:0", spec)
 
 
 @pytest.mark.parametrize(("asked", "told"), [("emojishift:noto:9", "folds 0 to 4"), ("emojishift:nato", "noto"),
                                             ("emojishift:noto:x", "expected emojishift:STYLE:FOLD")])  # fmt: skip
 def test_a_suite_that_does_not_exist_is_refused(asked: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
-        named(asked)
+        suite_from_spec(asked)
 
 
 def test_emoji_by_spec_are_those_by_call() -> None:

@@ -1,4 +1,4 @@
-"""Processes of the evidence end with the one that began them, even where it is killed."""
+"""The worker processes of `tracer evidence` end with their parent, even if it is killed."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a process is seen in /proc")
 
-BEGUN = """
+SCRIPT = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from tracer.evidence.conduct import _begin
+from studies.emojishift.runner import _start_process
 
 if __name__ == "__main__":
-    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_begin)
+    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_process)
     print(pool.submit(os.getpid).result(), flush=True)
     time.sleep(600)
 """
 
 
 def test_a_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
-    script = tmp_path / "begun.py"  # spawned processes read it again
-    script.write_text(BEGUN)
+    script = tmp_path / "script.py"  # spawned processes import it
+    script.write_text(SCRIPT)
     with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout
         child = int(parent.stdout.readline())
@@ -43,7 +43,7 @@ def test_a_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
 
 
 def alive(pid: int) -> bool:
-    """A zombie, whom nobody has waited for yet, is dead."""
+    """Whether a process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):

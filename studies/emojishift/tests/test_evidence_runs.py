@@ -1,4 +1,4 @@
-"""Evidence carried out for real, very small: the same bits again, nothing run twice, nothing stale taken over."""
+"""A very small study, run for real: it repeats to the bit, and finished runs are reused only if they are current."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from studies.emojishift.conduct import Place, conduct
 from studies.emojishift.rows import Row
+from studies.emojishift.runner import Workspace, run_studies
 from studies.emojishift.study import MAIN, Study, Trial
 from tracer.core.errors import UserError
 
@@ -19,8 +19,8 @@ TINY = Study(
 pytestmark = pytest.mark.evidence
 
 
-def carried(folder: Path, study: Study = TINY) -> list[Row]:
-    *_, rows = conduct([study], Place(folder), lambda told: None)
+def run(folder: Path, study: Study = TINY) -> list[Row]:
+    *_, rows = run_studies([study], Workspace(folder), lambda message: None)
     return rows
 
 
@@ -32,20 +32,20 @@ def test_a_row_comes_out_bit_for_bit_again(tmp_path: Path, monkeypatch: pytest.M
     rows = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        monkeypatch.chdir(tmp_path / name)  # models are named as seen from here, so that ids agree too
-        rows.append(carried(Path("runs")))
+        monkeypatch.chdir(tmp_path / name)  # models are named by relative path, so that ids agree
+        rows.append(run(Path("runs")))
     assert [row.role for row in rows[0]] == ["start", "test", "test", "search", "search"]
-    *_, tested, gentle, fierce = rows[0]
-    assert tested.rate == max(gentle, fierce, key=lambda row: row.validation).rate
-    assert (gentle.fold, gentle.scores) == (3, {})
+    *_, tested, low, high = rows[0]
+    assert tested.rate == max(low, high, key=lambda row: row.validation).rate
+    assert (low.fold, low.scores) == (3, {})
     assert numbers(rows[0]) == numbers(rows[1])
     assert [row.run for row in rows[0]] == [row.run for row in rows[1]]
 
     finished = {file: file.stat().st_mtime_ns for file in Path("runs").rglob("result.json")}
-    assert numbers(carried(Path("runs"))) == numbers(rows[1])
+    assert numbers(run(Path("runs"))) == numbers(rows[1])
     assert finished == {file: file.stat().st_mtime_ns for file in Path("runs").rglob("result.json")}
 
-    finetuned = carried(Path("runs"), replace(TINY, alphas=(0.25, 0.5, 1.0)))[2]
+    finetuned = run(Path("runs"), replace(TINY, alphas=(0.25, 0.5, 1.0)))[2]
     before = rows[1][2]
     # A further mixture is scored, and nothing is trained.
     assert set(finetuned.scores) == {"0.25", "0.5", "1"}
@@ -56,8 +56,8 @@ def test_a_row_comes_out_bit_for_bit_again(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_model_of_another_pretraining_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    carried(Path("runs"), replace(TINY, arms=MAIN[:1]))
+    run(Path("runs"), replace(TINY, arms=MAIN[:1]))
     other = TINY.pretrainings()["strong-0-2"]
     monkeypatch.setattr(Study, "pretrainings", lambda self: {"strong-0-2": replace(other, lr=2e-3)})
     with pytest.raises(UserError, match="another experiment"):
-        carried(Path("runs"))
+        run(Path("runs"))

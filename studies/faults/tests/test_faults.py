@@ -1,4 +1,4 @@
-"""A few inputs of every kind of fault: `make faults` tries them all."""
+"""A few inputs of every scenario; `make faults` tries them all."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from studies.faults.kinds import killed
-from studies.faults.life import End
-from studies.faults.site import Site
-from studies.faults.suite import Tally, kinds
-from studies.faults.table import markdown, merged, page, row, written
+from studies.faults.process import Exit
+from studies.faults.scenarios import killed
+from studies.faults.suite import Tally, scenarios
+from studies.faults.table import markdown, merged, page, row, to_json
 from studies.faults.verdict import lost, refused, survived
+from studies.faults.workspace import Workspace
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")
-def found(common: Path) -> dict[str, Any]:
-    """What the quick suite found, behind one start of Python; test processes side by side share it."""
-    told = common / "faults.json"
+def results(common: Path) -> dict[str, Any]:
+    """The results of `--quick`, from one start of Python that parallel test processes share."""
+    file = common / "faults.json"
     with FileLock(common / "faults.lock"):
-        if not told.exists():
-            command = [sys.executable, "-m", "faults", "--quick", "--jobs", "1", "--out", str(told)]
+        if not file.exists():
+            command = [sys.executable, "-m", "studies.faults", "--quick", "--jobs", "1", "--out", str(file)]
             environment = {**os.environ, "OMP_NUM_THREADS": "1"}
             done = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
             )
-            assert told.exists(), done.stderr
-    return {each["name"]: each for each in json.loads(told.read_text())["faults"]}
+            assert file.exists(), done.stderr
+    return {each["name"]: each for each in json.loads(file.read_text())["faults"]}
 
 
-@pytest.mark.parametrize("kind", kinds())
-def test_a_few_of_every_kind_are_survived_or_refused_clearly(found: dict[str, Any], kind: str) -> None:
-    assert found[kind]["losses"] == []
-    assert found[kind]["tried"] == found[kind]["survived"] + found[kind]["refused"] > 0
+@pytest.mark.parametrize("scenario", scenarios())
+def test_a_few_inputs_of_every_scenario_are_survived_or_refused_clearly(
+    results: dict[str, Any], scenario: str
+) -> None:
+    assert results[scenario]["losses"] == []
+    assert results[scenario]["tried"] == results[scenario]["survived"] + results[scenario]["refused"] > 0
 
 
 def test_a_loss_is_counted_and_stands_in_the_table() -> None:
@@ -49,7 +51,7 @@ def test_a_loss_is_counted_and_stands_in_the_table() -> None:
     for verdict in (survived("a"), refused("b"), refused("c"), lost("d", "gone")):
         tally.add(verdict)
     assert [verdict.what for verdict in tally.lost] == ["d"]
-    rows = merged(written([{"name": "one", "tried": 9}]), [row(tally, 0, [])])
+    rows = merged(to_json([{"name": "one", "tried": 9}]), [row(tally, 0, [])])
     assert "| A fault | 4 | 1 | 2 | 1 |" in markdown(rows)
     text = page("before\n<!-- faults -->\nold\n<!-- /faults -->\nafter", rows)
     assert "old" not in text
@@ -60,46 +62,46 @@ def test_a_loss_is_counted_and_stands_in_the_table() -> None:
 def test_a_command_that_is_not_killed_often_enough_is_a_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unharmed = killed.WORKS[0]._replace(
-        name="stone", go=lambda *_, **__: End(0, "", 0.0), done=lambda _: False, wrong=lambda *_: ""
+    unharmed = killed.COMMANDS[0]._replace(
+        name="unharmed", start=lambda *_, **__: Exit(0, "", 0.0), done=lambda _: False, wrong=lambda *_: ""
     )
-    monkeypatch.setattr(killed, "WORKS", (unharmed,))
-    verdicts = list(killed.trials(Site(tmp_path, Random(0), quick=True)))
-    assert verdicts == [lost("stone", "killed 0 times where 3 were wanted: too little was tried")]
+    monkeypatch.setattr(killed, "COMMANDS", (unharmed,))
+    verdicts = list(killed.trials(Workspace(tmp_path, Random(0), quick=True)))
+    assert verdicts == [lost("unharmed", "killed only 0 times instead of 3")]
 
 
 @pytest.mark.parametrize(
-    ("told", "wrong"),
+    ("record", "wrong"),
     [({"alpha": 0.5}, ""), ({"alpha": 1.0}, "merges/mixed.json differs"), (None, "differs")],
 )
-def test_what_a_merge_says_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, float] | None, wrong: str
+def test_the_record_of_a_merge_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: dict[str, float] | None, wrong: str
 ) -> None:
-    site = Site(tmp_path / "site", Random(0), quick=True)
-    places = {"peace": {"alpha": 0.5}, "mine": told}
-    for name, story in places.items():
+    workspace = Workspace(tmp_path / "workspace", Random(0), quick=True)
+    records = {"reference": {"alpha": 0.5}, "mine": record}
+    for name, content in records.items():
         for folder in ("weights", "merges"):
             (tmp_path / name / folder).mkdir(parents=True)
         (tmp_path / name / "weights" / "mixed.safetensors").touch()
-        if story is not None:
-            (tmp_path / name / "merges" / "mixed.json").write_text(json.dumps({**story, "runs": [name]}))
-    monkeypatch.setattr(killed, "_in_peace", lambda *_: tmp_path / "peace")
-    site.__dict__["run"] = tmp_path / "peace"
-    found = killed._merged(site, tmp_path / "mine")
-    assert wrong in found
-    assert bool(wrong) == bool(found)
+        if content is not None:
+            (tmp_path / name / "merges" / "mixed.json").write_text(json.dumps({**content, "runs": [name]}))
+    monkeypatch.setattr(killed, "_undisturbed", lambda *_: tmp_path / "reference")
+    workspace.__dict__["finished_run"] = tmp_path / "reference"
+    difference = killed._merged(workspace, tmp_path / "mine")
+    assert wrong in difference
+    assert bool(wrong) == bool(difference)
 
 
 def test_a_lost_input_fails_the_suite(tmp_path: Path) -> None:
-    """A kind that loses something makes the command exit with 1 and name it."""
+    """A lost input makes the command exit with 1 and is printed."""
     code = (
-        "import sys, types, faults.suite as suite, faults.__main__ as command\n"
-        "from faults.verdict import lost\n"
-        "kind = types.ModuleType('bad', 'A bad one.')\n"
-        "kind.trials = lambda site: iter([lost('the input', 'the reason')])\n"
-        "command.kinds = suite.kinds = lambda: {'bad': kind}\n"
+        "import sys, types, studies.faults.suite as suite, studies.faults.__main__ as command\n"
+        "from studies.faults.verdict import lost\n"
+        "bad = types.ModuleType('bad', 'A bad one.')\n"
+        "bad.trials = lambda workspace: iter([lost('the input', 'the reason')])\n"
+        "command.scenarios = suite.scenarios = lambda: {'bad': bad}\n"
         "sys.argv = ['faults', '--jobs', '1']\n"
-        "command.prepare = lambda: None\n"
+        "command.preload = lambda: None\n"
         "sys.exit(command.main())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""What the theory claims, each claim as a function from a random generator to the violation it found.
+"""The claims of the theory: each function draws a random instance and returns the violation of the claim on it.
 
-Claims about inputs also take what draws them: a space of `studies.theory.spaces`.
+Claims about inputs also take the function that draws the instance: a space of `studies.theory.spaces`.
 """

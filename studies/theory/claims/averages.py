@@ -1,4 +1,4 @@
-"""Claims about teachers as averages of any path (appendix "WMA vs. EMA Teachers" and what follows it)."""
+"""Claims about teachers as averages of any path (appendix "WMA vs. EMA Teachers" and the sections after it)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from studies.theory import flow
-from studies.theory.distance import apart, excess, worst
+from studies.theory.definitions import interval_masses
+from studies.theory.distance import excess, relative_distance, worst
 from studies.theory.instances import average, duration
-from studies.theory.witness import interval_masses
 from tracer.core.kernels import Exponential
 from tracer.core.teachers import EMA, WMA
 
@@ -21,7 +21,7 @@ def unrolled_average(rng: Generator) -> float:
     path = _walk(rng, steps)
     masses = interval_masses(teacher, steps)
     expected = np.cumsum(masses[:, None] * path, axis=0) / np.cumsum(masses)[:, None]
-    return apart(flow.averaged(path, flow.step_weights(teacher, steps)), expected)
+    return relative_distance(flow.averaged(path, flow.step_weights(teacher, steps)), expected)
 
 
 def start_mass(rng: Generator) -> float:
@@ -39,7 +39,7 @@ def start_mass(rng: Generator) -> float:
 
 
 def ema_is_a_kernel(rng: Generator) -> float:
-    """With α₀ = 1 it is the EMA; the smooth exponential, α_k = ρ⁻ᵏ throughout, is the bias-corrected EMA."""
+    """The exponential kernel with α₀ = 1 is the EMA; with α_k = ρ⁻ᵏ for all k it is the bias-corrected EMA."""
     steps, momentum = duration(rng), float(rng.uniform(0.5, 0.99))
     path = _walk(rng, steps)
     by_kernel = flow.step_weights(WMA(Exponential(momentum, steps)), steps)
@@ -47,14 +47,14 @@ def ema_is_a_kernel(rng: Generator) -> float:
     smooth = flow.step_weights(WMA(lambda t: momentum ** -(t * (steps + 1))), steps)
     corrected = (1 - momentum) / (1 - momentum ** np.arange(1, steps + 2))
     return worst(
-        apart(by_kernel[1:], np.full(steps, 1 - momentum)),
-        apart(flow.averaged(path, by_kernel), flow.averaged(path, by_recursion)),
-        apart(smooth, corrected),
+        relative_distance(by_kernel[1:], np.full(steps, 1 - momentum)),
+        relative_distance(flow.averaged(path, by_kernel), flow.averaged(path, by_recursion)),
+        relative_distance(smooth, corrected),
     )
 
 
 def ema_collapse(rng: Generator) -> float:
-    """It vanishes with the student's steps, whether or not the student converges."""
+    """The gap vanishes as the student's steps do, whether or not the student converges."""
     steps, momentum, slow = 400, float(rng.uniform(0.1, 0.9)), float(rng.uniform(0.1, 0.9))
     moves = flow.step_weights(EMA(momentum=momentum), steps)
     deltas = rng.normal(size=(steps + 1, 4))
@@ -70,7 +70,7 @@ def ema_collapse(rng: Generator) -> float:
     bound = momentum**split * np.linalg.norm(gaps[split]) + momentum / (1 - momentum) * later[split + 1]
     scale = float(lengths[1:].max())
     return worst(
-        apart(gaps, kernel @ deltas, scale=scale),
+        relative_distance(gaps, kernel @ deltas, scale=scale),
         excess(float(np.linalg.norm(gaps[2 * split])), bound, scale=scale),
         float(np.linalg.norm(gaps[-1])) / scale,
     )

@@ -1,6 +1,6 @@
 """Claims about the loss and the closed forms (TRACER §3.2, §3.3; appendix up to "Geometric Interpretation").
 
-Every closed form is compared with the printed formula, evaluated by another route (a pseudo-inverse of X
+Every closed form is compared with the printed formula, computed in another way (by a pseudo-inverse of X
 instead of the thin basis), and with gradient descent.
 """
 
@@ -12,7 +12,7 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from studies.theory import descent, solve
-from studies.theory.distance import apart, excess, worst
+from studies.theory.distance import excess, relative_distance, worst
 from studies.theory.problem import (
     Problem,
     cross_frobenius,
@@ -35,9 +35,9 @@ def trace_and_least_squares(rng: Generator, draw: Draw) -> float:
     parts = separating_quadratic(problem, weights) + trace_form(problem, weights)
     constant = float(np.square(problem.target).sum() / 2)
     return worst(
-        apart(loss, by_trace, scale=squares / (n * (n - 1))),
-        apart(squares, parts + constant),
-        apart(cross_frobenius(weights, case.text_map), product),
+        relative_distance(loss, by_trace, scale=squares / (n * (n - 1))),
+        relative_distance(squares, parts + constant),
+        relative_distance(cross_frobenius(weights, case.text_map), product),
         float(np.abs(problem.target.sum(axis=1)).max()) / max(1.0, float(np.abs(problem.target).max())),
     )
 
@@ -56,50 +56,53 @@ def descent_lemma(rng: Generator) -> float:
     start = rng.normal(size=shape)
     rate = float(rng.uniform(0.3, 1.7)) / objective.largest
     reached = objective.descend(start, rate=rate, steps=1000)
-    kept = start.ravel() - factor @ (factor.T @ start.ravel())
-    return apart(reached.ravel(), kept + factor @ (factor.T @ linear / values))
+    outside = start.ravel() - factor @ (factor.T @ start.ravel())
+    return relative_distance(reached.ravel(), outside + factor @ (factor.T @ linear / values))
 
 
 def direct_finetuning(rng: Generator, draw: Draw) -> float:
-    wild, tame = draw(rng).problem, draw(rng, tame=True).problem
-    reached = descent.direct_objective(tame).descend(tame.start, steps=200)
-    inverse = _inverse(wild)
-    printed = wild.start - (wild.start @ wild.inputs) @ inverse + wild.target @ inverse
-    return worst(apart(solve.direct(wild), printed), apart(solve.direct(tame), reached))
+    general, benign = draw(rng).problem, draw(rng, well_conditioned=True).problem
+    reached = descent.direct_objective(benign).descend(benign.start, steps=200)
+    inverse = _inverse(general)
+    printed = general.start - (general.start @ general.inputs) @ inverse + general.target @ inverse
+    return worst(
+        relative_distance(solve.direct(general), printed),
+        relative_distance(solve.direct(benign), reached),
+    )
 
 
 def l2_regularisation(rng: Generator, draw: Draw) -> float:
-    wild, tame = draw(rng), draw(rng, tame=True)
-    reached = descent.l2_objective(tame.problem, tame.strength).descend(tame.image_map, steps=200)
+    general, benign = draw(rng), draw(rng, well_conditioned=True)
+    reached = descent.l2_objective(benign.problem, benign.strength).descend(benign.image_map, steps=200)
     # (Y Xᵀ + λ W⁰)(X Xᵀ + λ I)⁻¹ = W⁰ + (Y − W⁰ X)(Xᵀ X + λ I)⁻¹ Xᵀ, an n × n system.
-    inputs, start = wild.images, wild.image_map
-    ridge = inputs.T @ inputs + wild.strength * np.eye(inputs.shape[1])
-    residual = wild.problem.target - start @ inputs
+    inputs, start = general.images, general.image_map
+    ridge = inputs.T @ inputs + general.strength * np.eye(inputs.shape[1])
+    residual = general.problem.target - start @ inputs
     printed = start + np.linalg.solve(ridge, residual.T).T @ inputs.T
     return worst(
-        apart(solve.l2(wild.problem, wild.strength), printed),
-        apart(solve.l2(tame.problem, tame.strength), reached),
+        relative_distance(solve.l2(general.problem, general.strength), printed),
+        relative_distance(solve.l2(benign.problem, benign.strength), reached),
     )
 
 
 def self_distillation(rng: Generator, draw: Draw) -> float:
-    wild, tame = draw(rng), draw(rng, tame=True)
-    objective = descent.distilled_objective(tame.problem, tame.strength, tame.image_map)
-    reached = objective.descend(tame.image_map, steps=200)
-    problem, inverse, share = wild.problem, _inverse(wild.problem), 1 / (1 + wild.strength)
+    general, benign = draw(rng), draw(rng, well_conditioned=True)
+    objective = descent.distilled_objective(benign.problem, benign.strength, benign.image_map)
+    reached = objective.descend(benign.image_map, steps=200)
+    problem, inverse, share = general.problem, _inverse(general.problem), 1 / (1 + general.strength)
     projected = (problem.start @ problem.inputs) @ inverse
     printed = problem.start - share * projected + share * (problem.target @ inverse)
     return worst(
-        apart(solve.distilled(problem, wild.strength), printed),
-        apart(solve.distilled(tame.problem, tame.strength), reached),
+        relative_distance(solve.distilled(problem, general.strength), printed),
+        relative_distance(solve.distilled(benign.problem, benign.strength), reached),
     )
 
 
 def l2_limits(rng: Generator, draw: Draw) -> float:
-    """Both limits with their rates, and both ends exactly."""
+    """Both limits with their rates, and λ = 0 and λ = ∞ exactly."""
     case = draw(rng)
     problem, strength, spectrum = case.problem, case.strength, case.problem.task.spectrum
-    solution, whole = solve.l2(problem, strength), float(np.linalg.norm(problem.begun - problem.best))
+    solution, whole = solve.l2(problem, strength), float(np.linalg.norm(problem.start_inside - problem.best))
     from_direct = float(np.linalg.norm(solution - solve.direct(problem)))
     from_start = float(np.linalg.norm(solution - problem.start))
     strong, weak = float(spectrum[0]) ** 2, float(spectrum[-1]) ** 2
@@ -108,8 +111,8 @@ def l2_limits(rng: Generator, draw: Draw) -> float:
         excess(whole * strength / (strength + strong), from_direct, scale=whole),
         excess(from_start, whole * strong / (strong + strength), scale=whole),
         excess(whole * weak / (weak + strength), from_start, scale=whole),
-        apart(solve.l2(problem, 0.0), solve.direct(problem)),
-        apart(solve.l2(problem, float("inf")), problem.start),
+        relative_distance(solve.l2(problem, 0.0), solve.direct(problem)),
+        relative_distance(solve.l2(problem, float("inf")), problem.start),
     )
 
 
@@ -118,11 +121,11 @@ def geometric_decomposition(rng: Generator, draw: Draw) -> float:
     problem, task, strength = case.problem, case.problem.task, case.strength
     pretrained, best = problem.start, solve.task_solution(problem)
     unseen = task.outside(rng.normal(size=(3, pretrained.shape[1])))
-    found = [
+    violations = [
         float(abs(task.rank - case.rank)),
-        apart(task.inside(problem.inputs.T), problem.inputs.T),
-        apart(task.inside(unseen), np.zeros_like(unseen), scale=1.0),
-        apart(task.inside(task.inside(pretrained)), task.inside(pretrained)),
+        relative_distance(task.inside(problem.inputs.T), problem.inputs.T),
+        relative_distance(task.inside(unseen), np.zeros_like(unseen), scale=1.0),
+        relative_distance(task.inside(task.inside(pretrained)), task.inside(pretrained)),
     ]
     keeps = {
         "direct": (solve.direct(problem), np.zeros(task.rank)),
@@ -131,15 +134,19 @@ def geometric_decomposition(rng: Generator, draw: Draw) -> float:
     }
     for solution, keep in keeps.values():
         blend = keep * task.coordinates(pretrained) + (1 - keep) * task.coordinates(best)
-        found += [
-            apart(task.outside(solution), task.outside(pretrained), scale=float(np.linalg.norm(solution))),
-            apart(task.coordinates(solution), blend),
-            apart(solution @ unseen.T, pretrained @ unseen.T, scale=float(np.linalg.norm(solution))),
+        violations += [
+            relative_distance(
+                task.outside(solution), task.outside(pretrained), scale=float(np.linalg.norm(solution))
+            ),
+            relative_distance(task.coordinates(solution), blend),
+            relative_distance(
+                solution @ unseen.T, pretrained @ unseen.T, scale=float(np.linalg.norm(solution))
+            ),
         ]
-    found.append(excess(solve.l2_keep(task.spectrum, strength), 1.0))
-    return worst(*found)
+    violations.append(excess(solve.l2_keep(task.spectrum, strength), 1.0))
+    return worst(*violations)
 
 
 def _inverse(problem: Problem) -> Float[ndarray, "n d"]:
-    """X⁺, by a route of its own; instances have singular values above 1e-3 of the largest or none."""
+    """X⁺ without the thin basis; singular values of instances are above 1e-3 of the largest, or zero."""
     return np.linalg.pinv(problem.inputs, rtol=1e-8)

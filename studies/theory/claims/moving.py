@@ -1,4 +1,4 @@
-"""Claims about a student held to a moving teacher (appendix "Convergence Analysis")."""
+"""Claims about a student with a moving teacher (appendix "Convergence Analysis")."""
 
 from __future__ import annotations
 
@@ -8,44 +8,47 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from studies.theory import descent, flow, solve
-from studies.theory.distance import apart, excess, worst
+from studies.theory.definitions import defined_moves
+from studies.theory.distance import excess, relative_distance, worst
 from studies.theory.instances import Instance, average, duration, policy
 from studies.theory.problem import Problem, least_squares
 from studies.theory.spaces import Draw
-from studies.theory.witness import defined_moves
 from tracer.core.teachers import Teacher
 
 
 def single_step(rng: Generator, draw: Draw) -> float:
-    """Full weights, outside included: gradient descent from W^{t−1} on L_t ends at the printed W^t."""
-    case, steps = draw(rng, tame=True), int(rng.integers(1, 6))
+    """On full weights, gradient descent from W^{t−1} on L_t ends at the printed W^t."""
+    case, steps = draw(rng, well_conditioned=True), int(rng.integers(1, 6))
     problem, teacher = case.problem, policy(rng, steps)
     path = _path(case, teacher, steps)
-    found = []
+    violations = []
     for t in range(1, steps + 1):
         anchor, before = path.teacher(t - 1), path.student(t - 1)
         reached = descent.distilled_objective(problem, case.strength, anchor).descend(before, steps=200)
         kept = case.strength / (1 + case.strength) * problem.task.inside(anchor)
         printed = problem.task.outside(before) + kept + solve.task_solution(problem) / (1 + case.strength)
-        found += [apart(path.student(t), reached), apart(path.student(t), printed)]
-    return worst(*found)
+        violations += [
+            relative_distance(path.student(t), reached),
+            relative_distance(path.student(t), printed),
+        ]
+    return worst(*violations)
 
 
 def teacher_contraction(rng: Generator, draw: Draw) -> float:
-    """With ω_t written out from the kernel, not asked of the policy."""
+    """With ω_t computed from the definition of the kernel, not by the policy."""
     case, steps = draw(rng), duration(rng)
     teacher = average(rng, steps)
     path, omega = _path(case, teacher, steps), defined_moves(teacher, steps)
     errors = path.teachers - case.problem.best
     predicted = (1 - omega[1:] / (1 + case.strength))[:, None, None] * errors[:-1]
-    return apart(errors[1:], predicted, scale=float(path.error[0]))
+    return relative_distance(errors[1:], predicted, scale=float(path.error[0]))
 
 
 def student_tracking(rng: Generator, draw: Draw) -> float:
     case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     kept = case.strength / (1 + case.strength)
-    return apart(
+    return relative_distance(
         path.students[1:] - case.problem.best,
         kept * (path.teachers[:-1] - case.problem.best),
         scale=float(path.error[0]),
@@ -53,7 +56,7 @@ def student_tracking(rng: Generator, draw: Draw) -> float:
 
 
 def bias_free_convergence(rng: Generator, draw: Draw) -> float:
-    """‖E^t‖ = Π(1 − ω_k/(1+λ)) ‖E⁰‖ ≤ exp(−Σω_k/(1+λ)) ‖E⁰‖, so that Σω_k = ∞ leaves nothing."""
+    """‖E^t‖ = Π(1 − ω_k/(1+λ)) ‖E⁰‖ ≤ exp(−Σω_k/(1+λ)) ‖E⁰‖, so that the error vanishes if Σω_k = ∞."""
     case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     total = np.cumsum(path.moves) - 1
@@ -61,7 +64,7 @@ def bias_free_convergence(rng: Generator, draw: Draw) -> float:
     limit = solve.distilled_keep(case.strength) * bound[:-1]
     predicted = flow.contraction(path.moves, case.strength) * path.error[0]
     return worst(
-        apart(path.error, predicted),
+        relative_distance(path.error, predicted),
         excess(path.error, bound),
         excess(path.bias[1:], limit, scale=float(path.error[0])),
     )
@@ -80,28 +83,30 @@ def linear_rate(rng: Generator, draw: Draw) -> float:
 
 
 def dominance(rng: Generator, draw: Draw) -> float:
-    """Of two anchors the nearer one wins, and on its own path SD-WMA always has it."""
+    """Of two anchors the nearer one has the smaller error, and SD-WMA's anchor is never farther than the static one."""
     case, steps = draw(rng), duration(rng)
     problem, kept = case.problem, solve.distilled_keep(case.strength)
     ended = problem.task.coordinates(solve.distilled(problem, case.strength))
     static = float(np.linalg.norm(ended - problem.best))
     away = rng.normal(size=problem.best.shape)
-    reach = float(rng.uniform()) * np.linalg.norm(problem.begun - problem.best) / np.linalg.norm(away)
+    reach = float(rng.uniform()) * np.linalg.norm(problem.start_inside - problem.best) / np.linalg.norm(away)
     anchor = problem.best + reach * away
     whole = np.ones(problem.task.rank)
-    dynamic = flow.pulled(problem.begun, anchor, problem.best, case.strength, whole) - problem.best
+    dynamic = (
+        flow.student_step(problem.start_inside, anchor, problem.best, case.strength, whole) - problem.best
+    )
     path = _path(case, policy(rng, steps), steps)
     scale = float(path.error[0])
     return worst(
-        apart(static, kept * scale, scale=scale),
-        apart(dynamic, kept * (anchor - problem.best), scale=scale),
+        relative_distance(static, kept * scale, scale=scale),
+        relative_distance(dynamic, kept * (anchor - problem.best), scale=scale),
         excess(float(np.linalg.norm(dynamic)), static, scale=scale),
         excess(path.bias[1:], static, scale=scale),
     )
 
 
 def gap_formula(rng: Generator, draw: Draw) -> float:
-    """Gap and bias are proportional, and the path is one-way, so that the persistence bound applies to it."""
+    """Gap and bias are proportional, and the path is monotone, so that the persistence bound applies."""
     case, steps = draw(rng), duration(rng)
     path = _path(case, policy(rng, steps), steps)
     shrunk = flow.contraction(path.moves, case.strength)[:-1]
@@ -109,8 +114,8 @@ def gap_formula(rng: Generator, draw: Draw) -> float:
     first = path.teachers[0] - case.problem.best
     travelled, scale = path.bias[0] - path.bias, float(path.error[0])
     return worst(
-        apart(path.students[1:] - path.teachers[1:], factor[:, None, None] * first, scale=scale),
-        apart(case.strength * path.gap[1:], (1 - path.moves[1:]) * path.bias[1:], scale=scale),
+        relative_distance(path.students[1:] - path.teachers[1:], factor[:, None, None] * first, scale=scale),
+        relative_distance(case.strength * path.gap[1:], (1 - path.moves[1:]) * path.bias[1:], scale=scale),
         excess(travelled[:-1], travelled[1:], scale=scale),
         excess(flow.start_mass(path.moves) * travelled, path.gap, scale=scale),
     )
@@ -128,24 +133,27 @@ def bias_is_persistence(rng: Generator, draw: Draw) -> float:
 
 
 def direction_by_direction(rng: Generator, draw: Draw) -> float:
-    """One gradient step, or a stretch of gradient flow, per teacher move, on full weights."""
-    case, steps = draw(rng, tame=True), int(rng.integers(1, 9))
+    """One gradient step, or gradient flow for some time, per teacher move, on full weights."""
+    case, steps = draw(rng, well_conditioned=True), int(rng.integers(1, 9))
     problem, teacher = case.problem, policy(rng, steps)
     steepest = descent.distilled_objective(problem, case.strength, problem.start).largest
     rate = float(rng.uniform(0.05, 0.9)) / steepest
-    found = []
+    violations = []
     for pace, advance in ((flow.Descent(rate), _stepped), (flow.Flow(rate), _flowed)):
-        path = flow.followed(problem, teacher, strength=case.strength, steps=steps, pace=pace)
+        path = flow.simulate(problem, teacher, strength=case.strength, steps=steps, pace=pace)
         student = anchor = problem.start
         for t, move in enumerate(flow.step_weights(teacher, steps)[1:], start=1):
             student = advance(descent.distilled_objective(problem, case.strength, anchor), student, rate)
             anchor = (1 - move) * anchor + move * student
-            found += [apart(path.student(t), student), apart(path.teacher(t), anchor)]
-    return worst(*found)
+            violations += [
+                relative_distance(path.student(t), student),
+                relative_distance(path.teacher(t), anchor),
+            ]
+    return worst(*violations)
 
 
 def _path(case: Instance, teacher: Teacher, steps: int) -> flow.Path:
-    return flow.followed(case.problem, teacher, strength=case.strength, steps=steps)
+    return flow.simulate(case.problem, teacher, strength=case.strength, steps=steps)
 
 
 def _excess_loss(problem: Problem, coordinates: Float[ndarray, "p r"]) -> float:

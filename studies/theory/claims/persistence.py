@@ -1,4 +1,4 @@
-"""The claim that a student on a one-way path is pulled back to the end (appendix "The Persistent Regularizer").
+"""The claim that distillation still pulls at the end of a monotone path (appendix "The Persistent Regularizer").
 
 The loss is a KL divergence, which is not quadratic: its pull is F(W − ψ) plus a residual r, and the bound
 μ ω_{0|T} ‖W − W⁰‖ − ‖r‖ says something only where it is positive. r is of second order in the distance, and
@@ -15,13 +15,13 @@ from numpy import ndarray
 from numpy.random import Generator
 
 from studies.theory import flow
+from studies.theory.definitions import defined_moves
 from studies.theory.distance import excess, worst
 from studies.theory.instances import average, duration
-from studies.theory.witness import defined_moves
 
 
 class Ending(NamedTuple):
-    """The last step of a one-way run."""
+    """The last step of a run along one direction."""
 
     held: float  # ω_{0|T}
     moved: float  # ‖Wᵀ − W⁰‖
@@ -32,7 +32,7 @@ class Ending(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """What the pull is at least."""
+        """The lower bound of the pull."""
         return self.stiffness * self.held * self.moved - self.residual
 
 
@@ -46,7 +46,7 @@ def finite_horizon(rng: Generator) -> float:
 
 
 def ending(rng: Generator) -> Ending:
-    """A run along one direction, taught by any kernel."""
+    """A run along one direction with a teacher of any kernel."""
     steps, p, d, n = duration(rng), int(rng.integers(2, 6)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
     teacher = average(rng, steps)
     held = float(np.prod(1 - defined_moves(teacher, steps)[1:]))

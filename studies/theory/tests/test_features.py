@@ -10,7 +10,7 @@ from torch import nn
 from torch.func import functional_call, jvp
 
 from studies.theory import descent, features, flow, solve
-from studies.theory.distance import apart
+from studies.theory.distance import relative_distance
 from studies.theory.problem import Problem, contrastive_target
 from tracer.core.kernels import Beta
 from tracer.core.teachers import WMA
@@ -44,10 +44,15 @@ def test_random_features_split_as_inputs_do(kind: type, width: int) -> None:
     projected = (problem.start @ phi) @ inverse
     for strength in (0.1, 3.0):
         expected = problem.start + (target @ inverse - projected) / (1 + strength)
-        assert apart(solve.distilled(problem, strength), expected) < 1e-9
+        assert relative_distance(solve.distilled(problem, strength), expected) < 1e-9
         for solution in (solve.direct(problem), solve.l2(problem, strength), expected):
-            kept = problem.task.outside(problem.start)
-            assert apart(problem.task.outside(solution), kept, scale=float(np.linalg.norm(solution))) < 1e-9
+            complement = problem.task.outside(problem.start)
+            assert (
+                relative_distance(
+                    problem.task.outside(solution), complement, scale=float(np.linalg.norm(solution))
+                )
+                < 1e-9
+            )
 
 
 def test_random_cosines_approach_the_gaussian_kernel() -> None:
@@ -79,10 +84,10 @@ def test_tangent_solutions_are_kernel_regression(network: nn.Module) -> None:
     for strength in (0.1, 2.0):
         ridge = kernel @ np.linalg.solve(kernel + strength * np.eye(len(kernel)), residual)
         change = tangent.predicted(solve.l2(problem, strength)) - tangent.outputs
-        assert apart(change.reshape(-1), ridge) < 1e-9
+        assert relative_distance(change.reshape(-1), ridge) < 1e-9
         mixed = tangent.outputs + (goal - tangent.outputs) / (1 + strength)
-        assert apart(tangent.predicted(solve.distilled(problem, strength)), mixed) < 1e-9
-    assert apart(tangent.predicted(solve.direct(problem)), goal) < 1e-9
+        assert relative_distance(tangent.predicted(solve.distilled(problem, strength)), mixed) < 1e-9
+    assert relative_distance(tangent.predicted(solve.direct(problem)), goal) < 1e-9
 
 
 def test_tangent_splits_into_task_and_complement(network: nn.Module) -> None:
@@ -94,14 +99,14 @@ def test_tangent_splits_into_task_and_complement(network: nn.Module) -> None:
         beside = problem.task.outside(other.jacobian.T)
         assert np.abs(beside @ update.T).max() < 1e-10 * np.linalg.norm(update)
         felt = problem.task.inside(other.jacobian.T) @ update.T
-        assert apart(felt, other.jacobian.T @ update.T) < 1e-9
+        assert relative_distance(felt, other.jacobian.T @ update.T) < 1e-9
 
 
 def test_moving_teacher_contracts_in_the_tangent(network: nn.Module) -> None:
     tangent = features.tangent(network, drawn(4))
     problem = tangent.problem(contrastive_goal(tangent.outputs))
-    path = flow.followed(problem, WMA(Beta(0.5)), strength=1.0, steps=50)
-    assert apart(path.error / path.error[0], flow.contraction(path.moves, 1.0)) < 1e-9
+    path = flow.simulate(problem, WMA(Beta(0.5)), strength=1.0, steps=50)
+    assert relative_distance(path.error / path.error[0], flow.contraction(path.moves, 1.0)) < 1e-9
 
 
 def test_network_itself_follows_the_tangent_when_it_moves_little() -> None:
@@ -114,7 +119,7 @@ def test_network_itself_follows_the_tangent_when_it_moves_little() -> None:
     for size in (0.02, 0.01):
         problem = tangent.problem(tangent.outputs + size * contrastive_goal(tangent.outputs) / 10)
         reached = trained(network, inputs, problem, strength)
-        misfits.append(apart(reached, solve.distilled(problem, strength)))
+        misfits.append(relative_distance(reached, solve.distilled(problem, strength)))
     assert misfits[0] < 0.1
     assert misfits[1] / misfits[0] == pytest.approx(0.5, rel=0.15)
 

@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from torch import nn
 
 from studies.theory import flow, solve
-from studies.theory.distance import apart
+from studies.theory.distance import relative_distance
 from studies.theory.instances import instance
 from studies.theory.problem import Problem
 from tracer.core.kernels import Beta, Early, Kernel, Late, Uniform
@@ -30,7 +30,7 @@ def test_theory_averages_as_training_does(teacher: Teacher) -> None:
     """The path of weights through `teachers.Shadow`, which training uses, in float64."""
     case = instance(np.random.default_rng(5))
     steps = 17
-    path = flow.followed(
+    path = flow.simulate(
         case.problem,
         teacher,
         strength=1.0,
@@ -45,28 +45,32 @@ def test_theory_averages_as_training_does(teacher: Teacher) -> None:
         model.weight.data = torch.from_numpy(path.student(t))
         moved = shadow.follow(model)
         assert moved == path.moves[t]
-        found = dict(shadow.model.named_parameters())["weight"].numpy()
-        np.testing.assert_allclose(found, path.teacher(t), rtol=0, atol=1e-12 * np.abs(path.teacher(t)).max())
+        weight = dict(shadow.model.named_parameters())["weight"].numpy()
+        np.testing.assert_allclose(
+            weight, path.teacher(t), rtol=0, atol=1e-12 * np.abs(path.teacher(t)).max()
+        )
 
 
 def test_frozen_teacher_is_static_distillation() -> None:
     case = instance(np.random.default_rng(6))
-    path = flow.followed(case.problem, Frozen(), strength=case.strength, steps=5)
-    assert apart(path.student(5), solve.distilled(case.problem, case.strength)) < 1e-13
-    np.testing.assert_array_equal(path.teachers, np.broadcast_to(case.problem.begun, path.teachers.shape))
+    path = flow.simulate(case.problem, Frozen(), strength=case.strength, steps=5)
+    assert relative_distance(path.student(5), solve.distilled(case.problem, case.strength)) < 1e-13
+    np.testing.assert_array_equal(
+        path.teachers, np.broadcast_to(case.problem.start_inside, path.teachers.shape)
+    )
 
 
 def test_long_flow_is_the_exact_step_and_short_flow_is_descent() -> None:
-    case = instance(np.random.default_rng(7), tame=True)
+    case = instance(np.random.default_rng(7), well_conditioned=True)
     settings = {"strength": case.strength, "steps": 12}
     teacher = WMA(Beta(0.5))
-    exact = flow.followed(case.problem, teacher, **settings)
-    long = flow.followed(case.problem, teacher, **settings, pace=flow.Flow(1e3))
-    assert apart(long.students, exact.students) < 1e-12
+    exact = flow.simulate(case.problem, teacher, **settings)
+    long = flow.simulate(case.problem, teacher, **settings, pace=flow.Flow(1e3))
+    assert relative_distance(long.students, exact.students) < 1e-12
     near = [
-        apart(
-            flow.followed(case.problem, teacher, **settings, pace=flow.Flow(time)).students,
-            flow.followed(case.problem, teacher, **settings, pace=flow.Descent(time)).students,
+        relative_distance(
+            flow.simulate(case.problem, teacher, **settings, pace=flow.Flow(time)).students,
+            flow.simulate(case.problem, teacher, **settings, pace=flow.Descent(time)).students,
         )
         for time in (1e-3, 5e-4)
     ]
@@ -78,11 +82,11 @@ def test_long_flow_is_the_exact_step_and_short_flow_is_descent() -> None:
 def test_uniform_kernel_converges_as_a_power_not_geometrically(strength: float) -> None:
     """Π_{k≤t} (1 − c/(k+1)) = Γ(t+2−c) / (Γ(2−c) Γ(t+2)) ~ t^(−c), c = 1/(1+λ)."""
     power, steps = 1 / (1 + strength), 2000
-    found = flow.contraction(flow.step_weights(WMA(Uniform()), steps), strength)
+    error = flow.contraction(flow.step_weights(WMA(Uniform()), steps), strength)
     t = np.arange(steps + 1)
     expected = np.exp(gammaln(t + 2 - power) - gammaln(2 - power) - gammaln(t + 2))
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
-    slope = np.log(found[2000] / found[1000]) / np.log(2)
+    np.testing.assert_allclose(error, expected, rtol=1e-11)
+    slope = np.log(error[2000] / error[1000]) / np.log(2)
     assert slope == pytest.approx(-power, rel=1e-2)
 
 
@@ -135,16 +139,18 @@ def test_printed_comparison_of_the_dominance_proof_can_point_the_wrong_way() -> 
     """The nearer anchor has the smaller error, yet the larger ‖a ψ − W*‖ that the printed proof compares."""
     best, start, teacher, strength = 1.0, 1.8, 0.5, 1.0
     problem = Problem(np.ones((1, 1)), np.full((1, 1), best), np.full((1, 1), start))
-    kept = solve.distilled_keep(strength)
+    share = solve.distilled_keep(strength)
     static = float(solve.distilled(problem, strength)[0, 0])
     dynamic = float(
-        flow.pulled(problem.begun, np.full((1, 1), teacher), problem.best, strength, np.ones(1))[0, 0]
+        flow.student_step(problem.start_inside, np.full((1, 1), teacher), problem.best, strength, np.ones(1))[
+            0, 0
+        ]
     )
     assert abs(teacher - best) < abs(start - best)
-    assert abs(dynamic - best) == pytest.approx(kept * abs(teacher - best))
-    assert abs(static - best) == pytest.approx(kept * abs(start - best))
+    assert abs(dynamic - best) == pytest.approx(share * abs(teacher - best))
+    assert abs(static - best) == pytest.approx(share * abs(start - best))
     assert abs(dynamic - best) < abs(static - best)
-    assert abs(kept * teacher - best) > abs(kept * start - best)
+    assert abs(share * teacher - best) > abs(share * start - best)
 
 
 def test_nearer_anchor_can_still_have_the_larger_loss() -> None:
@@ -152,7 +158,7 @@ def test_nearer_anchor_can_still_have_the_larger_loss() -> None:
     spectrum = np.array([3.0, 0.1])
     problem = Problem(np.diag(spectrum), np.zeros((1, 2)), np.array([[0.0, 1.0]]))
     anchor = np.array([[0.5, 0.0]])
-    dynamic = flow.pulled(problem.begun, anchor, problem.best, 1.0, np.ones(2))
+    dynamic = flow.student_step(problem.start_inside, anchor, problem.best, 1.0, np.ones(2))
     static = solve.distilled(problem, 1.0)
     # The basis of a diagonal matrix is the identity up to signs, and the optimum is zero.
     assert np.linalg.norm(dynamic) < np.linalg.norm(static)
@@ -172,7 +178,7 @@ def test_long_horizon_ema_keeps_a_larger_gap_than_wma() -> None:
     """Over a finite run, which teacher stays behind is a matter of its memory, not of its family."""
     problem = instance(np.random.default_rng(8)).problem
     ends = {
-        name: flow.followed(problem, teacher, strength=1.0, steps=500).gap[-1]
+        name: flow.simulate(problem, teacher, strength=1.0, steps=500).gap[-1]
         for name, teacher in {
             "short": EMA(horizon=0.02),
             "long": EMA(horizon=1.0),

@@ -71,8 +71,8 @@ class Rescaled(WMA):
 @pytest.mark.parametrize("mutant", [Forgetful, Late, Short, Sparse, Rescaled])
 def test_wrong_averages_are_caught(mutant: type[WMA], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instances, "WMA", mutant)
-    found = violations("unrolled average", "mass of θ₀", "teacher contraction")
-    assert min(found.values()) > CAUGHT, found
+    largest = violations("unrolled average", "mass of θ₀", "teacher contraction")
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_forgotten_start_breaks_persistence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,16 +87,16 @@ def test_truncated_rank_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def truncated(inputs: np.ndarray) -> subspace.Subspace:
         whole = spanned(inputs)
-        kept = max(1, whole.rank - 1)
+        rank = max(1, whole.rank - 1)
         return replace(
             whole,
-            basis=whole.basis[:, :kept],
-            spectrum=whole.spectrum[:kept],
-            loadings=whole.loadings[:, :kept],
+            basis=whole.basis[:, :rank],
+            spectrum=whole.spectrum[:rank],
+            loadings=whole.loadings[:, :rank],
         )
 
     monkeypatch.setattr(subspace, "spanned", truncated)
-    found = violations(
+    largest = violations(
         "direct finetuning",
         "L2 regularisation",
         "self-distillation",
@@ -104,7 +104,7 @@ def test_truncated_rank_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         "single step",
         "direction by direction",
     )
-    assert min(found.values()) > CAUGHT, found
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_rounding_taken_for_rank_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_rounding_taken_for_rank_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     # Not only is the number wrong: the solution is, by the reciprocals of what is only rounding.
     case = next(c for c in drawn(20) if c.rank < min(c.images.shape))
     exact = case.problem.target @ np.linalg.pinv(case.images, rtol=1e-8)
-    assert distance.apart(solve.task_solution(case.problem), exact) > CAUGHT
+    assert distance.relative_distance(solve.task_solution(case.problem), exact) > CAUGHT
 
 
 def drawn(count: int) -> list[instances.Instance]:
@@ -123,29 +123,31 @@ def drawn(count: int) -> list[instances.Instance]:
 
 
 def anchored_at_the_start() -> Callable[..., Any]:
-    pulled, first = flow.pulled, {}
+    original, first = flow.student_step, {}
 
     def static(student: Any, anchor: Any, best: Any, strength: float, share: Any) -> Any:
         # The arrays are kept, lest another path's arrays be given the same identity.
         anchor = first.setdefault(id(best), (best, anchor.copy()))[1]
-        return pulled(student, anchor, best, strength, share)
+        return original(student, anchor, best, strength, share)
 
     return static
 
 
 def test_static_anchor_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "pulled", anchored_at_the_start())
-    found = violations(
+    monkeypatch.setattr(flow, "student_step", anchored_at_the_start())
+    largest = violations(
         "single step", "teacher contraction", "student tracking", "bias-free convergence", "gap of SD-WMA"
     )
-    assert min(found.values()) > CAUGHT, found
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_anchoring_at_the_student_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    pulled = flow.pulled
-    monkeypatch.setattr(flow, "pulled", lambda student, anchor, *rest: pulled(student, student, *rest))
-    found = violations("single step", "teacher contraction", "student tracking")
-    assert min(found.values()) > CAUGHT, found
+    original = flow.student_step
+    monkeypatch.setattr(
+        flow, "student_step", lambda student, anchor, *rest: original(student, student, *rest)
+    )
+    largest = violations("single step", "teacher contraction", "student tracking")
+    assert min(largest.values()) > CAUGHT, largest
 
 
 @pytest.mark.parametrize("wrong", [lambda x: 1 / (1 + x), lambda x: min(1.0, x)])
@@ -154,43 +156,43 @@ def test_wrong_mixing_share_is_caught(
 ) -> None:
     monkeypatch.setattr(solve, "distilled_keep", wrong)
     monkeypatch.setattr(flow, "distilled_keep", wrong)
-    found = violations("self-distillation", "geometric decomposition", "single step", "student tracking")
-    assert min(found.values()) > CAUGHT, found
+    largest = violations("self-distillation", "geometric decomposition", "single step", "student tracking")
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_l2_without_its_spectrum_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solve, "l2_keep", lambda spectrum, x: np.full_like(spectrum, x / (1 + x)))
-    found = violations("L2 regularisation", "L2 limits", "geometric decomposition")
-    assert min(found.values()) > CAUGHT, found
+    largest = violations("L2 regularisation", "L2 limits", "geometric decomposition")
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_wrong_loss_forms_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quadratic without its half, a trace of the wrong sign, a target that repels no other text."""
     quadratic, trace = problem.separating_quadratic, problem.trace_form
     wrong: list[tuple[object, str, Callable[..., Any]]] = [
-        (closed, "separating_quadratic", lambda *given: 2 * quadratic(*given)),
-        (closed, "trace_form", lambda *given: -trace(*given)),
+        (closed, "separating_quadratic", lambda *args: 2 * quadratic(*args)),
+        (closed, "trace_form", lambda *args: -trace(*args)),
         (problem, "contrastive_target", lambda texts, text_map: texts.shape[1] * text_map @ texts),
     ]
     for module, name, variant in wrong:
         with monkeypatch.context() as patched:
             patched.setattr(module, name, variant)
-            found = violations("trace and least squares")
-        assert min(found.values()) > CAUGHT, (name, found)
+            largest = violations("trace and least squares")
+        assert min(largest.values()) > CAUGHT, (name, largest)
 
 
 def test_wrong_descents_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """From zero, W₀ outside range(Q) is lost; with B's sign turned it runs to −Q⁺B."""
     descend, gradient = descent.Quadratic.descend, descent.Quadratic.gradient
     wrong: dict[str, Callable[..., Any]] = {
-        "descend": lambda self, start, **given: descend(self, np.zeros_like(start), **given),
+        "descend": lambda self, start, **options: descend(self, np.zeros_like(start), **options),
         "gradient": lambda self, weights: gradient(self, weights) + 2 * self.linear,
     }
     for name, variant in wrong.items():
         with monkeypatch.context() as patched:
             patched.setattr(descent.Quadratic, name, variant)
-            found = violations("descent lemma")
-        assert min(found.values()) > CAUGHT, (name, found)
+            largest = violations("descent lemma")
+        assert min(largest.values()) > CAUGHT, (name, largest)
 
 
 @dataclass(frozen=True)
@@ -221,36 +223,36 @@ def test_smooth_exponential_kernel_is_no_ema(monkeypatch: pytest.MonkeyPatch) ->
 def test_other_recursions_are_no_ema(mutant: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The running mean is never caught up with: its gap stays as the student's steps vanish."""
     monkeypatch.setattr(averages, "EMA", mutant)
-    found = violations("EMA as a kernel", "EMA collapse")
-    assert min(found.values()) > CAUGHT, found
+    largest = violations("EMA as a kernel", "EMA collapse")
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_teacher_slower_than_its_moves_say_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes half as far as ω_t at every step, and so stays above the rate that the ω promise."""
-    followed = flow.followed
+    original = flow.simulate
 
-    def slow(*given: Any, **named: Any) -> flow.Path:
+    def slow(*args: Any, **named: Any) -> flow.Path:
         weights = flow.step_weights
         with monkeypatch.context() as patched:
-            patched.setattr(flow, "step_weights", lambda *asked: weights(*asked) / 2)
-            path = followed(*given, **named)
-        return replace(path, moves=weights(given[1], named["steps"]))
+            patched.setattr(flow, "step_weights", lambda *args: weights(*args) / 2)
+            path = original(*args, **named)
+        return replace(path, moves=weights(args[1], named["steps"]))
 
-    monkeypatch.setattr(flow, "followed", slow)
-    found = violations("linear rate", "bias is persistence", "bias-free convergence", "teacher contraction")
-    assert min(found.values()) > CAUGHT, found
+    monkeypatch.setattr(flow, "simulate", slow)
+    largest = violations("linear rate", "bias is persistence", "bias-free convergence", "teacher contraction")
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_teacher_that_runs_away_does_not_dominate(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sign turned: the teacher goes from the student instead of toward it, and ends behind the static one."""
     weights = flow.step_weights
-    monkeypatch.setattr(flow, "step_weights", lambda *given: np.append(1.0, -weights(*given)[1:]))
-    found = violations("dominance over static", "linear rate")
-    assert min(found.values()) > CAUGHT, found
+    monkeypatch.setattr(flow, "step_weights", lambda *args: np.append(1.0, -weights(*args)[1:]))
+    largest = violations("dominance over static", "linear rate")
+    assert min(largest.values()) > CAUGHT, largest
 
 
 def test_student_that_ignores_the_pull_of_the_task_does_not_dominate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "pulled", lambda student, anchor, *rest: anchor)
+    monkeypatch.setattr(flow, "student_step", lambda student, anchor, *rest: anchor)
     assert violations("dominance over static")["dominance over static"] > CAUGHT
 
 
@@ -258,5 +260,5 @@ def test_start_mass_one_step_late_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
     """Π_{k<t} (1 − ω_k) where Π_{k≤t} belongs."""
     mass = flow.start_mass
     monkeypatch.setattr(flow, "start_mass", lambda moves: np.append(1.0, mass(moves)[:-1]))
-    found = violations("bias is persistence", "mass of θ₀")
-    assert min(found.values()) > CAUGHT, found
+    largest = violations("bias is persistence", "mass of θ₀")
+    assert min(largest.values()) > CAUGHT, largest

@@ -30,8 +30,8 @@ def test_loss_is_the_printed_double_sum(case: Instance) -> None:
                 total += (u[:, i] @ v[:, j] - u[:, i] @ v[:, i]) + (u[:, j] @ v[:, i] - u[:, i] @ v[:, i])
     penalty = np.linalg.norm(case.image_map.T @ case.text_map) ** 2
     expected = total / (2 * n * (n - 1)) + 0.3 / 2 * penalty
-    found = forms.mmcl(case.image_map, case.text_map, case.images, case.texts, penalty=0.3)
-    assert found == pytest.approx(expected, rel=1e-12)
+    loss = forms.mmcl(case.image_map, case.text_map, case.images, case.texts, penalty=0.3)
+    assert loss == pytest.approx(expected, rel=1e-12)
 
 
 def test_trace_form_is_unbounded_where_least_squares_is_not(case: Instance) -> None:
@@ -60,9 +60,9 @@ def test_quadratic_separates_the_two_forms_at_every_weight(case: Instance) -> No
 def test_cross_frobenius_penalty_wears_down_the_complement() -> None:
     """The closed forms leave the penalty out. With it, descent also shrinks W⁰ where there is no data."""
     rng = np.random.default_rng(0)
-    case = instance(rng, tame=True)
+    case = instance(rng, well_conditioned=True)
     while case.rank == case.images.shape[0]:
-        case = instance(rng, tame=True)
+        case = instance(rng, well_conditioned=True)
     task, text = case.problem.task, case.text_map
     weights, rate = case.image_map, 0.5 / np.linalg.norm(text, 2) ** 2
     for _ in range(50):

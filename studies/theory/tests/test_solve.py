@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from studies.theory import descent, solve
-from studies.theory.distance import apart
+from studies.theory.distance import relative_distance
 from studies.theory.instances import instance
 from studies.theory.problem import Problem
 from studies.theory.subspace import spanned
@@ -18,7 +18,7 @@ from studies.theory.subspace import spanned
 def test_no_penalty_is_direct_and_an_infinite_one_moves_nothing() -> None:
     problem = instance(np.random.default_rng(0)).problem
     for strategy in (solve.l2, solve.distilled):
-        assert apart(strategy(problem, 0.0), solve.direct(problem)) == 0.0
+        assert relative_distance(strategy(problem, 0.0), solve.direct(problem)) == 0.0
         np.testing.assert_array_equal(strategy(problem, float("inf")), problem.start)
 
 

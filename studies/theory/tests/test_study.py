@@ -1,4 +1,4 @@
-"""The study writes what it found, whole files only, and says so when something does not hold."""
+"""The study writes its figures completely or not at all, and reports theorems that do not hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from studies.theory import figures
 from studies.theory.spaces import SPACES
-from studies.theory.study import Study, drawn, study
+from studies.theory.study import Study, draw_figures, study
 from studies.theory.theorems import THEOREMS, Result
 from tracer.core.errors import UserError
 
@@ -19,7 +19,7 @@ from tracer.core.errors import UserError
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study") / "new" / "folder"
-    drawn(folder)
+    draw_figures(folder)
     return folder
 
 
@@ -34,7 +34,7 @@ def test_same_code_draws_the_same_bytes(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("studies.theory.study.FIGURES", {"contraction": figures.contractions})
-    for path in drawn(tmp_path):
+    for path in draw_figures(tmp_path):
         assert path.read_bytes() == (folder / path.name).read_bytes(), path.name
 
 
@@ -57,30 +57,30 @@ def test_every_panel_has_names_and_a_legend_that_hides_no_curve(name: str) -> No
 
 
 def test_study_without_a_folder_writes_nothing_and_holds() -> None:
-    found = study(instances=1)
-    assert found.holds
-    assert found.files == []
-    assert len(found.rows) == len(THEOREMS)
-    assert {result.space for result in found.results} == set(SPACES)
+    outcome = study(instances=1)
+    assert outcome.holds
+    assert outcome.files == []
+    assert len(outcome.rows) == len(THEOREMS)
+    assert {result.space for result in outcome.results} == set(SPACES)
     assert all(
         (row[4] == "–") == (not theorem.about_inputs)
-        for row, theorem in zip(found.rows, THEOREMS, strict=True)
+        for row, theorem in zip(outcome.rows, THEOREMS, strict=True)
     )
-    assert found.lines()[-1].endswith("all hold")
+    assert outcome.lines()[-1].endswith("all hold")
 
 
 @pytest.mark.parametrize("worst", [1e-3, float("nan")])
 def test_violations_are_named(worst: float) -> None:
-    found = Study([Result("good", "", 1e-12, 5), Result("bad", "", worst, 5)])
-    assert not found.holds
-    assert found.lines()[-1].endswith("violated: bad")
+    outcome = Study([Result("good", "", 1e-12, 5), Result("bad", "", worst, 5)])
+    assert not outcome.holds
+    assert outcome.lines()[-1].endswith("violated: bad")
 
 
 def test_a_violation_in_feature_space_says_where() -> None:
-    found = Study([Result("good", "", 1e-12, 5), Result("good", "", 1.0, 5, space="random features")])
-    assert not found.holds
-    assert found.rows[0][3:] == ("1.0e-12", "1.0e+00", "–")
-    assert found.lines()[-1].endswith("violated: good (random features)")
+    outcome = Study([Result("good", "", 1e-12, 5), Result("good", "", 1.0, 5, space="random features")])
+    assert not outcome.holds
+    assert outcome.rows[0][3:] == ("1.0e-12", "1.0e+00", "–")
+    assert outcome.lines()[-1].endswith("violated: good (random features)")
 
 
 def test_missing_matplotlib_is_said_before_anything_is_written(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.theory import distance, flow, instances, witness
+from studies.theory import definitions, distance, flow, instances
 from studies.theory.claims.persistence import ending
 from studies.theory.spaces import SPACES
 from studies.theory.theorems import THEOREMS, Theorem, verify
@@ -32,7 +32,7 @@ def test_holds_in_feature_space(theorem: Theorem, space: str) -> None:
 
 
 def test_what_is_said_of_averages_alone_asks_for_no_inputs() -> None:
-    """These speak of paths that are given, so a feature space would repeat them and no more."""
+    """These are about arbitrary paths, so that a feature space would test nothing new."""
     assert {theorem.name for theorem in THEOREMS} - {theorem.name for theorem in ABOUT_INPUTS} == {
         "descent lemma",
         "unrolled average",
@@ -76,17 +76,19 @@ def test_instances_are_tall_wide_full_and_deficient() -> None:
 
 
 @pytest.mark.parametrize("space", FEATURES)
-@pytest.mark.parametrize("tame", [False, True])
-def test_features_are_tall_wide_deficient_and_as_well_conditioned_as_inputs(space: str, tame: bool) -> None:
+@pytest.mark.parametrize("well_conditioned", [False, True])
+def test_features_are_tall_wide_deficient_and_as_well_conditioned_as_inputs(
+    space: str, well_conditioned: bool
+) -> None:
     rng = np.random.default_rng(0)
-    drawn = [SPACES[space](rng, tame=tame) for _ in range(40)]
+    drawn = [SPACES[space](rng, well_conditioned=well_conditioned) for _ in range(40)]
     assert any(case.images.shape[0] > case.images.shape[1] for case in drawn)
-    assert tame or any(case.images.shape[0] < case.images.shape[1] for case in drawn)
+    assert well_conditioned or any(case.images.shape[0] < case.images.shape[1] for case in drawn)
     assert sum(case.rank < min(case.images.shape) for case in drawn) > 8
     for case in drawn:
         spectrum = np.linalg.svd(case.images, compute_uv=False)
         assert np.linalg.matrix_rank(case.images) == case.rank
-        assert spectrum[0] / spectrum[case.rank - 1] <= (10**0.4 if tame else 1e3) * (1 + 1e-9)
+        assert spectrum[0] / spectrum[case.rank - 1] <= (10**0.4 if well_conditioned else 1e3) * (1 + 1e-9)
         assert 10**-0.21 < spectrum[0] < 10**0.21
 
 
@@ -115,7 +117,7 @@ def test_released_clock_moves_by_the_same_shares_at_any_interval(kernel: Beta, e
     steps = 41
     densely = flow.step_weights(WMA(kernel, clock="updates"), steps)
     sparsely = flow.step_weights(WMA(kernel, every=every, clock="updates"), steps)
-    defined = witness.defined_moves(WMA(kernel, every=every, clock="updates"), steps)
+    defined = definitions.defined_moves(WMA(kernel, every=every, clock="updates"), steps)
     np.testing.assert_allclose(sparsely[::every], densely[: steps // every + 1], rtol=1e-14)
     np.testing.assert_allclose(sparsely, defined, rtol=1e-14)
     np.testing.assert_array_equal(sparsely[1:every], 0.0)
@@ -125,7 +127,7 @@ def test_clocks_of_the_running_mean_by_hand() -> None:
     """Uniform, every 3: by progress ω = 3/4, 3/7, 3/10; by the released clock 1/2, 1/3, 1/4."""
     expected = {"progress": [3 / 4, 3 / 7, 3 / 10], "updates": [1 / 2, 1 / 3, 1 / 4]}
     for clock in instances.CLOCKS:
-        defined = witness.defined_moves(WMA(Uniform(), every=3, clock=clock), 10)
+        defined = definitions.defined_moves(WMA(Uniform(), every=3, clock=clock), 10)
         np.testing.assert_allclose(defined[3::3], expected[clock], rtol=1e-15)
 
 
@@ -145,11 +147,11 @@ def test_policies_are_of_every_kind() -> None:
 
 
 def test_measures_of_distance() -> None:
-    assert distance.apart(np.array([3.0, 4.0]), np.array([0.0, 0.0])) == 1.0
-    assert distance.apart(1.0, 1.0 + 1e-3, scale=10.0) == pytest.approx(1e-4)
-    assert distance.apart(np.zeros(2), np.zeros(2)) == 0.0
+    assert distance.relative_distance(np.array([3.0, 4.0]), np.array([0.0, 0.0])) == 1.0
+    assert distance.relative_distance(1.0, 1.0 + 1e-3, scale=10.0) == pytest.approx(1e-4)
+    assert distance.relative_distance(np.zeros(2), np.zeros(2)) == 0.0
     assert distance.excess(np.array([1.0, 2.0]), np.array([1.0, 4.0])) == 0.0
     assert distance.excess(np.array([1.0, 3.0]), np.array([1.0, 2.0])) == 0.5
-    assert np.isnan(distance.apart(np.array([np.nan]), np.array([1.0])))
+    assert np.isnan(distance.relative_distance(np.array([np.nan]), np.array([1.0])))
     assert np.isnan(distance.excess(np.array([np.nan]), np.array([1.0])))
     assert np.isnan(distance.worst(1.0, float("nan"), 2.0))

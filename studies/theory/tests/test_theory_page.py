@@ -9,7 +9,7 @@ import pytest
 
 from studies.theory.figures import FIGURES
 from studies.theory.spaces import SPACES
-from studies.theory.study import TOLERANCE, drawn
+from studies.theory.study import TOLERANCE, draw_figures
 from studies.theory.theorems import THEOREMS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -41,25 +41,25 @@ def test_the_table_of_violations_has_a_number_where_the_code_measures_one() -> N
 def test_the_page_shows_the_figures_that_are_drawn_and_no_others() -> None:
     shown = re.findall(r"!\[[^]]+\]\((figures/[^)]+)\)", PAGE)
     assert sorted(shown) == sorted(f"figures/theory-{name}.svg" for name in FIGURES)
-    kept = [path.relative_to(DOCS).as_posix() for path in DOCS.glob("figures/theory-*")]
-    assert sorted(kept) == sorted(shown)
+    stored = [path.relative_to(DOCS).as_posix() for path in DOCS.glob("figures/theory-*")]
+    assert sorted(stored) == sorted(shown)
 
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fresh")
-    drawn(folder)
+    draw_figures(folder)
     return folder
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_figures_kept_are_those_that_are_drawn(name: str, fresh: Path) -> None:
     """The same words; and where matplotlib is the one that drew them, the same lines to a hundredth of a point."""
-    kept, now = ((folder / f"theory-{name}.svg").read_text() for folder in (DOCS / "figures", fresh))
-    assert words(kept) == words(now)
-    if drawn_by(kept) == drawn_by(now):
-        assert len(lines(kept)) == len(lines(now))
-        assert lines(kept) == pytest.approx(lines(now), abs=0.01)
+    stored, now = ((folder / f"theory-{name}.svg").read_text() for folder in (DOCS / "figures", fresh))
+    assert words(stored) == words(now)
+    if drawn_by(stored) == drawn_by(now):
+        assert len(lines(stored)) == len(lines(now))
+        assert lines(stored) == pytest.approx(lines(now), abs=0.01)
 
 
 def words(svg: str) -> list[str]:

@@ -21,10 +21,10 @@ from studies.toy import figures, mnist, table
 from studies.toy.command import main as command
 from studies.toy.files import read_comparison, read_teachers, show, write_comparison, write_teachers
 from studies.toy.frontier import Row, best, curve, forgetting, front, learned, points, star
-from studies.toy.mnist import NAMES, located
+from studies.toy.mnist import NAMES, find_mnist
 from studies.toy.published import PUBLISHED
 from studies.toy.strategies import STRATEGIES, Variant, variants
-from studies.toy.study import Found, Scale, Setting, Task, finetuned, pretrained, study, taught
+from studies.toy.study import Results, Scale, Setting, Task, finetuned, pretrained, study, teacher_curves
 from studies.toy.teaching import LATER, PROBES, Curves, curves, shape, teachers
 from tracer.core.errors import UserError
 from tracer.data import digits as embedded
@@ -63,18 +63,18 @@ def rows() -> list[Row]:
 
 
 def test_forgetting_is_the_paper_s_difference_not_a_ratio():
-    told = PUBLISHED["direct"]
+    direct = PUBLISHED["direct"]
     before = PUBLISHED["pretrained"].original
     assert before is not None
-    assert told.original is not None
-    assert forgetting(before, told.original) == pytest.approx(told.forgotten, abs=0.0011)  # as printed
-    assert forgetting(before, told.original) / before > told.forgotten + 0.01
+    assert direct.original is not None
+    assert forgetting(before, direct.original) == pytest.approx(direct.forgotten, abs=0.0011)  # as printed
+    assert forgetting(before, direct.original) / before > direct.forgotten + 0.01
 
 
 def test_points_average_over_seeds_and_nothing_else(rows):
-    found = points(rows)
-    assert len(found) == 7
-    (static,) = [p for p in found if (p.strategy, p.strength) == ("static", 1)]
+    averaged = points(rows)
+    assert len(averaged) == 7
+    (static,) = [p for p in averaged if (p.strategy, p.strength) == ("static", 1)]
     assert static.mean("original") == pytest.approx(0.89)
     assert static.spread["original"].std == pytest.approx(0.02 / 2**0.5)
     assert static.spread["original"].seeds == 2
@@ -86,16 +86,16 @@ def test_curves_go_from_weak_to_strong(rows):
 
 
 def test_best_keeps_most_among_those_that_learn(rows):
-    found = points(rows)
-    assert learned(found) == pytest.approx(0.99)
-    assert best(found, "static").strength == 1  # λ = 10 keeps more and does not learn
-    assert best(found, "l2").strength == 0.1  # none learns: the one that learns most
-    assert best(found, "direct").strength is None
+    averaged = points(rows)
+    assert learned(averaged) == pytest.approx(0.99)
+    assert best(averaged, "static").strength == 1  # λ = 10 keeps more and does not learn
+    assert best(averaged, "l2").strength == 0.1  # none learns: the one that learns most
+    assert best(averaged, "direct").strength is None
 
 
 def test_a_star_is_in_brackets_where_no_strength_learns(rows):
-    found = points(rows)
-    marked = {(p.strategy, p.strength): star(found, p) for p in found if star(found, p)}
+    averaged = points(rows)
+    marked = {(p.strategy, p.strength): star(averaged, p) for p in averaged if star(averaged, p)}
     assert marked == {("l2", 0.1): "(*)", ("static", 1): "*", ("dynamic", 10): "*"}
 
 
@@ -106,12 +106,12 @@ def test_front_of_a_known_case(rows):
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=20))
 def test_front_is_what_cannot_be_bettered(pairs):
-    found = points([row("x", float(i), a / 5, b / 5) for i, (a, b) in enumerate(pairs)])
-    kept = {p.strength for p in front(found)}
-    assert kept
+    averaged = points([row("x", float(i), a / 5, b / 5) for i, (a, b) in enumerate(pairs)])
+    unbeaten = {p.strength for p in front(averaged)}
+    assert unbeaten
     for i, (a, b) in enumerate(pairs):
         bettered = any(c >= a and d >= b and (c, d) != (a, b) for c, d in pairs)
-        assert (i in kept) == (not bettered)
+        assert (i in unbeaten) == (not bettered)
 
 
 # Strategies
@@ -129,19 +129,19 @@ def test_every_variant_is_a_method_of_the_library_on_the_image_tower(rows):
 
 
 def test_without_the_frontier_each_strategy_has_two_strengths_one_of_them_the_best_known():
-    found = points(read_comparison(EVIDENCE / "colour.json").rows)
+    averaged = points(read_comparison(EVIDENCE / "colour.json").rows)
     for name, strategy in STRATEGIES.items():
         tried = [variant.strength for variant in variants(frontier=False) if variant.strategy == name]
         assert len(tried) == (2 if strategy.strengths else 1)
-        assert best(found, name).strength in tried
+        assert best(averaged, name).strength in tried
 
 
 def test_help_calls_the_groups_as_the_captions_do(capsys):
     with pytest.raises(SystemExit):
         command(["--help"])
-    told = " ".join(re.sub(r"[│\n]", " ", capsys.readouterr().out).split())
+    help_text = " ".join(re.sub(r"[│\n]", " ", capsys.readouterr().out).split())
     low, high = embedded.GROUPS
-    assert f"by their colour, or {low} (0 to 4) and {high} (5 to 9)" in told
+    assert f"by their colour, or {low} (0 to 4) and {high} (5 to 9)" in help_text
 
 
 @pytest.mark.parametrize("name", ["static", "ema", "dynamic"])
@@ -153,10 +153,10 @@ def test_without_strength_distillation_minimises_the_contrastive_loss_alone(name
 
 
 def test_teachers_differ_and_are_methods_with_intervals_in_steps():
-    asked = list(teachers(500))
-    assert len({folder for _, folder, _, _ in asked}) == len(asked)
-    policies = [method(name, **options).stages[0].policy(500) for _, _, name, options in asked]
-    assert len({repr(policy) for policy in policies}) == len(asked)
+    runs = list(teachers(500))
+    assert len({folder for _, folder, _, _ in runs}) == len(runs)
+    policies = [method(name, **options).stages[0].policy(500) for _, _, name, options in runs]
+    assert len({repr(policy) for policy in policies}) == len(runs)
     assert {policy.every for policy in policies if policy} == {1, 10, 100}
 
 
@@ -179,23 +179,18 @@ def few(monkeypatch):
     monkeypatch.setattr(embedded, "_grey", some)
 
 
-def watch(plan, reports) -> None:
-    for _ in reports:
-        pass
-
-
 def test_study_runs_reads_what_is_finished_and_zero_strength_is_direct(few, tmp_path):
-    setting = Setting(tmp_path, watch, scale=TINY)
+    setting = Setting(tmp_path, scale=TINY)
     chosen = list({variant.strategy: variant for variant in variants(frontier=False)}.values())
-    found = list(study(setting, chosen, [0]))
-    assert [r.strategy for r in found] == ["pretrained", *(variant.strategy for variant in chosen)]
-    assert found[0].forgotten == 0
-    assert all(r.forgotten == pytest.approx(found[0].original - r.original) for r in found)
+    rows = list(study(setting, chosen, [0]))
+    assert [r.strategy for r in rows] == ["pretrained", *(variant.strategy for variant in chosen)]
+    assert rows[0].forgotten == 0
+    assert all(r.forgotten == pytest.approx(rows[0].original - r.original) for r in rows)
 
     folder = tmp_path / "seed-0" / "colour"
     assert not list(folder.glob("*/resume"))
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("*.safetensors")}
-    assert list(study(setting, chosen, [0])) == found
+    assert list(study(setting, chosen, [0])) == rows
     assert before == {file: file.stat().st_mtime_ns for file in folder.rglob("*.safetensors")}
 
     idle = Variant("static", 0.0, "static_sd", {"preset": "feature", "strength": 0.0, "tune": "image"})
@@ -210,7 +205,7 @@ def test_study_runs_reads_what_is_finished_and_zero_strength_is_direct(few, tmp_
     assert moved
     assert all(name.startswith("clip.visual.") for name in moved)  # text and temperature stay
 
-    other = Setting(tmp_path, watch, scale=Scale(pretraining=3, pretraining_batch=8, steps=2, batch=8))
+    other = Setting(tmp_path, scale=Scale(pretraining=3, pretraining_batch=8, steps=2, batch=8))
     with pytest.raises(UserError, match="another experiment"):
         pretrained(other, seed=0)
 
@@ -220,13 +215,13 @@ def test_teachers_of_both_tasks_lie_side_by_side(few, tmp_path, monkeypatch):
     monkeypatch.setattr("studies.toy.study.teachers", lambda steps: [one])
     tasks: tuple[Task, ...] = ("colour", "group")
     for task in tasks:
-        list(taught(Setting(tmp_path, watch, task, TINY), seed=0))
+        list(teacher_curves(Setting(tmp_path, task, TINY), seed=0))
         assert Run(tmp_path / "seed-0" / task / "teaching" / "ema").finished
-        write_teachers({"WMA β = 0.5": made([0.1] * 50)}, task, tmp_path, f"--task {task}")
-    told = [
+        write_teachers({"WMA β = 0.5": curves_of([0.1] * 50)}, task, tmp_path, f"--task {task}")
+    files = [
         json.loads((tmp_path / f"toy-{name}.json").read_text()) for name in ("teachers", "group-teachers")
     ]
-    assert [each["task"] for each in told] == ["colour", "group"]
+    assert [each["task"] for each in files] == ["colour", "group"]
     drawn = {file.stem for file in tmp_path.glob("*.svg")}
     assert drawn == {
         f"toy-{task}{each}" for task in ("", "group-") for each in ("kernels", "clocks", "shapes")
@@ -234,17 +229,17 @@ def test_teachers_of_both_tasks_lie_side_by_side(few, tmp_path, monkeypatch):
 
 
 def test_painted_digits_of_a_folder_are_those_of_its_idx_files(monkeypatch):
-    seen = []
+    calls = []
 
     def arrays(folder, split):
-        seen.append((str(folder), split))
+        calls.append((str(folder), split))
         return np.full((10, 28, 28), 7, np.uint8), np.arange(10, dtype=np.uint8)
 
     monkeypatch.setattr(embedded, "arrays", arrays)
     embedded._grey.cache_clear()
     painted = load("digits:group@some/folder", split="test")
     embedded._grey.cache_clear()
-    assert seen == [("some/folder", "test")]
+    assert calls == [("some/folder", "test")]
     assert painted.labels.tolist() == [0] * 5 + [1] * 5
     assert painted.name == "digits:group@some/folder"
     with pytest.raises(UserError, match=r"did you mean .*digits:group"):
@@ -257,12 +252,12 @@ def test_painted_digits_of_a_folder_are_those_of_its_idx_files(monkeypatch):
 def test_mnist_is_found_in_a_folder_and_in_an_archive(tmp_path):
     inner = tmp_path / "MNIST" / "raw"
     hold(inner)
-    assert located(tmp_path, tmp_path / "unpacked") == inner
+    assert find_mnist(tmp_path, tmp_path / "unpacked") == inner
     with tarfile.open(tmp_path / "mnist.tar.gz", "w:gz") as archive:
         archive.add(inner, "raw")
-    found = located(tmp_path / "mnist.tar.gz", tmp_path / "unpacked")
-    assert found == tmp_path / "unpacked" / "raw"
-    assert (found / f"{NAMES[0]}.gz").read_bytes() == b"content"
+    folder = find_mnist(tmp_path / "mnist.tar.gz", tmp_path / "unpacked")
+    assert folder == tmp_path / "unpacked" / "raw"
+    assert (folder / f"{NAMES[0]}.gz").read_bytes() == b"content"
 
 
 def hold(folder: Path, names: list[str] = NAMES) -> None:
@@ -274,30 +269,30 @@ def hold(folder: Path, names: list[str] = NAMES) -> None:
 
 @pytest.fixture
 def network(monkeypatch):
-    """A network that has the files; what was asked of it."""
-    asked = []
+    """A network that has the files; the folders it was asked for."""
+    folders = []
 
     def download(folder):
-        asked.append(folder)
+        folders.append(folder)
         hold(folder / "MNIST" / "raw")
 
     monkeypatch.setattr(mnist, "_download", download)
-    return asked
+    return folders
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty folder", "a stopped download", "other files"])
 def test_mnist_is_downloaded_where_none_of_it_is(network, tmp_path, left):
-    given = tmp_path / "mnist"
+    path = tmp_path / "mnist"
     if left != "nothing":
-        given.mkdir()
+        path.mkdir()
     if left == "a stopped download":
-        hold(given / "MNIST" / "raw", NAMES[:1])
+        hold(path / "MNIST" / "raw", NAMES[:1])
     if left == "other files":
-        (given / "notes.txt").write_text("mine")
+        (path / "notes.txt").write_text("mine")
     for _ in range(2):
-        assert located(given, tmp_path / "unpacked") == given / "MNIST" / "raw"
-    assert network == [given]  # the second time it is there
-    assert (given / "notes.txt").exists() == (left == "other files")
+        assert find_mnist(path, tmp_path / "unpacked") == path / "MNIST" / "raw"
+    assert network == [path]  # the second time it is there
+    assert (path / "notes.txt").exists() == (left == "other files")
 
 
 def test_some_files_of_mnist_are_not_enough_and_are_left_alone(network, tmp_path):
@@ -305,7 +300,7 @@ def test_some_files_of_mnist_are_not_enough_and_are_left_alone(network, tmp_path
     with pytest.raises(
         UserError, match=rf"--full .*mine holds {NAMES[0]}, {NAMES[1]}; expected: .*{NAMES[3]}"
     ):
-        located(tmp_path / "mine", tmp_path / "unpacked")
+        find_mnist(tmp_path / "mine", tmp_path / "unpacked")
     assert not network
 
 
@@ -320,7 +315,7 @@ def test_a_download_that_fails_names_the_flag_and_removes_only_what_it_made(monk
         with pytest.raises(
             UserError, match=rf"--full .*{name} .*no network.*expected: a folder or an archive"
         ):
-            located(tmp_path / name, tmp_path / "unpacked")
+            find_mnist(tmp_path / name, tmp_path / "unpacked")
     assert (tmp_path / "old").exists()
     assert not (tmp_path / "new").exists()
 
@@ -328,13 +323,13 @@ def test_a_download_that_fails_names_the_flag_and_removes_only_what_it_made(monk
 def test_what_is_no_archive_is_named(tmp_path):
     (tmp_path / "mnist.tar.gz").write_bytes(b"no archive")
     with pytest.raises(UserError, match=r"--full .*mnist\.tar\.gz is no archive.*expected: a folder or"):
-        located(tmp_path / "mnist.tar.gz", tmp_path / "unpacked")
+        find_mnist(tmp_path / "mnist.tar.gz", tmp_path / "unpacked")
 
 
 # Teachers
 
 
-def made(values: list[float]) -> Curves:
+def curves_of(values: list[float]) -> Curves:
     time = [(i + 1) / len(values) for i in range(len(values))]
     return Curves(time, dict.fromkeys(PROBES, values), time[::5], values[::5])
 
@@ -345,13 +340,13 @@ def test_small_values_of_a_log_survive(tmp_path, monkeypatch):
     for step, kl in ((1, 0.123456789), (2, 7.284620551e-08)):
         log.log(step, "train", **{**dict.fromkeys(PROBES, 1.0), "kl": kl})
         log.log(step, "held_out", weight_gap=kl)
-    found = curves(Run(tmp_path))
-    assert found.probes["kl"] == found.gap == [0.123457, 7.28462e-08]
+    logged = curves(Run(tmp_path))
+    assert logged.probes["kl"] == logged.gap == [0.123457, 7.28462e-08]
 
 
 def test_shape_has_no_scale():
     values = [*np.linspace(0, 1, 5), *np.linspace(1, 0.2, 95)]
-    one, ten = shape(made(values)), shape(made([10 * value for value in values]))
+    one, ten = shape(curves_of(values)), shape(curves_of([10 * value for value in values]))
     assert one.at == ten.at
     assert 0.03 <= one.at <= 0.07
     assert ten.peak == pytest.approx(10 * one.peak)
@@ -368,23 +363,23 @@ def one_format(monkeypatch):
 
 
 def says_where_it_is_from(file: Path, command: str) -> None:
-    told = json.loads(file.read_text())
-    assert told["command"] == command
-    assert datetime.fromisoformat(told["date"]).date() <= datetime.now(UTC).date()
-    assert told["versions"]["torch"] == torch.__version__
-    assert told.get("commit") == commit()
+    content = json.loads(file.read_text())
+    assert content["command"] == command
+    assert datetime.fromisoformat(content["date"]).date() <= datetime.now(UTC).date()
+    assert content["versions"]["torch"] == torch.__version__
+    assert content.get("commit") == commit()
 
 
 def test_files_hold_the_rows_and_figures_are_drawn(rows, tmp_path):
-    found = Found("colour", "embedded digits", Scale(), rows)
-    told = write_comparison(found, tmp_path, "tracer toy --seeds 2")
-    assert read_comparison(tmp_path / "toy-colour.json") == found
+    results = Results("colour", "embedded digits", Scale(), rows)
+    text = write_comparison(results, tmp_path, "tracer toy --seeds 2")
+    assert read_comparison(tmp_path / "toy-colour.json") == results
     says_where_it_is_from(tmp_path / "toy-colour.json", "tracer toy --seeds 2")
-    assert (tmp_path / "toy-colour.txt").read_text() == told
+    assert (tmp_path / "toy-colour.txt").read_text() == text
     lines = (tmp_path / "toy-colour.csv").read_text().splitlines()
     assert lines[0].split(",") == list(asdict(rows[0]))
     assert len(lines) == 1 + len(rows)
-    assert (tmp_path / "toy-colour.md").read_text() == table.markdown(found)
+    assert (tmp_path / "toy-colour.md").read_text() == table.markdown(results)
     for name in ("toy-colour", "toy-colour-frontier"):
         assert (tmp_path / f"{name}.svg").stat().st_size > 0
 
@@ -470,7 +465,7 @@ def test_a_teacher_looks_the_same_in_all_figures_and_like_no_other_in_one():
 
 
 def test_curves_of_agreement_end_where_nothing_more_happens():
-    runs = {"EMA, every step": made([0.5, 1.0, 1.0, 1.0]), "WMA β = 1": made([1.0] * 4)}
+    runs = {"EMA, every step": curves_of([0.5, 1.0, 1.0, 1.0]), "WMA β = 1": curves_of([1.0] * 4)}
     panel = figures.teaching(runs, "teacher").axes[3]
     assert "agreement" in panel.get_ylabel()
     curve_, dot, other, upon = panel.get_lines()
@@ -481,9 +476,9 @@ def test_curves_of_agreement_end_where_nothing_more_happens():
 
 def test_the_paper_and_a_strategy_that_never_learns_are_marked_in_the_figure(rows):
     def words(task: Task) -> list[str]:
-        drawn = figures.outcome(Found(task, "embedded digits", Scale(), rows))
-        found = [text.get_text() for text in drawn.findobj(Text)]
-        return [text.replace("\n", " ") for text in found]
+        drawn = figures.outcome(Results(task, "embedded digits", Scale(), rows))
+        texts = [text.get_text() for text in drawn.findobj(Text)]
+        return [text.replace("\n", " ") for text in texts]
 
     colour, group = words("colour"), words("group")
     assert "L2 λ = 0.1 (*)" in colour
@@ -493,12 +488,12 @@ def test_the_paper_and_a_strategy_that_never_learns_are_marked_in_the_figure(row
     assert "paper" not in group
 
 
-def told(rows: list[Row], task: Task = "colour") -> Found:
-    return Found(task, "embedded digits", Scale(), rows)
+def results_of(rows: list[Row], task: Task = "colour") -> Results:
+    return Results(task, "embedded digits", Scale(), rows)
 
 
 def test_table_shows_means_stars_and_the_paper(rows):
-    lines = table.text(told(rows)).splitlines()
+    lines = table.text(results_of(rows)).splitlines()
     static = next(line for line in lines if line.startswith("static FD") and " * 1 " in line)
     assert "89.0 ± 1.4" in static
     assert len([line for line in lines if " * " in line]) == 2  # one λ of static and WMA each
@@ -512,9 +507,9 @@ def test_table_shows_means_stars_and_the_paper(rows):
 
 def test_a_table_without_a_fallback_says_nothing_of_it_and_the_paper_has_no_groups(rows):
     able = [row for row in rows if row.strategy != "l2"]
-    assert "(*)" not in table.text(told(able))
-    assert not any(number in table.text(told(able, "group")) for number in ("37.9", "13.6"))
-    pretrained = table.markdown(told(able)).splitlines()[2]
+    assert "(*)" not in table.text(results_of(able))
+    assert not any(number in table.text(results_of(able, "group")) for number in ("37.9", "13.6"))
+    pretrained = table.markdown(results_of(able)).splitlines()[2]
     assert (
         pretrained
         == "| pretrained |  | 50.0 ± 0.0 | 94.0 ± 1.4 |  | 30.0 ± 0.0 | 20.0 ± 0.0 | 10.0 ± 0.0 | 5.0 ± 0.0 |  |"
@@ -522,14 +517,14 @@ def test_a_table_without_a_fallback_says_nothing_of_it_and_the_paper_has_no_grou
 
 
 def test_markdown_marks_the_best(rows):
-    lines = table.markdown(told(rows)).splitlines()
+    lines = table.markdown(results_of(rows)).splitlines()
     assert [line.split(" | ")[1] for line in lines[4:]] == ["(\\*) 0.1", "10", "**1**", "10", "**10**"]
 
 
 def test_a_study_is_shown_from_its_json(rows, tmp_path, capsys):
-    write_comparison(told(rows), tmp_path, "tracer toy")
+    write_comparison(results_of(rows), tmp_path, "tracer toy")
     assert command(["--show", str(tmp_path / "toy-colour.json"), "--out", str(tmp_path / "new")]) == 0
-    assert capsys.readouterr().out.strip() == table.markdown(told(rows)).strip()
+    assert capsys.readouterr().out.strip() == table.markdown(results_of(rows)).strip()
     for name in ("toy-colour.svg", "toy-colour-frontier.svg"):
         assert (tmp_path / "new" / name).read_bytes() == (tmp_path / name).read_bytes()
     assert not (tmp_path / "new" / "toy-colour.json").exists()
@@ -540,11 +535,11 @@ def test_a_study_is_shown_from_its_json(rows, tmp_path, capsys):
 
 
 def test_teachers_are_written_and_read(tmp_path):
-    runs = {title: made([0.1, 0.3, 0.2, *([0.1] * 47)]) for title, *_ in teachers(500)}
-    told = write_teachers(runs, "colour", tmp_path, "tracer toy --teachers")
+    runs = {title: curves_of([0.1, 0.3, 0.2, *([0.1] * 47)]) for title, *_ in teachers(500)}
+    text = write_teachers(runs, "colour", tmp_path, "tracer toy --teachers")
     says_where_it_is_from(tmp_path / "toy-teachers.json", "tracer toy --teachers")
     assert read_teachers(tmp_path / "toy-teachers.json") == runs
-    assert told.count("\n") == 1 + len(runs)
+    assert text.count("\n") == 1 + len(runs)
     assert {file.stem for file in tmp_path.glob("*.svg")} == {
         f"toy-{name}" for name in figures.teachers(runs)
     }

@@ -58,10 +58,10 @@ def wrong(line: Line, rows: list[dict[str, float]]) -> Iterator[str]:
         if column not in line or (column == "lost" and line["strategy"] == "pretrained"):
             continue
         values = 100 * np.array([row[measure] for row in rows])
-        found = [values.mean(), values.std(ddof=1)] if len(values) > 1 else [values.mean()]
+        expected = [values.mean(), values.std(ddof=1)] if len(values) > 1 else [values.mean()]
         shown = [float(number) for number in line[column].split("±")]
-        if len(shown) != len(found) or np.abs(np.subtract(shown, found)).max() > 0.05 + 1e-9:
-            yield f"{line['strategy']} {line['λ']}, {column}: {line[column]}, not {found}"
+        if len(shown) != len(expected) or np.abs(np.subtract(shown, expected)).max() > 0.05 + 1e-9:
+            yield f"{line['strategy']} {line['λ']}, {column}: {line[column]}, not {expected}"
 
 
 def test_both_tasks_have_a_table():
@@ -87,19 +87,19 @@ def test_the_tables_are_those_of_the_runs(source: str, lines: list[Line]) -> Non
 def test_the_best_strengths_are_marked_and_carry_the_number_of_the_paper(
     source: str, lines: list[Line]
 ) -> None:
-    found = points(read_comparison(EVIDENCE / f"{source}.json").rows)
-    marks = {(point.strategy, point.strength): star(found, point) for point in found}
+    averaged = points(read_comparison(EVIDENCE / f"{source}.json").rows)
+    marks = {(point.strategy, point.strength): star(averaged, point) for point in averaged}
     shown = {"*": r"\*\*.+\*\*", "(*)": r"\(.*\*\).+", "": r"[^*]*"}
     for line in lines:
         key = NAMES[line["strategy"]], strength(line["λ"])
         if any("*" in each["λ"] for each in lines):
             assert re.fullmatch(shown[marks[key]], line["λ"]), line
-        told = (
+        paper = (
             PUBLISHED.get(key[0])
             if source == "colour" and (marks[key] == "*" or key[0] == "direct")
             else None
         )
-        assert line.get("lost in the paper", "") == (f"{100 * told.forgotten:.1f}" if told else ""), line
+        assert line.get("lost in the paper", "") == (f"{100 * paper.forgotten:.1f}" if paper else ""), line
 
 
 def test_the_table_of_teachers_is_that_of_their_curves():
@@ -107,9 +107,11 @@ def test_the_table_of_teachers_is_that_of_their_curves():
     runs = read_teachers(EVIDENCE / f"{source}.json").values()
     for line, run in zip(lines, runs, strict=True):
         _, peak, at, *left = line.values()
-        found = shape(run)
-        assert (peak, at) == (f"{found.peak:.4f}", f"{100 * found.at:.0f} %")
-        assert [cell.split(" ")[0] for cell in left] == [f"{100 * found.left[share]:.0f}" for share in LATER]
+        measured = shape(run)
+        assert (peak, at) == (f"{measured.peak:.4f}", f"{100 * measured.at:.0f} %")
+        assert [cell.split(" ")[0] for cell in left] == [
+            f"{100 * measured.left[share]:.0f}" for share in LATER
+        ]
 
 
 def test_a_digit_changed_is_noticed():
@@ -125,10 +127,10 @@ def test_a_digit_changed_is_noticed():
 def test_the_figures_are_drawn_from_the_numbers(source: str, tmp_path: Path) -> None:
     show(EVIDENCE / f"{source}.json", tmp_path)
     for file in sorted(tmp_path.glob("*.svg")):
-        kept = (FIGURES / file.name).read_text()
+        stored = (FIGURES / file.name).read_text()
         assert f"figures/{file.name}" in PAGE.read_text()
-        if f"Matplotlib v{matplotlib.__version__}," not in kept:
+        if f"Matplotlib v{matplotlib.__version__}," not in stored:
             pytest.skip("another matplotlib sets the same figure a hair differently")
-        assert file.read_text() == kept, (
+        assert file.read_text() == stored, (
             f"tracer toy --show studies/toy/results/{source}.json --out docs/figures"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from terms.scenes import array, cross_entropy, kl, scene, softmax
+from core.terms.scenes import array, cross_entropy, kl, scene, softmax
 
 from tracer.core import terms
 from tracer.core.batch import Scene

@@ -76,7 +76,7 @@ def test_the_trained_head_is_what_scored(ft: Path, tmp_path: Path) -> None:
     data = table(tmp_path, "test", (2, 0))
     found = measured(tmp_path / "out", str(ft), "--data", str(data))
     student = Run.open(ft).student().eval()
-    pixels = Transform(student.preprocess).batch(load(data).images, range(2))
+    pixels = Transform(student.preprocess_cfg).batch(load(data).images, range(2))
     with torch.no_grad():
         torch.testing.assert_close(found.logits[:2], student.classify(student.encode_image(pixels)))
 

@@ -159,7 +159,7 @@ def test_text() -> None:
 
 def test_markdown() -> None:
     lines = render(small(metrics.ece, **{"a|b": 0.1, "c": 0.0451}), "markdown").splitlines()
-    assert lines == ["| ece ↓ | x |", "| :-- | --: |", "| a\\|b | _0.1000_ |", "| c | **0.0451** |"]
+    assert lines == ["| ece ↓ | x |", "| --- | --: |", "| a\\|b | _0.1000_ |", "| c | **0.0451** |"]
 
 
 def test_latex() -> None:

@@ -1,4 +1,4 @@
-"""Sinks hear what the log holds, each line once, and can neither break nor hold up a run."""
+"""Sinks receive what the log holds, each line once, and can neither stop nor delay a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracer.cli import app as cli
 from tracer.core.errors import UserError
 from tracer.runs.record import read
 from tracer.runs.sinks import check_installed
-from tracer.runs.sinks.mirror import Mirror
+from tracer.runs.sinks.forwarding import ForwardingRecorder
 from tracer.runs.sinks.sink import Line, scalars
 from tracer.runs.sinks.tensorboard import TensorBoard
 from tracer.runs.sinks.wandb import WeightsAndBiases
@@ -26,60 +26,60 @@ DESCRIPTION = {"id": "1a2b", "experiment": {"data": "digits", "options": {"beta"
 
 
 class Listener:
-    """Remembers what it heard; `broken` from a step on, or stuck in the first line."""
+    """Keeps the lines it receives; fails from step `broken` on, or blocks in the first line."""
 
     def __init__(self, broken: int | None = None, stuck: threading.Event | None = None) -> None:
-        self.heard: list[Line] = []
+        self.lines: list[Line] = []
         self.began: list[tuple[list[int], int]] = []
         self.ended, self.broken, self.stuck = 0, broken, stuck
 
-    def begin(self, lines: Sequence[Line], told: int) -> None:
-        self.began.append(([line["step"] for line in lines], told))
+    def begin(self, lines: Sequence[Line], last_step: int) -> None:
+        self.began.append(([line["step"] for line in lines], last_step))
 
-    def tell(self, line: Line) -> None:
+    def write(self, line: Line) -> None:
         if self.stuck:
             self.stuck.wait()
         if self.broken is not None and line["step"] >= self.broken:
             raise ConnectionError("the line is dead")
-        self.heard.append(line)
+        self.lines.append(line)
 
     def end(self) -> None:
         self.ended += 1
 
 
 def record(
-    path: Path, sinks: dict[str, Any], steps: range, *, back_to: int = -1, patience: float = 30.0
+    path: Path, sinks: dict[str, Any], steps: range, *, back_to: int = -1, timeout: float = 30.0
 ) -> list[str]:
-    """Record some steps, as one process of a run does; what was complained about."""
-    complaints: list[str] = []
-    recorder = Mirror(path, sinks, complaints.append, patience)
+    """Record some steps, as one process of a run does. Returns the warnings."""
+    messages: list[str] = []
+    recorder = ForwardingRecorder(path, sinks, messages.append, timeout)
     recorder.rewind(back_to)
     for step in steps:
         recorder.log(step, "train", loss=1 / (1 + step), lr=0.1)
     recorder.close(path.parent / "result.json")
-    return complaints
+    return messages
 
 
-def test_a_sink_hears_every_line_in_order_and_then_the_end(tmp_path: Path) -> None:
+def test_a_sink_receives_every_line_in_order_and_then_the_end(tmp_path: Path) -> None:
     sink = Listener()
     assert record(tmp_path / "log.jsonl", {"x": sink}, range(5)) == []
-    assert sink.heard == list(read(tmp_path / "log.jsonl"))
+    assert sink.lines == list(read(tmp_path / "log.jsonl"))
     assert (sink.began, sink.ended) == ([([], -1)], 1)
 
 
 def test_a_broken_sink_is_reported_once_and_the_log_is_whole(tmp_path: Path) -> None:
     bad, good = Listener(broken=2), Listener()
-    complaints = record(tmp_path / "log.jsonl", {"bad": bad, "good": good}, range(6))
-    assert complaints == ["bad gave up, the run goes on without it: ConnectionError: the line is dead"]
-    assert [line["step"] for line in bad.heard] == [0, 1]
-    assert [line["step"] for line in good.heard] == [line["step"] for line in read(tmp_path / "log.jsonl")]
+    messages = record(tmp_path / "log.jsonl", {"bad": bad, "good": good}, range(6))
+    assert messages == ["bad failed, the run goes on without it: ConnectionError: the line is dead"]
+    assert [line["step"] for line in bad.lines] == [0, 1]
+    assert [line["step"] for line in good.lines] == [line["step"] for line in read(tmp_path / "log.jsonl")]
 
 
 def test_a_stuck_sink_holds_up_neither_the_run_nor_its_end(tmp_path: Path) -> None:
     release, began = threading.Event(), time.monotonic()
-    complaints = record(tmp_path / "log.jsonl", {"slow": Listener(stuck=release)}, range(50), patience=0.05)
+    messages = record(tmp_path / "log.jsonl", {"slow": Listener(stuck=release)}, range(50), timeout=0.05)
     assert time.monotonic() - began < 5
-    assert complaints == ["slow has not taken everything in 0.05 s: it is left. The log has it all"]
+    assert messages == ["slow did not finish within 0.05 s and may be incomplete; the log is complete"]
     assert len(list(read(tmp_path / "log.jsonl"))) == 50
     release.set()
 
@@ -123,7 +123,7 @@ def test_an_event_file_holds_the_log_and_the_result(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_stands_in_the_event_file_once(tmp_path: Path) -> None:
-    """Killed at step 7, gone on from 4: the same as never stopped, even if nobody listened at first."""
+    """Killed at step 7, gone on from 4: the same as never stopped, even if there was no sink at first."""
     pytest.importorskip("tensorboard")
     for first in ({}, {"tb": TensorBoard(tmp_path, DESCRIPTION)}):
         (tmp_path / "log.jsonl").unlink(missing_ok=True)
@@ -139,21 +139,21 @@ class Wandb(SimpleNamespace):
     """The part of the package that is used; a server remembers the steps of each id, unless it is offline."""
 
     def __init__(self, *, offline: bool) -> None:
-        super().__init__(runs={}, asked=[], offline=offline, Settings=dict)
+        super().__init__(runs={}, calls=[], offline=offline, Settings=dict)
 
-    def init(self, **asked: Any) -> Any:
-        self.asked.append(asked)
-        steps = self.runs.setdefault(asked["id"], [])
+    def init(self, **options: Any) -> Any:
+        self.calls.append(options)
+        steps = self.runs.setdefault(options["id"], [])
 
         def log(values: dict[str, float], step: int) -> None:
             steps.append((step, values))
 
-        known = 0 if self.offline or not steps else steps[-1][0] + 1
-        return SimpleNamespace(step=known, log=log, finish=lambda: None)
+        next_step = 0 if self.offline or not steps else steps[-1][0] + 1
+        return SimpleNamespace(step=next_step, log=log, finish=lambda: None)
 
 
 @pytest.mark.parametrize("offline", [False, True])
-def test_a_resumed_run_goes_on_under_its_id_and_tells_no_step_twice(
+def test_a_resumed_run_goes_on_under_its_id_and_logs_no_step_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool
 ) -> None:
     stand_in = Wandb(offline=offline)
@@ -161,22 +161,22 @@ def test_a_resumed_run_goes_on_under_its_id_and_tells_no_step_twice(
     assert record(tmp_path / "log.jsonl", {"w": WeightsAndBiases(tmp_path, DESCRIPTION)}, range(8)) == []
     again = {"w": WeightsAndBiases(tmp_path, DESCRIPTION)}
     assert record(tmp_path / "log.jsonl", again, range(5, 10), back_to=4) == []
-    (told,) = stand_in.runs.values()
-    assert [step for step, _ in told] == list(range(10))
-    assert told[3][1] == {"train/loss": 0.25, "train/lr": 0.1}
-    assert {asked["resume"] for asked in stand_in.asked} == {"allow"}
-    assert stand_in.asked[0]["config"] == DESCRIPTION["experiment"]
+    (entries,) = stand_in.runs.values()
+    assert [step for step, _ in entries] == list(range(10))
+    assert entries[3][1] == {"train/loss": 0.25, "train/lr": 0.1}
+    assert {options["resume"] for options in stand_in.calls} == {"allow"}
+    assert stand_in.calls[0]["config"] == DESCRIPTION["experiment"]
 
 
-def test_a_run_that_nobody_listened_to_is_told_from_its_start(
+def test_a_run_that_had_no_sink_is_logged_from_its_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in = Wandb(offline=False)
     monkeypatch.setitem(sys.modules, "wandb", stand_in)
     record(tmp_path / "log.jsonl", {}, range(5))
     record(tmp_path / "log.jsonl", {"w": WeightsAndBiases(tmp_path, DESCRIPTION)}, range(4, 7), back_to=3)
-    (told,) = stand_in.runs.values()
-    assert [step for step, _ in told] == list(range(7))
+    (entries,) = stand_in.runs.values()
+    assert [step for step, _ in entries] == list(range(7))
 
 
 def test_the_same_experiment_in_two_folders_is_two_runs(
@@ -193,7 +193,7 @@ def test_the_same_experiment_in_two_folders_is_two_runs(
 # The command
 
 
-def test_what_is_not_installed_is_said_before_anything_is_done(
+def test_a_missing_package_is_an_error_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tracer.runs.sinks.find_spec", lambda name: None)
@@ -210,5 +210,5 @@ def test_the_real_package_takes_it_offline(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     assert record(tmp_path / "log.jsonl", {"w": WeightsAndBiases(tmp_path, DESCRIPTION)}, range(3)) == []
-    (kept,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
-    assert kept.stat().st_size > 0
+    (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    assert file.stat().st_size > 0

@@ -1,1 +1,1 @@
-"""One file a command: `main(arguments)` returns the exit code; the docstring's first line is its description."""
+"""One file per command: `main(arguments)` returns the exit code; the docstring's first line is shown by --help."""

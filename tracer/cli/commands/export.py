@@ -7,10 +7,9 @@ from typing import Annotated
 
 import tyro
 
-from tracer.cli.console import console
-from tracer.core.errors import UserError
-from tracer.models.export import export
+from tracer.api.export import export
 from tracer.runs.run import Run
+from tracer.terminal import console
 
 
 def main(arguments: list[str]) -> int:
@@ -20,15 +19,11 @@ def main(arguments: list[str]) -> int:
         """Write safetensors and open_clip's config into a folder.
 
         Args:
-            run: the run's directory.
-            weights: result, student, teacher or pretrained.
+            run: the run's folder.
+            weights: result, student, teacher, pretrained, or the name of a merge.
             out: the folder to write; by default RUN/export/WEIGHTS.
         """
-        source = Run.open(run)
-        folder = out or run / "export" / weights
-        if folder.exists() and any(folder.iterdir()):
-            raise UserError(f"{folder} is not empty: choose another --out")
-        export(source.student(weights), folder, source.description["classes"])
+        folder = export(Run.open(run), out, weights=weights)
         console.print(f"written to {folder}. Load it with:", highlight=False)
         console.print(f'  open_clip.create_model("local-dir:{folder}")', highlight=False, markup=False)
         return 0

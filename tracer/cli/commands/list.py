@@ -1,4 +1,4 @@
-"""What there is: `tracer list methods|models|kernels|regularizers|suites`."""
+"""List what is available: `tracer list methods|models|kernels|regularizers|suites`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 
 import tyro
 
-from tracer.cli.console import show_table
 from tracer.core.errors import unknown
 from tracer.core.kernels import KERNELS
 from tracer.core.regularizers import REGULARIZERS
@@ -15,11 +14,12 @@ from tracer.evaluation.suites import EMBEDDED, SUITES
 from tracer.methods.catalogue import COLUMNS, entries
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models
+from tracer.terminal import show_table
 
 
 def main(arguments: list[str]) -> int:
     def show(what: Annotated[str, tyro.conf.Positional] = "methods", like: str = "") -> int:
-        """List what can be named on the command line.
+        """List the names that the command line accepts.
 
         Args:
             what: methods, models, kernels, regularizers or suites.
@@ -38,10 +38,12 @@ Listing = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def _methods() -> Listing:
-    return COLUMNS[:-1], [entry[:-1] for entry in entries()]  # --help of a method says what it does
+    return COLUMNS[:-1], [
+        entry[:-1] for entry in entries()
+    ]  # without the description, which --help of a method shows
 
 
-def _tethers() -> Listing:
+def _regularizers() -> Listing:
     return ("name", "what it does"), [
         (name, (regularizer.__doc__ or "").splitlines()[0]) for name, regularizer in REGULARIZERS.items()
     ]
@@ -60,8 +62,8 @@ def _kernels() -> Listing:
 
 def _suites() -> Listing:
     return ("name", "needs", "what is in it"), [
-        (name, "nothing" if name in EMBEDDED else "--root FOLDER", (made.__doc__ or "").splitlines()[0])
-        for name, made in SUITES.items()
+        (name, "nothing" if name in EMBEDDED else "--root FOLDER", (build.__doc__ or "").splitlines()[0])
+        for name, build in SUITES.items()
     ]
 
 
@@ -69,6 +71,6 @@ LISTS: dict[str, Callable[[], Listing]] = {
     "methods": _methods,
     "models": _models,
     "kernels": _kernels,
-    "regularizers": _tethers,
+    "regularizers": _regularizers,
     "suites": _suites,
 }

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import tyro
 
-from tracer.cli.console import console, counting
 from tracer.data.pack import check_place, pack
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
 from tracer.data.sources import load
+from tracer.terminal import console, counting
 
 
 def main(arguments: list[str]) -> int:
@@ -28,17 +28,16 @@ def main(arguments: list[str]) -> int:
         """Write one tar file of resized images with their labels and captions; train on it with --data FILE.tar.
 
         Args:
-            data: a folder of images, a table, shards, or an embedded name.
+            data: a folder of images, a table, shards, or the name of a built-in set.
             out: the tar file to write.
-            side: pixels of the shorter side; a model of 224 with random crops wants 256.
-            lossless: PNG instead of JPEG of quality 95: larger, and the same pixels.
-            split: train, val or test, where the data have several.
-            strict: refuse the data if any image is unreadable, instead of leaving out up to one in a hundred.
+            side: pixels of the shorter side; for a model of 224 pixels with random crops use 256.
+            lossless: PNG instead of JPEG of quality 95: larger files, identical pixels.
+            split: train, val or test, if the data have several.
+            strict: stop if any image is unreadable, instead of skipping up to 1 %.
         """
         check_place(out, side)
-        found = load(data, split=split, **reading.keywords)
-        with counting("looking at the images") as count:
-            examples = scan(found, strict, count)
+        with counting("reading the images") as count:
+            examples = scan(load(data, split=split, **reading.keywords), strict, count)
         with counting("packing") as count:
             pack(examples, out, side=side, lossless=lossless, progress=count)
         size = out.stat().st_size / 2**20

@@ -1,4 +1,4 @@
-"""One page about runs, with curves, comparison and commands: `tracer report RUN…`."""
+"""Write an HTML report of runs, with curves and comparisons: `tracer report RUN…`."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Annotated
 
 import tyro
 
-from tracer.cli.console import console
 from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
+from tracer.terminal import console
 
 ABOUT = """\
-Write one HTML page about one run or several: it needs no network and opens from disk.
+Write an HTML report of one run or several, as a single file that needs no network.
 
-Runs on the same data are compared, seeds of one setting averaged; what is not comparable is shown apart.
-`tracer analyse RUN` adds layers, reliability and the WiSE-FT path to a run before it is reported.
+Runs on the same data are compared and averaged over seeds; runs that are not comparable are shown separately.
+Run `tracer analyse RUN` first to include layers, reliability and the WiSE-FT path.
 
 Examples:
   tracer report runs/1a2b3c                      one run, finished or not
-  tracer report runs/beta                        a sweep, or any folder that holds runs
-  tracer report runs/a runs/b --out page.html    some runs, compared
-  tracer report runs/a --watch                   while it trains; the open page follows
-  tracer report runs/a --figures figures/        every figure as SVG, PDF and CSV too
+  tracer report runs/beta                        a sweep, or any folder that contains runs
+  tracer report runs/a runs/b --out page.html    a comparison of runs
+  tracer report runs/a --watch                   update the page while the run trains
+  tracer report runs/a --figures figures/        also write every figure as SVG, PDF and CSV
 """
 
 
@@ -37,21 +37,21 @@ def main(arguments: list[str]) -> int:
         watch: bool = False,
         every: float = 5.0,
     ) -> int:
-        """Write one HTML page that needs no network, about one run or several.
+        """Write an HTML report of one run or several.
 
         Args:
-            runs: run directories, or folders that hold runs (a sweep, the demo).
-            out: the page; by default report.html beside the runs.
-            figures: write every figure into this folder too, as SVG, PDF and CSV.
-            watch: go on writing while a run is under way; the open page follows.
-            every: seconds between two pages, with --watch.
+            runs: folders of runs, or folders that contain runs (a sweep, the demo).
+            out: the HTML file; by default report.html next to the runs.
+            figures: also write every figure into this folder, as SVG, PDF and CSV.
+            watch: update the page until all runs are finished; an open page reloads itself.
+            every: seconds between updates, with --watch.
         """
         if not runs:
             raise UserError("name at least one run: tracer report runs/1a2b3c")
         if every <= 0:
             raise UserError(f"--every {every:g}: give a positive number of seconds")
-        page_file = out or _beside(runs)
-        page = _follow(runs, page_file, every) if watch else write_report(runs, page_file)
+        page_file = out or _default_file(runs)
+        page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
         if figures is not None:
             written = write_figures(page.charts, figures)
             console.print(f"{len(written)} files in {figures}", highlight=False, markup=False)
@@ -68,15 +68,15 @@ def main(arguments: list[str]) -> int:
     )
 
 
-def _beside(runs: tuple[Path, ...]) -> Path:
-    """In the run's own folder; for several, in the folder that holds them all."""
+def _default_file(runs: tuple[Path, ...]) -> Path:
+    """report.html in the folder of the run; of several, in their common parent."""
     if len(runs) == 1:
         return runs[0] / "report.html"
     return Path(os.path.commonpath([run.resolve().parent for run in runs])) / "report.html"
 
 
-def _follow(runs: tuple[Path, ...], out: Path, every: float) -> Page:
-    """Write until every run has finished or somebody presses Ctrl-C; the last page stands still."""
+def _watch(runs: tuple[Path, ...], out: Path, every: float) -> Page:
+    """Update the page until every run is finished or Ctrl-C is pressed; the last page does not reload."""
     try:
         page = write_report(runs, out, refresh=every)
         console.print(f"watching; open {out}", highlight=False, markup=False)

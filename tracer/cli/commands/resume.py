@@ -1,4 +1,4 @@
-"""Go on with a run that was stopped, bit for bit: `tracer resume RUN`."""
+"""Resume a run that was stopped, with bit-identical results: `tracer resume RUN`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Annotated
 
 import tyro
 
-from tracer.cli.commands.train import Machine, carry_out, looked_at, shareable
-from tracer.cli.console import console, stop_at_once
-from tracer.core.errors import UserError
-from tracer.parallel import World, launched
-from tracer.runs.plan import Plan
-from tracer.runs.run import Run, identity
-from tracer.runs.sinks import Name, check_installed
+from tracer.api.run import Machine
+from tracer.cli.training import carry_out
+from tracer.runs.run import Run
+from tracer.runs.sinks import Name
+from tracer.terminal import console
 
 
 def main(arguments: list[str]) -> int:
@@ -25,36 +23,21 @@ def main(arguments: list[str]) -> int:
         log: tuple[Name, ...] = (),
         shard: bool = False,
     ) -> int:
-        """Go on from the newest checkpoint of a run.
+        """Resume a run from its newest checkpoint.
 
         Args:
-            run: the run's directory.
+            run: the run's folder.
             device: auto, cpu, cuda or mps.
             workers: processes that decode images.
             save_every: steps between checkpoints.
-            log: show the curves elsewhere too: tensorboard, wandb; steps told before are not told twice.
-            shard: under torchrun, cut the weights among the processes; any number of them may go on.
+            log: also log to tensorboard or wandb; no step is logged twice.
+            shard: under torchrun, shard the weights over the processes (FSDP2); their number may change.
         """
-        check_installed(log)
+        opened = Run.open(run)
         machine = Machine(device=device, workers=workers, save_every=save_every, log=log, shard=shard)
-        return carry_on(Run.open(run), machine)
+        if opened.finished:
+            console.print(f"{opened.folder} is finished: there is nothing to resume", highlight=False)
+            return 0
+        return carry_out(opened.experiment, opened.folder, machine)
 
     return tyro.cli(resume, args=arguments, prog="tracer resume", config=(tyro.conf.FlagCreatePairsOff,))
-
-
-def carry_on(run: Run, machine: Machine) -> int:
-    """Rebuild the plan from the run's own description, make sure that the data are the same, and train."""
-    if run.finished:
-        console.print(f"{run.folder} is finished: there is nothing to resume", highlight=False)
-        return 0
-    with launched(machine.device, run.experiment.precision, shard=machine.shard, lost=stop_at_once) as world:
-        made = world.together(lambda: shareable(_same(run, world), world))
-        return carry_out(made, run, world, machine)
-
-
-def _same(run: Run, world: World) -> Plan:
-    made = looked_at(run.experiment, world)
-    if identity(made) != run.description["id"]:
-        raise UserError(f"the data of {run.folder} have changed since it began: {made.experiment.data}")
-    run.require(made)
-    return made

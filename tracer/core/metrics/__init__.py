@@ -1,4 +1,4 @@
-"""Measures: pure functions of saved predictions, so that every number can be had again without the model."""
+"""Metrics: pure functions of saved predictions, so that every number can be recomputed without the model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tracer.core.metrics.calibration import (
     noise_floor,
     reliability,
 )
+from tracer.core.metrics.intervals import Interval, Spread, mean_std, t_interval, t_quantile, wilson_interval
 from tracer.core.metrics.metric import Metric
-from tracer.core.metrics.resampling import Interval, Spread, bootstrap, mean_interval, mean_std, paired
+from tracer.core.metrics.resampling import bootstrap, mean_interval, paired
 from tracer.core.metrics.retention import agreement, kl
 from tracer.core.metrics.retrieval import Recall, match_ranks, recall_at
 from tracer.core.metrics.scaling import temperature
@@ -50,8 +51,11 @@ __all__ = [
     "paired",
     "recall_at",
     "reliability",
+    "t_interval",
+    "t_quantile",
     "temperature",
     "top1",
     "top5",
     "topk",
+    "wilson_interval",
 ]

@@ -1,4 +1,4 @@
-"""Does a confidence of 0.8 come true four times in five? ECE, adaptive ECE and the reliability curve."""
+"""Calibration: ECE, adaptive ECE and the reliability curve."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Bin(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A reliability curve: the bins that hold samples, in order of confidence."""
+    """A reliability curve: the non-empty bins in order of confidence."""
 
     bins: tuple[Bin, ...]
 
@@ -34,19 +34,19 @@ class Curve(NamedTuple):
 
 
 def certainty(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 2"]:
-    """Confidence (the largest probability) and whether the prediction is right."""
+    """Confidence (the largest probability) and 1 where the prediction is correct."""
     confidence = logits.softmax(dim=1).amax(dim=1)
     return torch.stack([confidence, (rank(logits, label) == 0).double()], dim=1)
 
 
 def equal_width(confidence: Float[Tensor, "*m n"], bins: int) -> Int[Tensor, "*m n"]:
-    """The bin of each confidence: [b/B, (b+1)/B), and the last one closed, so that 1.0 belongs to it."""
+    """The bin of each confidence: [b/B, (b+1)/B); the last bin is closed and contains 1.0."""
     edges = torch.linspace(0, 1, positive("bins", bins) + 1, dtype=torch.float64)
     return (torch.bucketize(confidence.contiguous(), edges, right=True) - 1).clamp(0, bins - 1)
 
 
 def equal_mass(confidence: Float[Tensor, "*m n"], bins: int) -> Int[Tensor, "*m n"]:
-    """The bin of each confidence when all bins hold equally many; equal confidences always share a bin."""
+    """The bin of each confidence, with equally many samples in each; equal confidences always share a bin."""
     n = confidence.shape[-1]
     cuts = torch.arange(1, positive("bins", bins)) * n // bins
     edges = confidence.sort(dim=-1).values[..., cuts]
@@ -72,33 +72,33 @@ def ece(summaries: Float[Tensor, "*m n 2"], bins: int = 15) -> Float[Tensor, "*m
 
 @metric(of=certainty, better="lower")
 def adaptive_ece(summaries: Float[Tensor, "*m n 2"], bins: int = 15) -> Float[Tensor, "*m"]:
-    """The same sum over bins that hold equally many samples (Nixon et al. 2019, arXiv 1904.01685)."""
+    """ECE over bins with equally many samples (Nixon et al. 2019, arXiv 1904.01685)."""
     index = equal_mass(summaries[..., 0], bins)
     return gap(summaries, index, bins).abs().sum(dim=-1) / summaries.shape[-2]
 
 
 @metric(of=certainty, better="lower", ordered=True)
 def ece_batched(summaries: Float[Tensor, "*m n 2"], batch: int = 512, bins: int = 10) -> Float[Tensor, "*m"]:
-    """Mean of the ECEs of consecutive batches, as published tables of this field have it: biased upward.
+    """Mean of the ECEs of consecutive batches: biased upward; use it only to compare with published tables.
 
-    A batch of 512 has about 50 samples in a bin, whose accuracy is off by chance; the absolute value turns
-    that noise into error. Kept to compare with those tables. The last, smaller batch counts as a whole one.
+    In a batch of 512 a bin has about 50 samples, and the absolute value turns the sampling noise of their
+    accuracy into error. A last, smaller batch has the same weight as the others.
     """
     n = summaries.shape[-2]
-    which = torch.arange(n) // positive("batch", batch)
-    batches = int(which[-1]) + 1
-    index = which * bins + equal_width(summaries[..., 0], bins)
+    batch_index = torch.arange(n) // positive("batch", batch)
+    batches = int(batch_index[-1]) + 1
+    index = batch_index * bins + equal_width(summaries[..., 0], bins)
     sums = gap(summaries, index, batches * bins).unflatten(-1, (batches, bins)).abs().sum(dim=-1)
-    return (sums / torch.bincount(which)).mean(dim=-1)
+    return (sums / torch.bincount(batch_index)).mean(dim=-1)
 
 
 def noise_floor(
     metric: Metric[...], logits: Float[Tensor, "n k"], samples: int = 100, seed: int = 0
 ) -> float:
-    """What a calibration metric reads, on average, for a model that has these confidences and deserves them.
+    """The mean of a calibration metric for a perfectly calibrated model with the same confidences.
 
-    Whether each prediction is right is drawn anew with the probability that the model states. An error near
-    its floor is no evidence of miscalibration; the floor falls as 1/√n.
+    In each of `samples` simulations a prediction is correct with the probability that the model states. A value
+    near the floor is no evidence of miscalibration; the floor falls as 1/√n.
     """
     if metric.summary is not certainty:
         raise ValueError(
@@ -106,21 +106,23 @@ def noise_floor(
         )
     confidence = metric.summaries(logits, logits.argmax(dim=1))[:, 0]
     generator = torch.Generator().manual_seed(seed)
-    readings = []
+    values = []
     for _ in range(positive("samples", samples)):
         correct = torch.rand(len(confidence), generator=generator, dtype=torch.float64) < confidence
-        readings.append(metric.score(torch.stack([confidence, correct.double()], dim=1)))
-    return float(torch.stack(readings).mean())
+        values.append(metric.score(torch.stack([confidence, correct.double()], dim=1)))
+    return float(torch.stack(values).mean())
 
 
 def reliability(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"], bins: int = 15) -> Curve:
-    """Accuracy against confidence, bin by bin: a calibrated model lies on the diagonal."""
+    """Accuracy against confidence in bins of equal width; a calibrated model lies on the diagonal."""
     confidence, correct = ece.summaries(logits, label).unbind(dim=1)
     index = equal_width(confidence, bins)
     count = torch.bincount(index, minlength=bins)
-    held = torch.bincount(index, confidence, minlength=bins) / count
-    right = torch.bincount(index, correct, minlength=bins) / count
-    filled = count.nonzero().flatten().tolist()
+    mean = torch.bincount(index, confidence, minlength=bins) / count
+    accuracy = torch.bincount(index, correct, minlength=bins) / count
     return Curve(
-        tuple(Bin(b / bins, (b + 1) / bins, float(held[b]), float(right[b]), int(count[b])) for b in filled)
+        tuple(
+            Bin(b / bins, (b + 1) / bins, float(mean[b]), float(accuracy[b]), int(count[b]))
+            for b in count.nonzero().flatten().tolist()
+        )
     )

@@ -1,39 +1,17 @@
-"""How sure a number is: bootstrap intervals, paired comparisons, spread over seeds."""
+"""Bootstrap intervals and paired comparisons."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tracer.core.errors import UserError
+from tracer.core.metrics.intervals import Interval
 from tracer.core.metrics.metric import Metric, positive
 
 DRAWS = 2**22  # indices drawn at a time, to bound memory
-
-
-class Interval(NamedTuple):
-    """A value with the ends of its 95 % interval."""
-
-    low: float
-    value: float
-    high: float
-
-    @property
-    def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
-
-
-class Spread(NamedTuple):
-    """Mean and sample standard deviation over seeds; one seed has no spread."""
-
-    mean: float
-    std: float | None
-    seeds: int
 
 
 def bootstrap(
@@ -43,17 +21,17 @@ def bootstrap(
     samples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """The metric with its 95 % bootstrap interval over the samples, inside the metric's own range."""
+    """The metric with its 95 % bootstrap interval, clipped to the metric's range."""
     summaries = metric.summaries(logits, label)
     scores = [metric.score(summaries[draw]) for draw in draws(len(label), samples, seed)]
-    low, value, high = reflected(float(metric.score(summaries)), torch.cat(scores))
+    low, value, high = basic_interval(float(metric.score(summaries)), torch.cat(scores))
     return Interval(max(low, 0.0), value, min(high, metric.ceiling))
 
 
 def mean_interval(values: Float[Tensor, " n"], samples: int = 1000, seed: int = 0) -> Interval:
-    """A mean with its 95 % bootstrap interval; of hits and misses it is a share, and stays within 0 and 1."""
+    """A mean with its 95 % bootstrap interval, clipped to the range of the values."""
     means = torch.cat([values[draw].mean(dim=1) for draw in draws(len(values), samples, seed)])
-    low, value, high = reflected(float(values.mean()), means)
+    low, value, high = basic_interval(float(values.mean()), means)
     return Interval(max(low, float(values.min())), value, min(high, float(values.max())))
 
 
@@ -67,18 +45,18 @@ def paired(
 ) -> Interval:
     """The difference first − second of two runs on the same samples, with its 95 % interval.
 
-    Both are resampled together, so what makes a sample hard for both cancels.
+    Both are resampled together, so the difficulty that samples have in common cancels.
     """
     if len(first) != len(second):
         raise ValueError(f"two runs on the same samples expected, not {len(first)} and {len(second)} rows")
     a, b = metric.summaries(first, label), metric.summaries(second, label)
     value = float(metric.score(a)) - float(metric.score(b))
     scores = [metric.score(a[draw]) - metric.score(b[draw]) for draw in draws(len(label), samples, seed)]
-    return reflected(value, torch.cat(scores))
+    return basic_interval(value, torch.cat(scores))
 
 
 def draws(n: int, samples: int, seed: int) -> Iterator[Int[Tensor, "m n"]]:
-    """`samples` resamples of n indices with replacement, a few at a time."""
+    """`samples` rows of n indices drawn with replacement, in batches that bound memory."""
     generator = torch.Generator().manual_seed(seed)
     left, rows = positive("samples", samples), max(1, DRAWS // n)
     while left > 0:
@@ -86,23 +64,11 @@ def draws(n: int, samples: int, seed: int) -> Iterator[Int[Tensor, "m n"]]:
         left -= rows
 
 
-def reflected(value: float, scores: Float[Tensor, " m"]) -> Interval:
-    """The basic bootstrap interval [2v − q₉₇.₅, 2v − q₂.₅], widened to hold v.
+def basic_interval(value: float, scores: Float[Tensor, " m"]) -> Interval:
+    """The basic bootstrap interval [2v − q₉₇.₅, 2v − q₂.₅], widened to contain v.
 
-    Resampling biases a calibration error upward, as sampling did already; reflecting the quantiles at v
-    takes that bias off where the plain percentiles would add it twice. Means come out the same either way.
+    Sampling biases a calibration error upward, and resampling does so again: reflecting the quantiles at v
+    removes that bias, percentiles would count it twice. For means the two intervals are about the same.
     """
     low, high = torch.quantile(scores, torch.tensor([0.025, 0.975], dtype=scores.dtype)).tolist()
     return Interval(min(2 * value - high, value), value, max(2 * value - low, value))
-
-
-def mean_std(values: Iterable[float]) -> Spread:
-    """Mean ± standard deviation (n − 1 in the denominator) over seeds."""
-    numbers = [float(value) for value in values]
-    if not numbers:
-        raise UserError("no values to average")
-    mean = math.fsum(numbers) / len(numbers)
-    if len(numbers) == 1:
-        return Spread(mean, None, 1)
-    variance = math.fsum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1)
-    return Spread(mean, math.sqrt(variance), len(numbers))

@@ -1,4 +1,4 @@
-"""How much of one model's view of the world another one keeps."""
+"""Retention: how close the predictions of two models are."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def kl(logits_a: Float[Tensor, "n k"], logits_b: Float[Tensor, "n k"]) -> float:
     for rows_a, rows_b in zip(logits_a.split(ROWS), logits_b.split(ROWS), strict=True):
         log_a, log_b = rows_a.double().log_softmax(dim=1), rows_b.double().log_softmax(dim=1)
         total += float((log_a.exp() * (log_a - log_b)).sum())
-    return max(0.0, total / len(logits_a))  # rounding can leave −1e−17 where both agree
+    return max(0.0, total / len(logits_a))  # rounding can give −1e−17 for equal predictions
 
 
 def check_pair(logits_a: Float[Tensor, "n k"], logits_b: Float[Tensor, "n k"]) -> None:
-    """Refuse predictions that are not of one shape, or no logits."""
+    """Raise if the two have different shapes or are not valid logits."""
     if logits_a.shape != logits_b.shape:
-        raise ValueError(f"two predictions of one shape needed: {logits_a.shape}, {logits_b.shape}")
+        raise ValueError(f"predictions of one shape expected, not {logits_a.shape} and {logits_b.shape}")
     check_logits(logits_a)
     check_logits(logits_b)

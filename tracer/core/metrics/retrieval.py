@@ -1,4 +1,4 @@
-"""Finding the caption of an image, and the image of a caption."""
+"""Image-text retrieval: recall at k and the rank of the match, in both directions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIMILARITIES = 2**24  # computed at a time, to bound memory
 
 
 class Recall(NamedTuple):
-    """Share of queries that find a match among the k nearest, in both directions."""
+    """Share of queries with a match among the k nearest, in each direction."""
 
     image_to_text: float
     text_to_image: float
@@ -32,7 +32,7 @@ def recall_at(
     """R@k by cosine similarity; `owners[j]` is the image that caption j describes.
 
     An image counts when any of its captions is among the k nearest texts, a caption when its own image is
-    among the k nearest images. Equal similarities are ordered by index: collapsed features score at chance.
+    among the k nearest images. Ties are ordered by index, so that collapsed features score at chance.
     """
     images, texts = match_ranks(image_features, text_features, owners)
     positive("k", k)
@@ -42,38 +42,39 @@ def recall_at(
 def match_ranks(
     image_features: Float[Tensor, "n d"], text_features: Float[Tensor, "m d"], owners: Int[Tensor, " m"]
 ) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
-    """How many texts come before each image's best caption, and images before each caption's own."""
+    """The rank of each image's best caption among the texts, and of each caption's image; 0 is the nearest."""
     check_logits(image_features)
     check_logits(text_features)
     check_owners(owners, images=len(image_features), texts=len(text_features))
     image, text = normalize(image_features, dim=1), normalize(text_features, dim=1)
     owners = owners.to(image.device, torch.int64)
     rows = max(1, SIMILARITIES // max(len(image), len(text)))
-    best = [
-        best_rank(part @ text.T, owners == own[:, None])
-        for part, own in zip(image.split(rows), torch.arange(len(image)).to(owners).split(rows), strict=True)
+    indices = torch.arange(len(image)).to(owners)
+    image_ranks = [
+        best_rank(part @ text.T, owners == index[:, None])
+        for part, index in zip(image.split(rows), indices.split(rows), strict=True)
     ]
-    own = [
+    text_ranks = [
         rank(part @ image.T, owner) for part, owner in zip(text.split(rows), owners.split(rows), strict=True)
     ]
-    return torch.cat(best), torch.cat(own)
+    return torch.cat(image_ranks), torch.cat(text_ranks)
 
 
 def best_rank(similarity: Float[Tensor, "n m"], match: Tensor) -> Int[Tensor, " n"]:
-    """The rank of the most similar of the matches of each row."""
+    """The rank of the most similar match of each row."""
     nearest = similarity.masked_fill(~match, -torch.inf).argmax(dim=1)
     return rank(similarity, nearest)
 
 
 def check_owners(owners: Int[Tensor, " m"], images: int, texts: int) -> None:
-    """Refuse captions of images that are not there, and images without any caption."""
+    """Raise if a caption belongs to no image or an image has no caption."""
     if owners.shape != (texts,):
         raise ValueError(f"one owner for each of {texts} captions expected, not {list(owners.shape)}")
     first, last = int(owners.min()), int(owners.max())
     if first < 0 or last >= images:
-        raise UserError(f"captions belong to images {first}…{last}, where there are {images}")
-    bare = images - len(owners.unique())
-    if bare:
+        raise UserError(f"captions belong to images {first}…{last}, but there are {images}")
+    without = images - len(owners.unique())
+    if without:
         raise UserError(
-            f"{bare} of {images} images have no caption: leave them out before measuring retrieval"
+            f"{without} of {images} images have no caption: leave them out before measuring retrieval"
         )

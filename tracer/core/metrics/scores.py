@@ -1,4 +1,4 @@
-"""Right or wrong, and how sure: accuracy, top-k, macro-F1, NLL and Brier score."""
+"""Classification scores: accuracy, top-k, macro-F1, NLL and Brier score."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from tracer.core.metrics.metric import metric, positive
 
 
 def rank(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
-    """How many classes come before the label: those with a larger logit, and equal ones of smaller index."""
+    """The number of classes ranked before the label: larger logits, and equal logits of a smaller index."""
     own = logits.gather(1, label[:, None])
     before = torch.arange(logits.shape[1], device=logits.device) < label[:, None]
     return ((logits > own) | ((logits == own) & before)).sum(dim=1)
 
 
 def label_rank(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
-    """The rank of the right class among each sample's logits, 0 for the first."""
+    """The rank of the label among each sample's logits; 0 is the largest."""
     return rank(logits, label).double()[:, None]
 
 
 def choice(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 2"]:
-    """The class predicted (the first of equals) and the true one."""
+    """The predicted class (the first of equal logits) and the label."""
     return torch.stack([logits.argmax(dim=1), label], dim=1).double()
 
 
 def surprise(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
-    """−log p of the right class."""
+    """−log p(label)."""
     return nll_loss(logits.log_softmax(dim=1), label, reduction="none")[:, None]
 
 
 def squared_error(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 1"]:
-    """Squared distance of the probabilities from the truth."""
-    truth = one_hot(label, logits.shape[1])
-    return (logits.softmax(dim=1) - truth).square().sum(dim=1, keepdim=True)
+    """Squared distance of the probabilities from the one-hot label."""
+    target = one_hot(label, logits.shape[1])
+    return (logits.softmax(dim=1) - target).square().sum(dim=1, keepdim=True)
 
 
 @metric(of=label_rank, better="higher", percent=True)
 def accuracy(ranks: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
-    """Share of samples whose largest logit is the label's; among equal logits the first class counts."""
+    """Share of samples whose largest logit is the label's; of equal logits the first class is predicted."""
     return (ranks[..., 0] == 0).double().mean(dim=-1)
 
 
@@ -73,5 +73,5 @@ def nll(losses: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
 
 @metric(of=squared_error, better="lower")
 def brier(errors: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
-    """Mean of Σ_k (p_k − y_k)² over all classes: 0 is perfect, 2 is certain and wrong (Brier, 1950)."""
+    """Mean of Σ_k (p_k − y_k)² over all classes: 0 is perfect, 2 is confidently wrong (Brier, 1950)."""
     return errors[..., 0].mean(dim=-1)

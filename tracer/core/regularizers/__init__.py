@@ -1,4 +1,4 @@
-"""Regularizers that hold weights to the pretrained ones, under any objective: `--regularizer l2sp:0.1`, ftp, spd."""
+"""Regularizers toward the pretrained weights, for any objective: `--regularizer l2sp:0.1`, ftp, spd."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ REGULARIZERS: dict[str, type[Any]] = {"l2sp": L2SP, "ftp": FTP, "spd": SPD}
 
 
 def regularizer(spelling: str) -> Regularizer:
-    """A regularizer as one word: NAME, NAME:VALUE for its first option, or NAME:OPTION=VALUE,OPTION=VALUE."""
-    name, _, told = spelling.partition(":")
+    """Parse NAME, NAME:VALUE (the value of its first option) or NAME:OPTION=VALUE,OPTION=VALUE."""
+    name, _, assignments = spelling.partition(":")
     if name not in REGULARIZERS:
         raise unknown("regularizer", name, REGULARIZERS)
     known = [field.name for field in fields(REGULARIZERS[name])]
     options: dict[str, Any] = {}
-    for part in told.split(",") if told else []:
-        key, given, value = part.partition("=")
-        key, value = (key, value) if given else (known[0], part)
+    for assignment in assignments.split(",") if assignments else []:
+        key, equals, value = assignment.partition("=")
+        key, value = (key, value) if equals else (known[0], assignment)
         if key not in known:
             raise unknown(f"option of regularizer {name}", key, known)
         options[key] = _value(value)

@@ -1,4 +1,8 @@
-"""A regularizer is a policy; fastened to parameters and to the weights they are held to, it becomes a hold."""
+"""The two interfaces of a regularizer.
+
+A `Regularizer` is a policy, a frozen dataclass of hyper-parameters. `attach(parameters, anchors)` returns an `Attached`
+regularizer, which acts twice a step: before the optimiser on the gradients, after it on the weights.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from torch import Tensor
 
 
 class Attached(Protocol):
-    """Acts twice a step: `pull` after backward may edit gradients, `clamp` after the update the weights."""
+    """`pull` runs after backward and may edit gradients; `clamp` runs after the optimiser and may edit weights."""
 
     def pull(self) -> None: ...
     def clamp(self, lr: float) -> None: ...
@@ -18,15 +22,15 @@ class Attached(Protocol):
 
 
 class Regularizer(Protocol):
-    """How parameters are held to their anchors: the pretrained weights, or where a head began."""
+    """Keeps parameters near their anchors: the pretrained weights, or the initial weights of a head."""
 
-    copies: ClassVar[int]  # how many more copies of the weights it keeps
+    copies: ClassVar[int]  # copies of the weights that it keeps in memory
 
     def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached: ...
 
 
 class Pair(NamedTuple):
-    """A parameter and what it is held to."""
+    """A parameter and its anchor."""
 
     name: str
     parameter: Tensor
@@ -34,6 +38,6 @@ class Pair(NamedTuple):
 
 
 def pairs(parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor], *, head: bool) -> list[Pair]:
-    """Every parameter with its anchor; without those of a classification head if `head` is false."""
-    held = [name for name in parameters if head or not name.startswith("head.")]
-    return [Pair(name, parameters[name], anchors[name]) for name in held]
+    """The parameters with their anchors; those of a classification head only if `head` is true."""
+    names = [name for name in parameters if head or not name.startswith("head.")]
+    return [Pair(name, parameters[name], anchors[name]) for name in names]

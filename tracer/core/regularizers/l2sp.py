@@ -1,4 +1,4 @@
-"""L2-SP: a spring to the pretrained weights."""
+"""L2-SP: an L2 penalty on the distance from the pretrained weights."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tracer.core.regularizers.base import Attached, Pair, pairs
 
 @dataclass(frozen=True)
 class L2SP:
-    """(λ/2) Σ ‖θ − θ₀‖²: form="loss" adds its gradient, form="decoupled" decays to θ₀ after the optimiser.
+    """(λ/2) Σ ‖θ − θ₀‖²: form="loss" adds its gradient, form="decoupled" decays to θ₀ after the optimiser step.
 
-    The two differ under Adam, which rescales gradients but not decay. A classification head is held to its
-    start, or left free with head=False. Reference: Li et al. (arXiv 1802.01483).
+    The two differ under Adam, which rescales gradients but not the decay. A classification head is regularized
+    toward its initial weights, or not at all with head=False. Reference: Li et al. (arXiv 1802.01483).
     """
 
     strength: float = 0.01
@@ -31,30 +31,28 @@ class L2SP:
             raise unknown("form of L2-SP", self.form, ("loss", "decoupled"))
 
     def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached:
-        return _Spring(self, pairs(parameters, anchors, head=self.head))
+        return _AttachedL2SP(self, pairs(parameters, anchors, head=self.head))
 
 
-class _Spring:
-    def __init__(self, regularizer: L2SP, held: list[Pair]) -> None:
-        self.regularizer, self.held = regularizer, held
+class _AttachedL2SP:
+    def __init__(self, regularizer: L2SP, pairs: list[Pair]) -> None:
+        self.regularizer, self.pairs = regularizer, pairs
 
     @torch.no_grad()
     def pull(self) -> None:
         if self.regularizer.form == "loss":
-            moved = [(grad, p, a) for _, p, a in self.held if (grad := p.grad) is not None]
-            gaps = torch._foreach_sub([p for _, p, _ in moved], [a for _, _, a in moved])
-            torch._foreach_add_([grad for grad, _, _ in moved], gaps, alpha=self.regularizer.strength)
+            trained = [(grad, p, a) for _, p, a in self.pairs if (grad := p.grad) is not None]
+            changes = torch._foreach_sub([p for _, p, _ in trained], [a for _, _, a in trained])
+            torch._foreach_add_([grad for grad, _, _ in trained], changes, alpha=self.regularizer.strength)
 
     @torch.no_grad()
     def clamp(self, lr: float) -> None:
         if self.regularizer.form == "decoupled":
-            far = min(1.0, lr * self.regularizer.strength)
-            torch._foreach_lerp_(
-                [pair.parameter for pair in self.held], [pair.anchor for pair in self.held], far
-            )
+            parameters, anchors = [p for _, p, _ in self.pairs], [a for _, _, a in self.pairs]
+            torch._foreach_lerp_(parameters, anchors, min(1.0, lr * self.regularizer.strength))
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        del state  # a spring remembers nothing
+        del state  # nothing to restore

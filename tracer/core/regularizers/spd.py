@@ -1,4 +1,4 @@
-"""SPD: decay toward the pretrained weights, only where a step goes against the way travelled so far."""
+"""SPD: decay toward the pretrained weights, only in tensors whose negative gradient points back to them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tracer.core.regularizers.base import Attached, Pair, pairs
 
 @dataclass(frozen=True)
 class SPD:
-    """θ ← θ̃ − λ r (θ̃ − θ₀) where ⟨∇θ, θ − θ₀⟩ > 0, else θ ← θ̃, tensor by tensor; θ̃ is the optimiser's step.
+    """θ ← θ̃ − λ r (θ̃ − θ₀) where ⟨∇θ, θ − θ₀⟩ > 0, else θ ← θ̃, tensor by tensor; θ̃ is θ after the optimiser.
 
-    r = clip( (‖θ̃ − θ₀‖ − ‖θ − θ₀‖) / ‖θ̃ − θ₀‖, 0, 1 ) is the share of the distance that this step added. Use
-    it without weight decay. Reference: Selective Projection Decay (arXiv 2411.01713).
+    r = clip( (‖θ̃ − θ₀‖ − ‖θ − θ₀‖) / ‖θ̃ − θ₀‖, 0, 1 ) is the fraction of the distance added by this step.
+    Use it without weight decay. Reference: Selective Projection Decay (arXiv 2411.01713).
     """
 
     strength: float = 1.0
@@ -26,38 +26,38 @@ class SPD:
 
     def __post_init__(self) -> None:
         if self.strength < 0:
-            raise ValueError(f"a strength is not negative: {self.strength}")
+            raise ValueError(f"SPD needs a strength of 0 or more, not {self.strength}")
 
     def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached:
-        return _Selective(self, pairs(parameters, anchors, head=self.head))
+        return _AttachedSPD(self, pairs(parameters, anchors, head=self.head))
 
 
-class _Selective:
-    def __init__(self, regularizer: SPD, held: list[Pair]) -> None:
-        self.regularizer, self.held = regularizer, held
-        self.before: list[tuple[Tensor, Tensor]] = []  # does the gradient point outward, and how far were we
+class _AttachedSPD:
+    def __init__(self, regularizer: SPD, pairs: list[Pair]) -> None:
+        self.regularizer, self.pairs = regularizer, pairs
+        self.before: list[tuple[Tensor, Tensor]] = []  # ⟨∇θ, θ − θ₀⟩ > 0, ‖θ − θ₀‖
 
     @torch.no_grad()
     def pull(self) -> None:
-        self.before = [_outlook(pair) for pair in self.held]
+        self.before = [_direction_and_distance(pair) for pair in self.pairs]
 
     @torch.no_grad()
     def clamp(self, lr: float) -> None:
         del lr
-        for pair, (outward, distance) in zip(self.held, self.before, strict=True):
-            far = (pair.parameter - pair.anchor).norm()
-            share = ((far - distance) / far).nan_to_num(0).clamp(0, 1)  # 0/0 where nothing has moved
-            pair.parameter.lerp_(pair.anchor, torch.where(outward, self.regularizer.strength * share, 0.0))
+        for pair, (outward, before) in zip(self.pairs, self.before, strict=True):
+            after = (pair.parameter - pair.anchor).norm()
+            ratio = ((after - before) / after).nan_to_num(0).clamp(0, 1)  # 0/0 where nothing has moved
+            pair.parameter.lerp_(pair.anchor, torch.where(outward, self.regularizer.strength * ratio, 0.0))
         self.before = []
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        del state  # between two steps there is nothing to remember
+        del state  # nothing is kept between steps
 
 
-def _outlook(pair: Pair) -> tuple[Tensor, Tensor]:
+def _direction_and_distance(pair: Pair) -> tuple[Tensor, Tensor]:
     change = pair.parameter - pair.anchor
     if pair.parameter.grad is None:
         return torch.zeros((), dtype=torch.bool, device=change.device), change.norm()

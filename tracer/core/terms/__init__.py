@@ -1,4 +1,4 @@
-"""The terms of every objective: pure mathematics over a scene. One sentence, the formula, the reference."""
+"""Loss terms: pure functions of a scene. Each docstring gives one sentence, the formula and the reference."""
 
 from tracer.core.terms.anchors import anchored
 from tracer.core.terms.classify import classify

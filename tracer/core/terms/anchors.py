@@ -1,4 +1,4 @@
-"""A second stream of pairs that keeps the model where it was pretrained."""
+"""Contrastive loss on a second stream of image-text pairs (ARF)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracer.core.terms.contrastive import symmetric_infonce
 def anchored() -> Term:
     """ARF: the symmetric InfoNCE of `contrastive` on anchor pairs, each pair its own positive.
 
-    Anchors are rich captions of the task's images or pairs retrieved from data like those of pretraining.
+    Anchors are the task's images with rich captions, or pairs retrieved from data like that of pretraining.
     Reference: ARF (arXiv 2404.06244).
     """
 

@@ -1,4 +1,4 @@
-"""Plain classification."""
+"""Cross-entropy on the classification head."""
 
 from __future__ import annotations
 

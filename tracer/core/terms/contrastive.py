@@ -17,11 +17,11 @@ Targets = Literal["pair", "class"]
 
 
 def contrastive(targets: Targets = "pair") -> Term:
-    """Symmetric InfoNCE: each image finds its text among the batch's texts, and each text its image.
+    """Symmetric InfoNCE between the images and the texts of the batch.
 
-    L = ½ [CE(s U Vᵀ, Y) + CE(s V Uᵀ, Y)], averaged over the batch. With targets="pair", Y = I: the pair alone
-    is positive, and two images of one class are each other's negatives. With targets="class", Y spreads evenly
-    over all pairs of the same label. Reference: CLIP (arXiv 2103.00020); FLYP (arXiv 2212.00638) for finetuning.
+    L = ½ [CE(s U Vᵀ, Y) + CE(s V Uᵀ, Y)], averaged over the batch. With targets="pair", Y = I: only the pair
+    itself is positive, other samples of the same class are negatives. With targets="class", Y is uniform over
+    the samples of the same label. Reference: CLIP (arXiv 2103.00020); FLYP (arXiv 2212.00638) for finetuning.
     """
     check_targets(targets)
 
@@ -32,13 +32,13 @@ def contrastive(targets: Targets = "pair") -> Term:
 
 
 def check_targets(targets: str) -> None:
-    """Refuse what names no kind of targets."""
+    """Raise UserError unless `targets` is "pair" or "class"."""
     if targets not in ("pair", "class"):
         raise unknown("targets", targets, ("pair", "class"))
 
 
 def positives(scene: Scene, targets: Targets) -> Float[Tensor, "n n"] | None:
-    """Each row's distribution over its positives; None is the identity. A negative label has no class."""
+    """The target distribution of each row; None stands for the identity. A negative label means no class."""
     if targets == "pair":
         return None
     if scene.label is None:
@@ -55,6 +55,6 @@ def symmetric_infonce(
     text_logits: Float[Tensor, "n n"],
     positive: Float[Tensor, "n n"] | None,
 ) -> Float[Tensor, ""]:
-    """½ of the cross-entropies of images over texts and texts over images."""
+    """Mean of the cross-entropies of images over texts and of texts over images."""
     target = torch.arange(len(image_logits), device=image_logits.device) if positive is None else positive
     return (cross_entropy(image_logits, target) + cross_entropy(text_logits, target)) / 2

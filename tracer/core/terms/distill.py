@@ -1,7 +1,7 @@
-"""The four ways TRACER's student listens to its teacher (paper, appendix "Distillation Loss Definitions").
+"""TRACER's four distillation losses (paper, appendix "Distillation Loss Definitions").
 
 U, V are image and text embeddings, s the inverse temperature; S is the student, T the teacher. Each term is
-the paper's equation; the coefficients of a preset stand in the method's file. The teacher is a constant in all.
+the paper's equation; the coefficients are in tracer/methods. No gradient flows to the teacher.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PAIRS = frozenset({"text", "teacher"})
 
 
 def feature() -> Term:
-    """FD: embeddings stay where the teacher has them.
+    """FD: squared distance between the embeddings of student and teacher.
 
     L = mean_i ( ‖u_i^T − u_i^S‖² + ‖v_i^T − v_i^S‖² ).
     """
@@ -33,21 +33,21 @@ def feature() -> Term:
 
 
 def relational() -> Term:
-    """CRD: the student sees the same similarities in the batch as the teacher, each at its own temperature.
+    """CRD: KL between the similarities of teacher and student in the batch, each at its own temperature.
 
     L = mean_i [ KL(p_i^T ‖ p_i^S) + KL(q_i^T ‖ q_i^S) ], p = softmax rows of s U Vᵀ, q of its transpose.
     """
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
-        taught, learned = teacher.logits.detach(), student.logits
-        return divergence(taught, learned) + divergence(taught.T, learned.T)
+        target, logits = teacher.logits.detach(), student.logits
+        return divergence(target, logits) + divergence(target.T, logits.T)
 
     return Term("relational", formula, needs=_PAIRS)
 
 
 def interactive(targets: Targets = "pair") -> Term:
-    """ICL: the student's embeddings find their partners among the teacher's.
+    """ICL: InfoNCE between the student's embeddings and the teacher's.
 
     L = ½ [ CE(s_S U_S V_Tᵀ, Y) + CE(s_S V_S U_Tᵀ, Y) ], Y = I or label-aware as in `contrastive`.
     """
@@ -60,16 +60,16 @@ def interactive(targets: Targets = "pair") -> Term:
 
 
 def cross() -> Term:
-    """CrossKD: student-to-teacher similarities match the teacher's own.
+    """CrossKD: KL between the teacher's similarities and those of the student's embeddings to the teacher's.
 
     L = ½ mean_i [ KL(p_i^T ‖ softmax_i(s_S U_S V_Tᵀ)) + KL(q_i^T ‖ softmax_i(s_S V_S U_Tᵀ)) ].
     """
 
     def formula(scene: Scene) -> Tensor:
         _, teacher = scene.taught
-        taught = teacher.logits.detach()
+        target = teacher.logits.detach()
         image_logits, text_logits = mixed_logits(scene)
-        return (divergence(taught, image_logits) + divergence(taught.T, text_logits)) / 2
+        return (divergence(target, image_logits) + divergence(target.T, text_logits)) / 2
 
     return Term("cross", formula, needs=_PAIRS)
 
@@ -82,13 +82,14 @@ def mixed_logits(scene: Scene) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n n
     return image_logits, text_logits
 
 
-def divergence(taught: Float[Tensor, "n k"], learned: Float[Tensor, "n k"]) -> Float[Tensor, ""]:
-    """mean_i KL( softmax(taught_i) ‖ softmax(learned_i) )."""
-    target, guess = log_softmax(taught, dim=1), log_softmax(learned, dim=1)
-    return kl_div(guess, target, reduction="batchmean", log_target=True)
+def divergence(target: Float[Tensor, "n k"], logits: Float[Tensor, "n k"]) -> Float[Tensor, ""]:
+    """mean_i KL( softmax(target_i) ‖ softmax(logits_i) )."""
+    return kl_div(
+        log_softmax(logits, dim=1), log_softmax(target, dim=1), reduction="batchmean", log_target=True
+    )
 
 
 def _text(embedding: Embedding) -> Tensor:
     if embedding.text is None:
-        raise ValueError("distillation over pairs needs text embeddings on both sides")
+        raise ValueError("distillation needs the text embeddings of student and teacher")
     return embedding.text

@@ -1,4 +1,4 @@
-"""A penalty on the overlap of the two towers' last linear maps."""
+"""A penalty on the product of the image and text projections."""
 
 from __future__ import annotations
 

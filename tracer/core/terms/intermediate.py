@@ -1,4 +1,4 @@
-"""Staying close inside the tower, not only at its end."""
+"""Distillation of the intermediate features of the image tower (LDIFS)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tracer.core.objective import Term
 
 
 def intermediate(unit: bool = True) -> Term:
-    """LDIFS: the output of every block of the image tower stays where the teacher has it.
+    """LDIFS: squared distance between the block outputs of student and teacher in the image tower.
 
     L = mean_i ‖Φ_S(x_i) − Φ_T(x_i)‖², Φ the concatenated, pooled block outputs, each of unit length with
-    unit=True; whether the authors scale them is unverified. Reference: LDIFS (arXiv 2308.13320).
+    unit=True; whether the authors normalise them is unverified. Reference: LDIFS (arXiv 2308.13320).
     """
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
         if student.features is None or teacher.features is None:
             raise ValueError("intermediate needs the block outputs of student and teacher")
-        gaps = []
-        for mine, theirs in zip(student.features, teacher.features, strict=True):
-            learned, taught = (normalize(x, dim=1) if unit else x for x in (mine, theirs.detach()))
-            gaps.append((learned - taught).square().sum(dim=1))
-        return torch.stack(gaps).sum(dim=0).mean()
+        distances = []
+        for features, target in zip(student.features, teacher.features, strict=True):
+            a, b = (normalize(x, dim=1) if unit else x for x in (features, target.detach()))
+            distances.append((a - b).square().sum(dim=1))
+        return torch.stack(distances).sum(dim=0).mean()
 
     return Term("intermediate", formula, needs=frozenset({"features", "teacher"}))

@@ -1,4 +1,4 @@
-"""Classification against fixed class texts, with a margin that knows how the classes are related."""
+"""Classification against class embeddings, with a margin that grows with the distance between classes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from tracer.core.objective import Term
 
 
 def margin(strength: float = 0.3) -> Term:
-    """CLIPood's margin metric softmax: classes far from the right one must be beaten by more.
+    """CLIPood's margin metric softmax: cross-entropy with a larger margin to classes farther from the label.
 
-    L = mean_i CE(z_i, y_i), z_ic = s ( ⟨f_i, t_c⟩ − λ ⟨t_{y_i}, t_c⟩ ): up to a shift by sλ that no softmax
-    notices, a margin of λ (1 − ⟨t_y, t_c⟩), 0 for the right class. Reference: CLIPood (arXiv 2302.00864).
+    L = mean_i CE(z_i, y_i), z_ic = s ( ⟨f_i, t_c⟩ − λ ⟨t_{y_i}, t_c⟩ ): up to a shift by sλ, which the
+    softmax ignores, a margin of λ (1 − ⟨t_y, t_c⟩), 0 for the label. Reference: CLIPood (arXiv 2302.00864).
     """
 
     def formula(scene: Scene) -> Tensor:
-        seen = scene.student
-        if seen.classes is None or scene.label is None:
-            raise ValueError("margin needs the head's class rows and the labels")
-        related = (seen.classes @ seen.classes.T)[scene.label]
-        return cross_entropy(seen.scale * (seen.image @ seen.classes.T - strength * related), scene.label)
+        classes = scene.student.classes
+        if classes is None or scene.label is None:
+            raise ValueError("margin needs the head's class embeddings and the labels")
+        label_similarity = (classes @ classes.T)[scene.label]
+        logits = scene.student.scale * (scene.student.image @ classes.T - strength * label_similarity)
+        return cross_entropy(logits, scene.label)
 
     return Term("margin", formula, needs=frozenset({"scores"}))

@@ -1,4 +1,4 @@
-"""A penalty on the image projection's departure from orthogonal columns."""
+"""A penalty that keeps the columns of the image projection orthonormal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracer.core.objective import Term
 
 
 def orthogonal() -> Term:
-    """‖P_vᵀ P_v − I‖_F of the image projection, not squared: unit columns at right angles cost nothing.
+    """‖P_vᵀ P_v − I‖_F of the image projection, not squared; 0 for orthonormal columns.
 
     Reference: CaRot (arXiv 2311.01723).
     """

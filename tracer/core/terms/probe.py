@@ -1,6 +1,6 @@
-"""What probe texts show: images keep their similarity to texts that the task never asks about.
+"""Distillation of the images' similarity to probe texts, which are not the captions of the task.
 
-R are the embeddings of further texts (`Batch.probe`), the same ones for every image; f is an image embedding,
+R are the embeddings of the probe texts (`Batch.probe`), the same for every image; f is an image embedding,
 s an inverse temperature; S is the student, T the teacher.
 """
 
@@ -23,24 +23,24 @@ _PROBED = frozenset({"probe", "teacher"})
 
 
 def energy() -> Term:
-    """Lipsum-FT: random texts are as near to each image as they were for the teacher.
+    """Lipsum-FT: squared difference of the logits of student and teacher over random texts.
 
     L = mean_i 1/(2M) ‖ s_S R f_i^S − s_T R f_i^T ‖² over M texts. Reference: Lipsum-FT (arXiv 2404.00860).
     """
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
-        gap = probe_logits(student) - probe_logits(teacher).detach()
-        return gap.square().mean() / 2
+        difference = probe_logits(student) - probe_logits(teacher).detach()
+        return difference.square().mean() / 2
 
     return Term("energy", formula, needs=_PROBED)
 
 
 def context(direction: Direction = "teacher") -> Term:
-    """CAR-FT: images keep the context (photo, sketch, toy…) in which the teacher sees them.
+    """CAR-FT: KL between the context predictions (photo, sketch, toy…) of teacher and student.
 
-    L = mean_i KL( q_i^T ‖ q_i^S ), q_i = softmax(s C f_i), C one row a context; direction="student" exchanges
-    the two. No code was published: the direction is unverified, hence a choice. Reference: CAR-FT
+    L = mean_i KL( q_i^T ‖ q_i^S ), q_i = softmax(s C f_i), C one row per context; direction="student" swaps
+    the two. The authors published no code, so the direction is unverified and an option. Reference: CAR-FT
     (arXiv 2211.16175).
     """
     if direction not in get_args(Direction):
@@ -48,31 +48,31 @@ def context(direction: Direction = "teacher") -> Term:
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
-        learned, taught = probe_logits(student), probe_logits(teacher).detach()
-        return divergence(taught, learned) if direction == "teacher" else divergence(learned, taught)
+        logits, target = probe_logits(student), probe_logits(teacher).detach()
+        return divergence(target, logits) if direction == "teacher" else divergence(logits, target)
 
     return Term("context", formula, needs=_PROBED)
 
 
 def spurious() -> Term:
-    """StarFT: an image's similarity to what is beside the point (other classes in odd settings) stays.
+    """StarFT: KL between the similarities of teacher and student to captions of other classes in nuisance settings.
 
     L = mean_i KL( softmax(s_T f_i^T R_Tᵀ) ‖ softmax(s_T f_i^S R_Sᵀ) ), text j of R being image j's caption in
-    a nuisance setting, without the texts of i's own class, both at the teacher's temperature. Reference:
+    a nuisance setting, over the texts of classes other than i's, both at the teacher's temperature. Reference:
     StarFT (arXiv 2505.13232).
     """
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
         if scene.label is None:
-            raise ValueError("spurious needs labels, to pass over texts of an image's own class")
-        own = scene.label[:, None] == scene.label[None, :]
-        same = own | torch.eye(len(own), dtype=torch.bool, device=own.device)
-        taught = probe_logits(teacher).detach()
-        learned = probe_logits(student._replace(scale=torch.as_tensor(teacher.scale).detach()))
-        # No softmax notices such a logit, yet it is finite, so that 0 · (difference of two of them) is 0.
-        never = torch.finfo(taught.dtype).min / 2
-        return divergence(taught.masked_fill(same, never), learned.masked_fill(same, never))
+            raise ValueError("spurious needs labels, to leave out the texts of an image's own class")
+        same_label = scene.label[:, None] == scene.label[None, :]
+        masked = same_label | torch.eye(len(same_label), dtype=torch.bool, device=same_label.device)
+        target = probe_logits(teacher).detach()
+        logits = probe_logits(student._replace(scale=torch.as_tensor(teacher.scale).detach()))
+        # Probability 0 after the softmax, but finite: with −∞ the KL would be 0 · (∞ − ∞) = NaN.
+        lowest = torch.finfo(target.dtype).min / 2
+        return divergence(target.masked_fill(masked, lowest), logits.masked_fill(masked, lowest))
 
     return Term("spurious", formula, needs=_PROBED)
 
@@ -80,5 +80,5 @@ def spurious() -> Term:
 def probe_logits(embedding: Embedding) -> Float[Tensor, "n k"]:
     """Scaled similarity of every image to every probe text."""
     if embedding.probe is None:
-        raise ValueError("this embedding has no probe: the stage draws none")
+        raise ValueError("this embedding has no probe: the method sets no probe texts")
     return embedding.scale * embedding.image @ embedding.probe.T

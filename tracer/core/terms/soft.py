@@ -1,4 +1,4 @@
-"""Learning a teacher's soft labels: over the classes of a head, and over the pairs of a batch."""
+"""Distillation with the teacher's soft labels, over the classes of a head or the pairs of a batch."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from tracer.core.terms.distill import divergence
 
 
 def soft_classes(temperature: float = 1.0) -> Term:
-    """KD: the head keeps the teacher's opinion of every class, not only of the right one.
+    """KD: KL between the class probabilities of teacher and student.
 
     L = τ² mean_i KL( softmax(z_i^T / τ) ‖ softmax(z_i^S / τ) ), z the heads' scores; τ² keeps the
-    gradient's size. Reference: Hinton et al. (arXiv 1503.02531).
+    scale of the gradient. Reference: Hinton et al. (arXiv 1503.02531).
     """
     if temperature <= 0:
-        raise ValueError(f"a temperature is positive, not {temperature}")
+        raise ValueError(f"soft_classes needs a positive temperature, not {temperature}")
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
         if student.scores is None or teacher.scores is None:
             raise ValueError("soft_classes needs the scores of student and teacher")
-        taught = teacher.scores.detach() / temperature
-        return temperature**2 * divergence(taught, student.scores / temperature)
+        target = teacher.scores.detach() / temperature
+        return temperature**2 * divergence(target, student.scores / temperature)
 
     return Term("soft_classes", formula, needs=frozenset({"scores", "teacher"}))
 
 
 def soft_pairs() -> Term:
-    """CaRot's self-distillation: the teacher's similarities are the student's soft labels, both ways.
+    """CaRot's self-distillation: the teacher's similarities are soft labels for the student, in both directions.
 
     L = mean_i [ H(p_i^T, p_i^S) + H(q_i^T, q_i^S) ], p = softmax rows of s U Vᵀ, q of its transpose, each
-    model at its own temperature: cross-entropies, summed and not halved. It differs from `relational` by the
-    teacher's entropy, which is a constant. Reference: CaRot (arXiv 2311.01723).
+    model at its own temperature. The two cross-entropies are summed, not averaged. It differs from `relational`
+    by the teacher's entropy, a constant. Reference: CaRot (arXiv 2311.01723).
     """
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
-        taught, learned = teacher.logits.detach(), student.logits
-        return soft_entropy(taught, learned) + soft_entropy(taught.T, learned.T)
+        target, logits = teacher.logits.detach(), student.logits
+        return soft_entropy(target, logits) + soft_entropy(target.T, logits.T)
 
     return Term("soft_pairs", formula, needs=frozenset({"text", "teacher"}))
 
 
-def soft_entropy(taught: Float[Tensor, "n k"], learned: Float[Tensor, "n k"]) -> Float[Tensor, ""]:
-    """mean_i H( softmax(taught_i), softmax(learned_i) )."""
-    return cross_entropy(learned, softmax(taught, dim=1))
+def soft_entropy(target: Float[Tensor, "n k"], logits: Float[Tensor, "n k"]) -> Float[Tensor, ""]:
+    """mean_i H( softmax(target_i), softmax(logits_i) )."""
+    return cross_entropy(logits, softmax(target, dim=1))

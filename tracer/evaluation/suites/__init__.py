@@ -1,4 +1,4 @@
-"""Suites: test sets with roles, counted before they are scored."""
+"""Evaluation suites: test sets with roles, counted before they are scored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tracer.evaluation.suites.corruptions import Corrupted, corrupt, corrupted, corrupted_shifts
 from tracer.evaluation.suites.emojishift import emojishift
-from tracer.evaluation.suites.imagenet import COMPLETE, check, imagenet, told_places
+from tracer.evaluation.suites.imagenet import COMPLETE, check, imagenet, parse_locations
 from tracer.evaluation.suites.own import own, suite, with_role
 from tracer.evaluation.suites.projection import Columns, Everything, LargestOf, Projection
 from tracer.evaluation.suites.shift import AbsentError, Average, Opened, Opening, Role, Shift, Suite
@@ -45,7 +45,7 @@ __all__ = [
     "imagenet",
     "iwildcam",
     "own",
+    "parse_locations",
     "suite",
-    "told_places",
     "with_role",
 ]

@@ -1,12 +1,13 @@
-"""Corruptions: what noise, blur, compression and light do to any test set, made on the fly and repeatable.
+"""Image corruptions for any test set, computed on the fly and deterministic.
 
 Kinds and severities follow ImageNet-C (Hendrycks & Dietterich 2019, arXiv 1903.12261), which defines them for
-images of 224 pixels. Larger images are first made that small, and lengths scale with smaller ones, so that a
-severity means about the same everywhere.
+images of 224 pixels. Larger images are first resized to that, and lengths are scaled down for smaller ones, so that
+a severity means about the same for all sizes.
 """
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -25,69 +26,69 @@ from tracer.evaluation.suites.shift import Average, Shift, Suite
 
 SIDE = 224
 SEVERITIES = (1, 2, 3, 4, 5)
-USUAL = (1, 3, 5)
+DEFAULT_SEVERITIES = (1, 3, 5)
 
 Corruption = Callable[[Image.Image, float, np.random.Generator], Image.Image]
 
 
 def gaussian_noise(image: Image.Image, deviation: float, rng: np.random.Generator) -> Image.Image:
-    """Independent normal noise on every value, as in low light."""
-    values = unit(image)
-    return picture(values + rng.normal(scale=deviation, size=values.shape))
+    """Independent normal noise on every value."""
+    values = to_unit_range(image)
+    return to_image(values + rng.normal(scale=deviation, size=values.shape))
 
 
 def shot_noise(image: Image.Image, photons: float, rng: np.random.Generator) -> Image.Image:
-    """Light comes in whole photons, and here in few of them."""
-    return picture(rng.poisson(unit(image) * photons) / photons)
+    """Poisson noise, as with few photons."""
+    return to_image(rng.poisson(to_unit_range(image) * photons) / photons)
 
 
 def gaussian_blur(image: Image.Image, deviation: float, rng: np.random.Generator) -> Image.Image:
-    """Every point spread as a normal distribution."""
+    """Convolution with a Gaussian."""
     del rng
-    return image.filter(ImageFilter.GaussianBlur(deviation * share(image)))
+    return image.filter(ImageFilter.GaussianBlur(deviation * relative_size(image)))
 
 
 def defocus_blur(image: Image.Image, radius: float, rng: np.random.Generator) -> Image.Image:
-    """Every point spread over a disk, as behind a lens out of focus."""
+    """Convolution with a disk, as by a lens out of focus."""
     del rng
-    kernel = disk(round(radius * share(image), 3))
+    kernel = disk(round(radius * relative_size(image), 3))
     reach = kernel.shape[0] // 2
-    values = torch.from_numpy(unit(image).transpose(2, 0, 1)).float()[:, None]
+    values = torch.from_numpy(to_unit_range(image).transpose(2, 0, 1)).float()[:, None]
     padded = pad(values, (reach, reach, reach, reach), mode="replicate")
-    return picture(conv2d(padded, kernel[None, None].float())[:, 0].numpy().transpose(1, 2, 0))
+    return to_image(conv2d(padded, kernel[None, None].float())[:, 0].numpy().transpose(1, 2, 0))
 
 
 def jpeg(image: Image.Image, quality: float, rng: np.random.Generator) -> Image.Image:
-    """Stored with little quality, and read again."""
+    """JPEG compression."""
     del rng
-    stored = BytesIO()
-    image.save(stored, "JPEG", quality=int(quality))
-    with Image.open(stored) as read:
-        return read.convert("RGB")
+    file = BytesIO()
+    image.save(file, "JPEG", quality=int(quality))
+    with Image.open(file) as compressed:
+        return compressed.convert("RGB")
 
 
 def brightness(image: Image.Image, amount: float, rng: np.random.Generator) -> Image.Image:
-    """The value of each colour (its largest channel) raised, hue and saturation kept."""
+    """Raise the HSV value (the largest channel) of each pixel, with the same hue and saturation."""
     del rng
-    values = unit(image)
+    values = to_unit_range(image)
     largest = values.max(axis=2, keepdims=True)
     raised = np.minimum(largest + amount, 1)
     black = np.broadcast_to(raised, values.shape)
-    return picture(np.where(largest > 0, values * raised / np.maximum(largest, 1e-12), black))
+    return to_image(np.where(largest > 0, values * raised / np.maximum(largest, 1e-12), black))
 
 
-def contrast(image: Image.Image, kept: float, rng: np.random.Generator) -> Image.Image:
-    """Every value drawn towards its channel's mean."""
+def contrast(image: Image.Image, factor: float, rng: np.random.Generator) -> Image.Image:
+    """Scale the difference of every value from its channel's mean."""
     del rng
-    values = unit(image)
+    values = to_unit_range(image)
     mean = values.mean(axis=(0, 1), keepdims=True)
-    return picture((values - mean) * kept + mean)
+    return to_image((values - mean) * factor + mean)
 
 
-def pixelate(image: Image.Image, kept: float, rng: np.random.Generator) -> Image.Image:
-    """Made smaller, and large again."""
+def pixelate(image: Image.Image, factor: float, rng: np.random.Generator) -> Image.Image:
+    """Resize to a smaller size and back."""
     del rng
-    small = [max(1, int(length * kept)) for length in image.size]
+    small = [max(1, int(length * factor)) for length in image.size]
     return image.resize(small, Image.Resampling.BOX).resize(image.size, Image.Resampling.BOX)
 
 
@@ -105,7 +106,7 @@ KINDS: dict[str, tuple[Corruption, tuple[float, ...]]] = {
 
 @dataclass(frozen=True)
 class Corrupted:
-    """Images with one corruption; the same index and seed always give the same picture."""
+    """Images with a corruption; equal index and seed give equal images."""
 
     images: Images
     kind: str
@@ -119,52 +120,52 @@ class Corrupted:
         return len(self.images)
 
     def __getitem__(self, index: int) -> Image.Image:
-        change = KINDS[self.kind][0]
+        corruption = KINDS[self.kind][0]
         stream = [zlib.crc32(self.kind.encode()), self.severity, self.seed, index]
-        image = shrunk(self.images[index].convert("RGB"))
-        return change(image, strength(self.kind, self.severity), np.random.default_rng(stream))
+        image = limit_size(self.images[index].convert("RGB"))
+        return corruption(image, strength(self.kind, self.severity), np.random.default_rng(stream))
 
 
 def corrupted(examples: Examples, kind: str, severity: int = 3, seed: int = 0) -> Examples:
-    """The same examples, seen through a corruption."""
+    """The examples with corrupted images."""
     images = Corrupted(examples.images, kind, severity, seed)
     return replace(examples, name=f"{examples.name} {kind} {severity}", images=images)
 
 
 def corrupted_shifts(
-    shift: Shift, kinds: Iterable[str] = KINDS, severities: Iterable[int] = USUAL, seed: int = 0
+    shift: Shift, kinds: Iterable[str] = KINDS, severities: Iterable[int] = DEFAULT_SEVERITIES, seed: int = 0
 ) -> tuple[Shift, ...]:
-    """A test set under each corruption, as further shifts of role "ood"."""
+    """A test set under each corruption, as shifts with role "ood"."""
     pairs = [(kind, severity) for kind in kinds for severity in severities]
     for kind, severity in pairs:
-        strength(kind, severity)  # what is unknown is told before anything is read
+        strength(kind, severity)  # validate before any data is read
     return tuple(_shift(shift, kind, severity, seed) for kind, severity in pairs)
 
 
-def corrupt(suite: Suite, *asked: str, seed: int = 0) -> Suite:
-    """The suite with its test sets of role "id" under each corruption that `asked` names, and the mean over them.
+def corrupt(suite: Suite, *specs: str, seed: int = 0) -> Suite:
+    """The suite with further shifts, its "id" test sets under each corruption in `specs`, and the mean over them.
 
-    A corruption is written KIND:SEVERITY; without a severity it is 1, 3 and 5, and `all` is every kind.
+    A corruption is written KIND:SEVERITY; KIND alone stands for severities 1, 3 and 5, and `all` for every kind.
     """
-    pairs = list(dict.fromkeys(pair for words in asked for pair in _pairs(words)))
+    pairs = list(dict.fromkeys(pair for spec in specs for pair in _pairs(spec)))
     if pairs and not suite.of("id"):
         raise UserError(
             "corruptions are made of a test set with the role id, and there is none: give id=DATA"
         )
-    made = [_shift(shift, *pair, seed) for shift in suite.of("id") for pair in pairs]
-    mean = (Average("corrupted", tuple(shift.name for shift in made)),) if len(made) > 1 else ()
-    return replace(suite, shifts=(*suite.shifts, *made), extra=(*suite.extra, *mean))
+    shifts = [_shift(shift, *pair, seed) for shift in suite.of("id") for pair in pairs]
+    mean = (Average("corrupted", tuple(shift.name for shift in shifts)),) if len(shifts) > 1 else ()
+    return replace(suite, shifts=(*suite.shifts, *shifts), extra=(*suite.extra, *mean))
 
 
-def _pairs(words: str) -> list[tuple[str, int]]:
-    """Kinds and severities out of what a person writes."""
-    kind, colon, severity = words.partition(":")
+def _pairs(spec: str) -> list[tuple[str, int]]:
+    """The kinds and severities of KIND[:SEVERITY]."""
+    kind, colon, severity = spec.partition(":")
     if colon and severity not in map(str, SEVERITIES):
-        raise UserError(f"the corruption {words!r} must be written KIND:SEVERITY, with a severity of 1 to 5")
+        raise UserError(f"the corruption {spec!r} must be written KIND:SEVERITY, with a severity of 1 to 5")
     if kind not in KINDS and kind != "all":
         raise UserError(f"unknown corruption {kind!r}: choose from all, {', '.join(KINDS)}")
-    kinds, severities = KINDS if kind == "all" else (kind,), (int(severity),) if colon else USUAL
-    return [(each, degree) for each in kinds for degree in severities]
+    kinds, severities = KINDS if kind == "all" else (kind,), (int(severity),) if colon else DEFAULT_SEVERITIES
+    return list(itertools.product(kinds, severities))
 
 
 def _shift(shift: Shift, kind: str, severity: int, seed: int) -> Shift:
@@ -179,7 +180,7 @@ def _shift(shift: Shift, kind: str, severity: int, seed: int) -> Shift:
 
 
 def strength(kind: str, severity: int) -> float:
-    """The parameter of a corruption at a severity of 1 to 5."""
+    """The parameter of a corruption at a severity from 1 to 5."""
     if kind not in KINDS:
         raise unknown("corruption", kind, KINDS)
     if severity not in SEVERITIES:
@@ -187,32 +188,32 @@ def strength(kind: str, severity: int) -> float:
     return KINDS[kind][1][severity - 1]
 
 
-def shrunk(image: Image.Image) -> Image.Image:
-    """An image whose shorter side is at most 224 pixels."""
+def limit_size(image: Image.Image) -> Image.Image:
+    """The image, resized so that its shorter side is at most 224 pixels."""
     factor = SIDE / min(image.size)
     if factor >= 1:
         return image
     return image.resize([max(1, round(side * factor)) for side in image.size], Image.Resampling.BICUBIC)
 
 
-def share(image: Image.Image) -> float:
-    """The size of an image as a share of what severities are defined for."""
+def relative_size(image: Image.Image) -> float:
+    """The shorter side relative to the 224 pixels for which severities are defined."""
     return min(image.size) / SIDE
 
 
-def unit(image: Image.Image) -> Float[np.ndarray, "h w 3"]:
-    """Pixels as numbers from 0 to 1."""
+def to_unit_range(image: Image.Image) -> Float[np.ndarray, "h w 3"]:
+    """Pixel values in [0, 1]."""
     return np.asarray(image, dtype=np.float64) / 255
 
 
-def picture(values: Float[np.ndarray, "h w 3"]) -> Image.Image:
-    """Numbers from 0 to 1 as pixels."""
+def to_image(values: Float[np.ndarray, "h w 3"]) -> Image.Image:
+    """An image from values in [0, 1]; others are clipped."""
     return Image.fromarray(np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8))
 
 
 @cache
 def disk(radius: float) -> Float[torch.Tensor, "s s"]:
-    """A disk of the given radius with a soft edge, that sums to one."""
+    """A kernel in the shape of a disk with a soft edge, with sum 1."""
     reach = int(np.ceil(radius))
     x = torch.arange(-reach, reach + 1, dtype=torch.float64)
     inside = (radius + 0.5 - torch.hypot(x[:, None], x[None, :])).clamp(0, 1)

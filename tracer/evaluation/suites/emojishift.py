@@ -1,7 +1,7 @@
-"""EmojiShift: the same concepts in another artist's hand, at 32 pixels, out of the package itself.
+"""EmojiShift: emoji in the styles of twelve artists, at 32 pixels; the data ship with the package.
 
-ID is the style that was finetuned on, OOD the eleven others, both over emoji that finetuning has not seen and in
-pairs that pretraining has not seen; retention is the task of pretraining, on held-out pairs.
+ID is the style of finetuning and OOD the eleven others, both with emoji held out from finetuning and pairs held out
+from pretraining; retention is the pretraining task on held-out pairs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tracer.data.emojishift import FOLDS, MONOCHROME, UNSEEN, emoji_kinds, emoji
 from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import Average, Shift, Suite
 
-NAMES = "names"  # the task of pretraining
+NAMES = "names"  # the pretraining task
 
 
 def emojishift(style: str = "twemoji", fold: int = 0) -> Suite:
-    """The kinds of a test fold in every style, and the names of pairs held out from pretraining."""
-    archive().style(style)
+    """Kinds of emoji of a test fold in every style, and names of pairs held out from pretraining."""
+    archive().style(style)  # an error if the style is unknown
     kinds = tuple(
         Shift(
             name=each,
@@ -38,7 +38,7 @@ def emojishift(style: str = "twemoji", fold: int = 0) -> Suite:
     retained = Shift(
         name=NAMES,
         role="retain",
-        load=partial(emoji_names, "strong", "test"),  # pictures and names are the same in both regimes
+        load=partial(emoji_names, "strong", "test"),  # the test pairs are the same in both regimes
         classes=names,
         project=Everything(len(names)),
         templates=PROMPTS,
@@ -46,23 +46,26 @@ def emojishift(style: str = "twemoji", fold: int = 0) -> Suite:
     return Suite("emojishift", (*kinds, retained), extra=tuple(averages(style)))
 
 
-def named(asked: str, trained: str | None = None) -> Suite:
-    """`emojishift[:STYLE[:FOLD]]`; a run on `emoji:STYLE:FOLD` gives its own, and is not tested on what it has seen."""
-    style, _, fold = asked.partition(":")[2].partition(":")
+def suite_from_spec(spec: str, trained: str | None = None) -> Suite:
+    """The suite `emojishift[:STYLE[:FOLD]]`; by default the style and fold of `trained`, the data of the run.
+
+    An error if the run has trained on the emoji of the fold.
+    """
+    style, _, fold = spec.partition(":")[2].partition(":")
     own = trained.split(":")[1:] if trained and trained.startswith("emoji:") else ["names", ""]
-    if own[0] == "names":  # a pretraining, or no run at all: every fold is new to it
+    if own[0] == "names":  # a pretrained model: all folds are unseen
         own = ["twemoji", "0"]
     elif fold and fold != own[1]:
         raise UserError(
-            f"{asked}: the run was trained on {trained}, so that only its fold {own[1]} is new to it"
+            f"{spec}: the run was trained on {trained}, so that only its fold {own[1]} is new to it"
         )
     if not (fold or own[1]).isdecimal():
-        raise UserError(f"{asked}: expected emojishift:STYLE:FOLD with a fold of 0 to {FOLDS - 1}")
+        raise UserError(f"{spec}: expected emojishift:STYLE:FOLD with a fold of 0 to {FOLDS - 1}")
     return emojishift(style or own[0], int(fold or own[1]))
 
 
 def averages(style: str) -> list[Average]:
-    """Means over the styles that pretraining knows, those it never saw, and those without colour."""
+    """Means over the styles seen in pretraining, the unseen ones, and the monochrome ones."""
     others = [each for each in styles() if each != style]
     groups = {
         "seen styles": [each for each in others if each not in UNSEEN],

@@ -1,4 +1,4 @@
-"""ImageNet and its five shifts, read from local copies as they are distributed."""
+"""ImageNet and its five distribution shifts, read from local copies in the layouts in which they are distributed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 from tracer.core.errors import UserError, unknown
 from tracer.data.examples import Examples
 from tracer.evaluation.suites import objectnet
-from tracer.evaluation.suites.layouts import Found, read
+from tracer.evaluation.suites.layouts import LabelledImages, read
 from tracer.evaluation.suites.projection import Columns, Everything, Projection
 from tracer.evaluation.suites.shift import AbsentError, Average, Role, Shift, Suite
-from tracer.evaluation.suites.synsets import CLASSES, places, subset
+from tracer.evaluation.suites.synsets import CLASSES, positions, subset
 from tracer.models.prompts import templates
 
 
 @dataclass(frozen=True)
 class Set:
-    """One of the six: where its copies usually lie, which classes it asks about, how many images it has."""
+    """One of the six test sets: its usual folders, its classes and its number of images."""
 
     name: str
     short: str
@@ -33,16 +33,16 @@ class Set:
     role: Role = "ood"
 
     def find(self, root: Path | None) -> Path:
-        """The first of the usual places below `root` that is there."""
+        """The first of the usual folders that exists below `root`."""
         if root is None:
-            raise AbsentError(f"{self.name} is nowhere (no root is given): get it from {self.homepage}")
-        found = next((root / each for each in self.folders if (root / each).is_dir()), None)
-        if found is None:
-            looked = ", ".join(self.folders)
+            raise AbsentError(f"{self.name} is missing (no root is given): get it from {self.homepage}")
+        folder = next((root / name for name in self.folders if (root / name).is_dir()), None)
+        if folder is None:
+            names = ", ".join(self.folders)
             raise AbsentError(
-                f"{self.name} is not in {root} (looked for {looked}): get it from {self.homepage}"
+                f"{self.name} is not in {root} (looked for {names}): get it from {self.homepage}"
             )
-        return found
+        return folder
 
 
 SETS: dict[str, Set] = {
@@ -115,40 +115,40 @@ def imagenet(
 ) -> Suite:
     """The suite of the paper: ImageNet (ID), V2, R, A, Sketch and ObjectNet (OOD).
 
-    `elsewhere` says where a set lies if not in one of the usual folders below `root`: a folder, shards, or
-    any data with WordNet ids or indices as labels. `sizes` replaces the expected number of images.
+    `elsewhere` gives the location of sets that are not in a usual folder below `root`: a folder, shards, or any data
+    with WordNet ids or indices as labels. `sizes` replaces the expected number of images.
     """
-    elsewhere, sizes, wanted = elsewhere or {}, sizes or {}, tuple(only)
-    for key in (*wanted, *sizes):
+    elsewhere, sizes, keys = elsewhere or {}, sizes or {}, tuple(only)
+    for key in (*keys, *sizes):
         if key not in SETS:
             raise unknown("ImageNet test set", key, SETS)
     folder = _folder(root, elsewhere)
-    shifts = [_shift(key, folder, elsewhere.get(key), sizes.get(key, SETS[key].size)) for key in wanted]
+    shifts = [_shift(key, folder, elsewhere.get(key), sizes.get(key, SETS[key].size)) for key in keys]
     return Suite("imagenet", tuple(shifts), extra=(FOUR,))
 
 
 def check(root: str | Path | None, elsewhere: Mapping[str, str] | None = None) -> list[str]:
-    """What is there of the six sets, what is missing, and where to get it; images are counted, not read.
+    """One line per test set: whether it is complete, and where to get it; images are counted, not read.
 
-    A line about a set that is complete begins with `COMPLETE`.
+    Lines of complete sets begin with `COMPLETE`.
     """
     folder = _folder(root, elsewhere or {})
     return [_line(key, folder, (elsewhere or {}).get(key)) for key in SETS]
 
 
-def told_places(told: Iterable[str]) -> dict[str, str]:
-    """Where single sets lie, each written NAME=PLACE, for example `val=hf:imagenet-1k`."""
-    found = {}
-    for each in told:
-        key, equals, place = each.partition("=")
-        if not equals or not place:
-            raise UserError(f"{each!r} must be written NAME=PLACE, with a name out of {', '.join(SETS)}")
-        found[key] = place
-    return found
+def parse_locations(specs: Iterable[str]) -> dict[str, str]:
+    """Locations of single sets, each written NAME=PLACE, for example `val=hf:imagenet-1k`."""
+    locations = {}
+    for spec in specs:
+        key, equals, location = spec.partition("=")
+        if not equals or not location:
+            raise UserError(f"{spec!r} must be written NAME=PLACE, with a name out of {', '.join(SETS)}")
+        locations[key] = location
+    return locations
 
 
 def _folder(root: str | Path | None, elsewhere: Mapping[str, str]) -> Path | None:
-    """The root, if it is there; none is needed where all sets that are wanted lie elsewhere."""
+    """The root as a path, checked; it may be None if all sets are elsewhere."""
     for key in elsewhere:
         if key not in SETS:
             raise unknown("ImageNet test set", key, SETS)
@@ -157,73 +157,73 @@ def _folder(root: str | Path | None, elsewhere: Mapping[str, str]) -> Path | Non
     return None if root is None else Path(root)
 
 
-def _line(key: str, root: Path | None, given: str | None) -> str:
-    chosen = SETS[key]
+def _line(key: str, root: Path | None, elsewhere: str | None) -> str:
+    each = SETS[key]
     try:
-        place = given or chosen.find(root)
-        count = len(_found(key, place).ids)
+        location = elsewhere or each.find(root)
+        count = len(_images(key, location).ids)
     except UserError as error:
         return f"✗ {error}"
-    if count == chosen.size:
-        return f"{COMPLETE} {chosen.name}: {count} images in {place}, complete"
-    return f"✗ {chosen.name}: {count} of {chosen.size} images in {place}: get the rest from {chosen.homepage}"
+    if count == each.size:
+        return f"{COMPLETE} {each.name}: {count} images in {location}, complete"
+    return f"✗ {each.name}: {count} of {each.size} images in {location}: get the rest from {each.homepage}"
 
 
-def _found(key: str, place: str | Path) -> Found:
-    """The images of a set and how their classes are written, once these are known to be its own."""
+def _images(key: str, location: str | Path) -> LabelledImages:
+    """The images of a set; an error if their classes are not those of the set."""
     if key == "objectnet":
-        return objectnet.overlapping(Path(place), objectnet.mapping(Path(place)))
-    found = read(place)
-    places(found.keys, SETS[key].classes, SETS[key].name)
-    return found
+        return objectnet.overlapping(Path(location), objectnet.mapping(Path(location)))
+    images = read(location)
+    positions(images.keys, SETS[key].classes, SETS[key].name)
+    return images
 
 
-def _shift(key: str, root: Path | None, given: str | None, size: int) -> Shift:
-    """A set where it lies; one that is not there says so when it is opened."""
-    chosen = SETS[key]
+def _shift(key: str, root: Path | None, elsewhere: str | None, size: int) -> Shift:
+    """A set as a shift; if it is missing, loading it raises the error."""
+    each = SETS[key]
     try:
-        place = given or chosen.find(root)
-        load, project = _objectnet(Path(place)) if key == "objectnet" else _plain(chosen, place)
+        location = elsewhere or each.find(root)
+        load, project = _objectnet(Path(location)) if key == "objectnet" else _plain(each, location)
     except AbsentError as error:
         load, project = partial(_raise, error), Everything(CLASSES)
     return Shift(
-        name=chosen.name,
-        role=chosen.role,
+        name=each.name,
+        role=each.role,
         load=load,
         classes=_names(),
         project=project,
         templates=templates("openai"),
         size=size,
-        short=chosen.short,
+        short=each.short,
     )
 
 
-def _plain(chosen: Set, place: str | Path) -> tuple[Callable[[], Examples], Projection]:
-    columns = subset(chosen.classes)
-    project = Everything(CLASSES) if chosen.classes == "all" else Columns(columns, CLASSES)
-    return partial(_examples, chosen, place), project
+def _plain(each: Set, location: str | Path) -> tuple[Callable[[], Examples], Projection]:
+    columns = subset(each.classes)
+    project = Everything(CLASSES) if each.classes == "all" else Columns(columns, CLASSES)
+    return partial(_examples, each, location), project
 
 
-def _objectnet(place: Path) -> tuple[Callable[[], Examples], Projection]:
-    mapping = objectnet.mapping(place)
-    return partial(objectnet.examples, place, mapping), mapping.projection
+def _objectnet(location: Path) -> tuple[Callable[[], Examples], Projection]:
+    mapping = objectnet.mapping(location)
+    return partial(objectnet.examples, location, mapping), mapping.projection
 
 
-def _examples(chosen: Set, place: str | Path) -> Examples:
-    found = read(place)
+def _examples(each: Set, location: str | Path) -> Examples:
+    images, ids, keys = read(location)
     names = _names()
     return Examples(
-        name=chosen.name,
-        images=found.images,
-        ids=found.ids,
-        labels=np.array(places(found.keys, chosen.classes, chosen.name), np.int64),
-        captions=[()] * len(found.ids),
-        classes=tuple(names[i] for i in subset(chosen.classes)),
+        name=each.name,
+        images=images,
+        ids=ids,
+        labels=np.array(positions(keys, each.classes, each.name), np.int64),
+        captions=[()] * len(ids),
+        classes=tuple(names[i] for i in subset(each.classes)),
     )
 
 
 def _names() -> tuple[str, ...]:
-    from tracer.models.open_clip_compat import open_clip  # late: it is slow to import
+    from tracer.models.open_clip_compat import open_clip  # late: slow to import
 
     return tuple(open_clip.IMAGENET_CLASSNAMES)
 

@@ -1,4 +1,4 @@
-"""How ImageNet-like test sets lie on disk: in class folders, side by side with a table, or in tar shards."""
+"""Layouts of ImageNet-like test sets on disk: class folders, one folder with a table of labels, or tar shards."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from tracer.data.examples import Images
 from tracer.data.options import canonical
 from tracer.data.sources import load
 
-SOLUTION = "LOC_val_solution.csv"  # beside or above the flat validation folder, as Kaggle distributes it
+SOLUTION = "LOC_val_solution.csv"  # in or above the flat validation folder, as in Kaggle's distribution
 
 
-class Found(NamedTuple):
-    """Images, an id for each, and how its class is written: a WordNet id, an index or a folder's name."""
+class LabelledImages(NamedTuple):
+    """Images, their ids, and their classes as written in the data: WordNet ids, indices or folder names."""
 
     images: Images
     ids: list[str]
     keys: list[str]
 
 
-def read(place: str | Path) -> Found:
-    """The labelled images at `place`: a folder in one of the layouts, or any data that `load` knows."""
-    folder = Path(place)
+def read(location: str | Path) -> LabelledImages:
+    """The labelled images at `location`: a folder in one of the layouts, or any data that `load` reads."""
+    folder = Path(location)
     if not folder.is_dir():
-        return loaded(str(place))
+        return loaded(str(location))
     shards = shard_folder(folder)
     if shards is not None:
         return loaded(str(shards))
     return class_folders(folder) if any(each.is_dir() for each in visible(folder)) else flat(folder)
 
 
-def class_folders(root: Path, only: Container[str] | None = None) -> Found:
-    """`root/<class>/<image>`, at exactly this depth; of the classes in `only`, if that is given."""
+def class_folders(root: Path, only: Container[str] | None = None) -> LabelledImages:
+    """The images `root/<class>/<image>`, of the classes in `only` if it is given."""
     folders = [each for each in visible(root) if each.is_dir() and (only is None or each.name in only)]
     paths = [
         f"{folder.name}/{image.name}"
@@ -46,12 +46,12 @@ def class_folders(root: Path, only: Container[str] | None = None) -> Found:
     ]
     if not paths:
         raise UserError(f"{root} has {len(folders)} folders and no image in them")
-    return Found(Files(root, tuple(paths)), paths, [path.partition("/")[0] for path in paths])
+    return LabelledImages(Files(root, tuple(paths)), paths, [path.partition("/")[0] for path in paths])
 
 
-def flat(root: Path) -> Found:
-    """Validation images side by side, with their classes in the table that comes with them."""
-    tables = [above / SOLUTION for above in (root, *root.parents[:4]) if (above / SOLUTION).is_file()]
+def flat(root: Path) -> LabelledImages:
+    """Images in one folder, with their classes in Kaggle's table."""
+    tables = [folder / SOLUTION for folder in (root, *root.parents[:4]) if (folder / SOLUTION).is_file()]
     paths = [image.name for image in visible(root) if image.suffix.lower() in SUFFIXES]
     if not paths:
         raise UserError(f"{root} holds no images")
@@ -62,28 +62,30 @@ def flat(root: Path) -> Found:
         )
     with tables[0].open(newline="", encoding="utf-8") as file:
         solution = {row["ImageId"]: row["PredictionString"].split()[0] for row in csv.DictReader(file)}
-    unsolved = [path for path in paths if Path(path).stem not in solution]
-    if unsolved:
-        raise UserError(f"{tables[0]} says nothing about {len(unsolved)} images, for example {unsolved[0]}")
-    return Found(Files(root, tuple(paths)), paths, [solution[Path(path).stem] for path in paths])
+    unlabelled = [path for path in paths if Path(path).stem not in solution]
+    if unlabelled:
+        raise UserError(
+            f"{tables[0]} says nothing about {len(unlabelled)} images, for example {unlabelled[0]}"
+        )
+    return LabelledImages(Files(root, tuple(paths)), paths, [solution[Path(path).stem] for path in paths])
 
 
 def shard_folder(root: Path) -> Path | None:
-    """Where the tar shards are: in the folder or in its `test`, as the hub has them."""
+    """The folder with tar shards: `root`, or `root/test` as on the hub; None if there are no shards."""
     return next((each for each in (root, root / "test") if any(each.glob("*.tar"))), None)
 
 
-def loaded(spec: str) -> Found:
-    """Shards, tables or a hub data set, with the class of each image as it is written there."""
+def loaded(spec: str) -> LabelledImages:
+    """The labelled images of shards, tables or a hub data set."""
     examples = load(spec)
     if {"val", "test"} & set(map(canonical, examples.splits)):
-        examples = load(spec, split="val")  # else test: the test split of ImageNet itself has no labels
+        examples = load(spec, split="val")  # or test; ImageNet's own test split has no labels
     if not examples.labelled:
         raise UserError(f"{spec} has no labels to score against")
-    names = [*examples.classes, ""]  # label −1 is none
-    return Found(examples.images, list(examples.ids), [names[label] for label in examples.labels])
+    names = [*examples.classes, ""]  # for label −1, no class
+    return LabelledImages(examples.images, list(examples.ids), [names[label] for label in examples.labels])
 
 
 def visible(folder: Path) -> list[Path]:
-    """What lies in a folder, in order of name, without hidden files."""
+    """The entries of a folder, sorted by name, without hidden ones."""
     return sorted(each for each in folder.iterdir() if not each.name.startswith("."))

@@ -1,7 +1,7 @@
 """ObjectNet: 113 of its 313 classes overlap with ImageNet's, each with one or several of them.
 
-Which ones is said by four files that come with the data, in `mappings`. Images have a red border, so two
-pixels are cut off each side. Reference: Barbu et al. 2019; https://objectnet.dev.
+Four files in `mappings`, distributed with the data, define the overlap. Images have a red border, so two pixels are
+cropped on each side. Reference: Barbu et al. 2019; https://objectnet.dev.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from PIL import Image
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.examples import Examples, Images
-from tracer.evaluation.suites.layouts import Found, class_folders, read, shard_folder, visible
+from tracer.evaluation.suites.layouts import LabelledImages, class_folders, read, shard_folder, visible
 from tracer.evaluation.suites.projection import LargestOf
 from tracer.evaluation.suites.shift import AbsentError
 from tracer.evaluation.suites.synsets import CLASSES
@@ -32,12 +32,12 @@ FILES = (
 
 
 class Mapping(NamedTuple):
-    """The overlapping classes in order of their folders: names, and the ImageNet columns of each."""
+    """The overlapping classes, sorted by folder, with the ImageNet columns of each."""
 
     folders: tuple[str, ...]
     names: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
-    elsewhere: frozenset[str] = frozenset()  # folders of the classes that ImageNet does not have
+    elsewhere: frozenset[str] = frozenset()  # folders of classes without a counterpart in ImageNet
 
     @property
     def projection(self) -> LargestOf:
@@ -46,7 +46,7 @@ class Mapping(NamedTuple):
 
 @dataclass(frozen=True)
 class Borderless:
-    """Images without their outermost pixels."""
+    """Images with the border cropped."""
 
     images: Images
     width: int = BORDER
@@ -61,7 +61,7 @@ class Borderless:
 
 
 def mapping(root: Path) -> Mapping:
-    """What the data's own files say about which ImageNet classes an ObjectNet class stands for."""
+    """The ImageNet classes of each ObjectNet class, from the files in `mappings`."""
     folder = next((each for each in (root / "mappings", root) if (each / FILES[0]).is_file()), None)
     if folder is None:
         raise AbsentError(f"ObjectNet: {root} lacks mappings/{FILES[0]}, which comes with the data")
@@ -81,43 +81,43 @@ def mapping(root: Path) -> Mapping:
 
 def examples(root: Path, classes: Mapping) -> Examples:
     """The images of the overlapping classes."""
-    found = overlapping(root, classes)
-    place = {folder: i for i, folder in enumerate(classes.folders)}
+    images, ids, keys = overlapping(root, classes)
+    label = {folder: i for i, folder in enumerate(classes.folders)}
     return Examples(
         name="ObjectNet",
-        images=Borderless(found.images),
-        ids=found.ids,
-        labels=np.array([place[key] for key in found.keys], np.int64),
-        captions=[()] * len(found.ids),
+        images=Borderless(images),
+        ids=ids,
+        labels=np.array([label[key] for key in keys], np.int64),
+        captions=[()] * len(ids),
         classes=classes.names,
     )
 
 
-def overlapping(root: Path, classes: Mapping) -> Found:
-    """`images/<folder>/*.png` of the classes in the overlap, or shards whose labels count their folders."""
+def overlapping(root: Path, classes: Mapping) -> LabelledImages:
+    """Images of the overlapping classes: `images/<folder>/*.png`, or shards labelled by folder number."""
     if shard_folder(root) is not None:
-        found = read(root)
-        number = {str(i): folder for i, folder in enumerate(classes.folders)}
-        keys = [number.get(key, key) for key in found.keys]
-        _refuse(set(keys) - set(classes.folders), classes.folders, root)
-        return Found(found.images, found.ids, keys)
+        shards = read(root)
+        folder_of = {str(i): folder for i, folder in enumerate(classes.folders)}
+        keys = [folder_of.get(key, key) for key in shards.keys]
+        _check_known(set(keys), classes.folders, root)
+        return shards._replace(keys=keys)
     images = root / "images"
     if not images.is_dir():
         raise AbsentError(f"ObjectNet: there is no folder {images}")
-    here = {each.name for each in visible(images) if each.is_dir()}
-    _refuse(here - set(classes.folders) - classes.elsewhere, (*classes.folders, *classes.elsewhere), root)
+    folders = {each.name for each in visible(images) if each.is_dir()}
+    _check_known(folders, (*classes.folders, *classes.elsewhere), root)
     return class_folders(images, only=classes.folders)
 
 
-def _refuse(strange: set[str], known: tuple[str, ...], root: Path) -> None:
-    if strange:
-        raise unknown(f"class of ObjectNet in {root}", min(strange), known)
+def _check_known(names: set[str], known: tuple[str, ...], root: Path) -> None:
+    if foreign := names - set(known):
+        raise unknown(f"class of ObjectNet in {root}", min(foreign), known)
 
 
 def _columns(names: str, column: dict[str, int], where: Path) -> tuple[int, ...]:
-    strange = [name for name in names.split("; ") if name not in column]
-    if strange:
-        raise UserError(f"{where / FILES[1]} names {strange[0]!r}, which {FILES[3]} does not")
+    missing = [name for name in names.split("; ") if name not in column]
+    if missing:
+        raise UserError(f"{where / FILES[1]} names {missing[0]!r}, which {FILES[3]} does not")
     return tuple(column[name] for name in names.split("; "))
 
 
@@ -130,5 +130,5 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     if not path.is_file():
-        raise AbsentError(f"ObjectNet: {path} is not there; it comes with the data, in mappings")
+        raise AbsentError(f"ObjectNet: {path} is missing; it comes with the data, in mappings")
     return path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Projections: from the classes a model scores to the classes a test set asks about."""
+"""Projections of logits: from the classes of a model to those of a test set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class Projection(Protocol):
-    """A pure map on logits, with the line that says in a result what was done."""
+    """A pure function of logits, with a description for the result."""
 
     @property
     def description(self) -> str: ...
@@ -20,7 +20,7 @@ class Projection(Protocol):
 
 @dataclass(frozen=True)
 class Everything:
-    """All classes compete."""
+    """All classes; logits are unchanged."""
 
     of: int
 
@@ -29,12 +29,12 @@ class Everything:
         return f"all {self.of} classes" if self.of else "captions, no classes"
 
     def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n k"]:
-        return expected(logits, self.of)
+        return checked(logits, self.of)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Only these classes compete: the other logits are left out before softmax and argmax."""
+    """A subset of the classes; the other logits are removed before softmax and argmax."""
 
     indices: tuple[int, ...]
     of: int
@@ -44,12 +44,12 @@ class Columns:
         return f"logits restricted to {len(self.indices)} of {self.of} classes"
 
     def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n j"]:
-        return expected(logits, self.of)[:, torch.tensor(self.indices, device=logits.device)]
+        return checked(logits, self.of)[:, torch.tensor(self.indices, device=logits.device)]
 
 
 @dataclass(frozen=True)
 class LargestOf:
-    """Each class of the test set stands for several of the model's, and scores as the best of them."""
+    """Each class of the test set corresponds to several of the model; its logit is the largest of theirs."""
 
     groups: tuple[tuple[int, ...], ...]
     of: int
@@ -67,13 +67,13 @@ class LargestOf:
 
     def __call__(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n j"]:
         width = max(map(len, self.groups))
-        filled = [(*group, *group[:1] * (width - len(group))) for group in self.groups]
-        columns = torch.tensor(filled, device=logits.device)
-        return expected(logits, self.of)[:, columns].amax(dim=2)
+        padded = [(*group, *group[:1] * (width - len(group))) for group in self.groups]
+        columns = torch.tensor(padded, device=logits.device)
+        return checked(logits, self.of)[:, columns].amax(dim=2)
 
 
-def expected(logits: Float[Tensor, "n k"], classes: int) -> Float[Tensor, "n k"]:
-    """`logits`, when they have a column for each of the classes."""
+def checked(logits: Float[Tensor, "n k"], classes: int) -> Float[Tensor, "n k"]:
+    """`logits`; an error unless they have one column per class."""
     if logits.ndim != 2 or logits.shape[1] != classes:
         raise ValueError(f"logits of {classes} classes needed, not of shape {list(logits.shape)}")
     return logits

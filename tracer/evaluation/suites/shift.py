@@ -1,4 +1,4 @@
-"""A shift is one test set with its role; a suite is several of them, counted before any is scored."""
+"""A shift is a test set with a role; a suite is several of them, counted before any is scored."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 
 class AbsentError(UserError):
-    """A test set is not where it was looked for."""
+    """A test set is missing."""
 
 
 @dataclass(frozen=True)
 class Shift:
-    """One test set: how to read it, what a model must score, and how that becomes the set's own classes.
+    """One test set.
 
-    A model scores `classes` with `templates`; `project` turns these logits into those of the set's own
-    classes, in which the labels of its examples count.
+    A model computes logits of `classes` with `templates`; `project` maps them to the set's own classes, to which the
+    labels of its examples refer.
     """
 
     name: str
@@ -32,10 +32,10 @@ class Shift:
     classes: tuple[str, ...]
     project: Projection
     templates: tuple[str, ...] = ()
-    size: int | None = None  # how many images the complete set has, if that is known
-    short: str = ""  # head of its column in a table
-    metric: str = "accuracy"  # the measure that the set's authors report
-    derived: bool = False  # made from another test set: it has no part in the mean over shifts
+    size: int | None = None  # number of images of the complete set, if known
+    short: str = ""  # name in the header of a table
+    metric: str = "accuracy"  # the metric that the set's authors report
+    derived: bool = False  # derived from another test set, so not part of the mean over shifts
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -47,14 +47,14 @@ class Shift:
 
     @property
     def rule(self) -> str:
-        """What is printed with every result."""
+        """Name and projection, as printed with every result."""
         return f"{self.name}: {self.project.description}"
 
-    def shortfall(self, found: int) -> str:
-        """What is wrong with a copy of `found` images; empty for a complete one."""
-        if self.size is None or found == self.size:
+    def shortfall(self, count: int) -> str:
+        """A message if a copy with `count` images is not complete, else an empty string."""
+        if self.size is None or count == self.size:
             return ""
-        return f"{self.name} has {found} images here, and the complete set {self.size}"
+        return f"{self.name} has {count} images here, and the complete set {self.size}"
 
 
 class Average(NamedTuple):
@@ -65,7 +65,7 @@ class Average(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A shift that has been read and counted; what is measured on a partial one is marked."""
+    """A shift with its examples; `partial` if images are missing."""
 
     shift: Shift
     examples: Examples
@@ -73,7 +73,7 @@ class Opened(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """All that could be opened of a suite, and the names of what is absent."""
+    """The shifts of a suite that could be read, and the names of the missing ones."""
 
     shifts: tuple[Opened, ...]
     absent: tuple[str, ...] = ()
@@ -81,23 +81,23 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True)
 class Suite:
-    """Test sets that are scored together."""
+    """A named collection of test sets."""
 
     name: str
     shifts: tuple[Shift, ...]
-    extra: tuple[Average, ...] = ()  # averages beside the one over all shifts of role "ood"
+    extra: tuple[Average, ...] = ()  # in addition to the mean over the role "ood"
 
     def __post_init__(self) -> None:
         names = [shift.name for shift in self.shifts]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise UserError(f"the suite {self.name} has more than one shift called {min(twice)}")
+        duplicates = {name for name in names if names.count(name) > 1}
+        if duplicates:
+            raise UserError(f"the suite {self.name} has more than one shift called {min(duplicates)}")
 
     def __iter__(self) -> Iterator[Shift]:
         return iter(self.shifts)
 
     def prompted(self, templates: tuple[str, ...]) -> Suite:
-        """The same test sets with other prompts."""
+        """The suite with other prompts."""
         return replace(self, shifts=tuple(replace(shift, templates=templates) for shift in self.shifts))
 
     def of(self, role: Role) -> tuple[Shift, ...]:
@@ -105,14 +105,14 @@ class Suite:
 
     @property
     def averages(self) -> tuple[Average, ...]:
-        """The mean over the declared role, and those of the others whose members are all here."""
+        """The mean over the role "ood", and the extra ones whose members are all in the suite."""
         ood = tuple(shift.name for shift in self.of("ood") if not shift.derived)
         names = {shift.name for shift in self.shifts}
         extra = tuple(each for each in self.extra if names.issuperset(each.members) and each.members != ood)
         return (Average("OOD", ood), *extra) if len(ood) > 1 else extra
 
     def open(self, allow_partial: bool = False) -> Opening:
-        """Read and count every test set before any is scored; refuse incomplete ones unless told not to."""
+        """Read and count every test set; an error if one is incomplete, unless `allow_partial`."""
         opened, absent, problems = [], [], []
         for shift in self.shifts:
             try:
@@ -121,9 +121,9 @@ class Suite:
                 absent.append(shift.name)
                 problems.append(str(error))
                 continue
-            short = shift.shortfall(len(examples))
-            problems += [short] if short else []
-            opened.append(Opened(shift, examples, partial=bool(short)))
+            shortfall = shift.shortfall(len(examples))
+            problems += [shortfall] if shortfall else []
+            opened.append(Opened(shift, examples, partial=bool(shortfall)))
         if problems and not (allow_partial and opened):
             advice = "--allow-partial scores what is there and marks every number it touches"
             raise UserError("\n".join((f"the suite {self.name} is not complete:", *problems, advice)))

@@ -1,4 +1,4 @@
-"""ImageNet's thousand classes: their order, the two hundred of -R and of -A, and how data write them."""
+"""ImageNet's 1000 classes: their order, the 200 of ImageNet-R and -A, and their spellings in data."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ CLASSES = 1000
 
 @cache
 def synsets() -> tuple[str, ...]:
-    """The WordNet id of each class, in the order in which every ImageNet model scores them."""
+    """The WordNet id of each class, in ImageNet's usual order."""
     return tuple(_lines("imagenet_synsets.txt"))
 
 
 @cache
 def subset(name: Literal["all", "r", "a"]) -> tuple[int, ...]:
-    """The classes that a test set asks about, as indices in ImageNet's order."""
+    """The classes of a test set, as indices in ImageNet's order."""
     return tuple(range(CLASSES)) if name == "all" else tuple(map(int, _lines(f"imagenet_{name}_indices.txt")))
 
 
-def places(keys: list[str], name: Literal["all", "r", "a"], where: str) -> list[int]:
+def positions(keys: list[str], name: Literal["all", "r", "a"], where: str) -> list[int]:
     """The position of each key's class in the subset `name`; a key is a WordNet id, its lemmas, or a number.
 
-    Numbers count in the subset if they are exactly its own, and among the thousand if they go beyond it: both
-    are distributed. What could be either is refused.
+    Numbers are positions in the subset if they are exactly 0 to its size − 1, and indices of the 1000 classes if the
+    largest exceeds the subset: both are in use. Ambiguous numbers are an error.
     """
-    chosen = subset(name)
-    written = set(keys)
-    if written == {str(place) for place in range(len(chosen))}:
+    indices = subset(name)
+    distinct = set(keys)
+    if distinct == {str(position) for position in range(len(indices))}:
         return [int(key) for key in keys]
-    numbers = [int(key) for key in written if key.isascii() and key.isdecimal()]
-    if numbers and max(numbers) < len(chosen) < CLASSES:
+    numbers = [int(key) for key in distinct if key.isascii() and key.isdecimal()]
+    if numbers and max(numbers) < len(indices) < CLASSES:
         raise UserError(
-            f"{where}: labels up to {max(numbers)} may count its own {len(chosen)} classes or ImageNet's "
+            f"{where}: labels up to {max(numbers)} may count its own {len(indices)} classes or ImageNet's "
             f"{CLASSES}: write WordNet ids"
         )
-    table = _spelt(chosen)
-    strange = sorted(written - table.keys())
-    if strange:
-        raise unknown(f"class of {where}", strange[0], table)
+    table = _spellings(indices)
+    foreign = sorted(distinct - table.keys())
+    if foreign:
+        raise unknown(f"class of {where}", foreign[0], table)
     return [table[key] for key in keys]
 
 
-def _spelt(chosen: tuple[int, ...]) -> dict[str, int]:
-    """Every way to write a class, and its position in the subset; a lemma that two classes share is none."""
-    called = Counter(lemmas())
-    table = {lemmas()[index]: place for place, index in enumerate(chosen) if called[lemmas()[index]] == 1}
-    table |= {str(index): place for place, index in enumerate(chosen)}
-    return table | {synsets()[index]: place for place, index in enumerate(chosen)}
+def _spellings(indices: tuple[int, ...]) -> dict[str, int]:
+    """All spellings of the classes, with their position in the subset; lemmas shared by two classes are left out."""
+    counts = Counter(lemmas())
+    table = {lemmas()[index]: i for i, index in enumerate(indices) if counts[lemmas()[index]] == 1}
+    table |= {str(index): i for i, index in enumerate(indices)}
+    return table | {synsets()[index]: i for i, index in enumerate(indices)}
 
 
 @cache
 def lemmas() -> tuple[str, ...]:
-    """What WordNet calls each class: all its synonyms, joined by commas."""
-    called = dict(line.split("\t") for line in _lines("imagenet_synset_to_lemma.txt"))
-    return tuple(called[synset] for synset in synsets())
+    """The WordNet lemmas of each class: all its synonyms, joined by commas."""
+    lemma = dict(line.split("\t") for line in _lines("imagenet_synset_to_lemma.txt"))
+    return tuple(lemma[synset] for synset in synsets())
 
 
 def _lines(name: str) -> list[str]:
-    """The lines of a data file that timm brings, found without importing timm, which is slow."""
+    """The lines of a data file of timm, found without importing timm, which is slow."""
     spec = find_spec("timm")
     if spec is None or spec.origin is None:
         raise UserError("ImageNet's class order comes with timm: pip install timm")

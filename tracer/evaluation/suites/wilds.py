@@ -1,7 +1,7 @@
-"""WILDS: camera traps at new places (iWildCam) and satellite images of later years (FMoW).
+"""WILDS: camera traps at new locations (iWildCam) and satellite images of later years (FMoW).
 
-The optional `wilds` package reads and splits the data. References: Koh et al. 2021 (arXiv 2012.07421); for
-iWildCam the measure is macro-F1.
+The optional `wilds` package reads and splits the data. Reference: Koh et al. 2021 (arXiv 2012.07421); the metric of
+iWildCam is macro-F1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.data.classes import spoken
+from tracer.data.classes import readable_name
 from tracer.data.examples import Examples
 from tracer.data.pixels import rgb
 from tracer.evaluation.suites.projection import Everything
@@ -30,7 +30,7 @@ PLACES = ("satellite photo of a {}.", "aerial photo of a {}.")
 
 @dataclass(frozen=True)
 class Inputs:
-    """The images of a WILDS data set, by their numbers in it."""
+    """The images of a WILDS data set with the given indices."""
 
     dataset: Any
     indices: np.ndarray
@@ -44,7 +44,7 @@ class Inputs:
 
 
 def iwildcam(root: str | Path) -> Suite:
-    """Animals before cameras seen in training (ID) and before others (OOD)."""
+    """Animals at the training locations (ID) and at new ones (OOD)."""
     dataset = _dataset("iwildcam", root)
     return _suite("iWildCam", dataset, _species(Path(dataset.data_dir)), ANIMALS, metric="macro_f1")
 
@@ -52,7 +52,7 @@ def iwildcam(root: str | Path) -> Suite:
 def fmow(root: str | Path) -> Suite:
     """Land use before 2013 (ID) and from 2016 on (OOD)."""
     dataset = _dataset("fmow", root)
-    names = tuple(spoken(name) for name in import_module("wilds.datasets.fmow_dataset").categories)
+    names = tuple(readable_name(name) for name in import_module("wilds.datasets.fmow_dataset").categories)
     return _suite("FMoW", dataset, names, PLACES, metric="accuracy")
 
 
@@ -70,13 +70,15 @@ def _dataset(name: str, root: str | Path) -> Any:
 
 
 def _species(folder: Path) -> tuple[str, ...]:
-    """The name of each label, from the table that comes with the data."""
+    """The name of each class, from the table distributed with the data."""
     table = folder / "categories.csv"
     if not table.is_file():
-        raise UserError(f"iWildCam: {table} is not there; it comes with the data and names the classes")
+        raise UserError(f"iWildCam: {table} is missing; it comes with the data and names the classes")
     with table.open(newline="", encoding="utf-8") as file:
-        named = {int(row["y"]): spoken(row["name"]) for row in csv.DictReader(file) if int(row["y"]) < 99999}
-    return tuple(named[y] for y in sorted(named))
+        name_of = {
+            int(row["y"]): readable_name(row["name"]) for row in csv.DictReader(file) if int(row["y"]) < 99999
+        }
+    return tuple(name_of[y] for y in sorted(name_of))
 
 
 def _suite(name: str, dataset: Any, names: tuple[str, ...], prompts: tuple[str, ...], metric: str) -> Suite:

@@ -1,4 +1,4 @@
-"""Tables of results, in the paper's layout and in every format that people paste."""
+"""Tables of results in the paper's layout, as text, Markdown, LaTeX, CSV and JSON."""
 
 from __future__ import annotations
 

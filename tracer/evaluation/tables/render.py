@@ -1,4 +1,4 @@
-"""A table as text, Markdown and LaTeX: best in bold, second best underlined, partial numbers marked."""
+"""A table as text, Markdown and LaTeX, with the best, second best and partial values marked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 
 from tracer.core.errors import unknown
+from tracer.core.markdown import markdown_table
 from tracer.evaluation.tables.store import to_csv, to_json
 from tracer.evaluation.tables.table import Cell, Mark, Table
 
 PARTIAL = "†"
 WARNING = f"{PARTIAL} measured on an incomplete copy of the data: not comparable with complete ones"
-NONE = "–"
+MISSING = "–"
 
 Style = Callable[[str, str, Mark, bool], str]  # value, uncertainty, mark, partial
 
@@ -27,22 +28,20 @@ def text(table: Table, intervals: bool = False) -> str:
 
 def markdown(table: Table, intervals: bool = False) -> str:
     """A pipe table: **best**, _second best_."""
-    grid = [[cell.replace("|", "\\|") for cell in row] for row in _grid(table, _plain, intervals)]
-    rule = [":--", *["--:"] * len(table.columns)]
-    rows = [f"| {' | '.join(row)} |" for row in (grid[0], rule, *grid[1:])]
-    notes = _notes(table)
-    return "\n".join([*(f"**{line}**\n" for line in _title(table)), *rows, *(["", *notes] if notes else [])])
+    head, *rows = _grid(table, _plain, intervals)
+    title, notes = [f"**{line}**\n" for line in _title(table)], _notes(table)
+    return "\n".join([*title, markdown_table(head, rows), *(["", *notes] if notes else [])])
 
 
 def latex(table: Table, intervals: bool = False) -> str:
-    """A tabular for booktabs: the best in bold, the second best underlined, the spread as a subscript."""
+    """A tabular for booktabs: the best in bold, the second best underlined, the uncertainty as a subscript."""
     grid = _grid(table, _typeset, intervals)
     arrow = r"$\uparrow$" if table.better == "higher" else r"$\downarrow$"
     heads = " & ".join(["Method", *(f"{_escaped(column.head)}{arrow}" for column in table.columns)])
     rows = [" & ".join([_escaped(row[0]), *row[1:]]) for row in grid[1:]]
     body = [r"\toprule", rf"{heads} \\", r"\midrule", *(rf"{row} \\" for row in rows), r"\bottomrule"]
     comments = [f"% {line}" for line in (*_title(table), *_notes(table))]
-    return "\n".join([*comments, rf"\begin{{tabular}}{{{_outline(table)}}}", *body, r"\end{tabular}"])
+    return "\n".join([*comments, rf"\begin{{tabular}}{{{_column_spec(table)}}}", *body, r"\end{tabular}"])
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {
@@ -62,7 +61,7 @@ def render(table: Table, format: str = "text") -> str:
 
 
 def document(tables: Sequence[Table], format: str = "text") -> str:
-    """Several tables as one text: with intervals for a terminal, as one list in JSON, under one head in CSV."""
+    """Several tables as one text; text has intervals, JSON is one list, CSV has one header."""
     if format == "json":
         return f"[{', '.join(map(to_json, tables))}]"
     if format == "csv":
@@ -74,45 +73,47 @@ def document(tables: Sequence[Table], format: str = "text") -> str:
 
 
 def _grid(table: Table, style: Style, intervals: bool) -> list[list[str]]:
-    """The head and every row as strings."""
+    """The header and every row as strings."""
     arrow = "↑" if table.better == "higher" else "↓"
     grid = [[f"{table.metric} {arrow}", *(column.head for column in table.columns)]]
     for index, (name, cells) in enumerate(table.rows):
         row = [name]
         for column in table.columns:
-            found = cells.get(column.name)
-            row.append(NONE if found is None else _styled(table, found, index, column.name, style, intervals))
+            cell = cells.get(column.name)
+            row.append(
+                MISSING if cell is None else _styled(table, cell, index, column.name, style, intervals)
+            )
         grid.append(row)
     return grid
 
 
 def _styled(table: Table, cell: Cell, row: int, column: str, style: Style, intervals: bool) -> str:
     if intervals and cell.low is not None and cell.high is not None:
-        spread = f"[{table.shown(cell.low)}, {table.shown(cell.high)}]"
+        uncertainty = f"[{table.shown(cell.low)}, {table.shown(cell.high)}]"
     else:
-        spread = "" if cell.std is None else f"±{table.shown(cell.std)}"
-    return style(table.shown(cell.mean), spread, table.mark(row, column), cell.partial)
+        uncertainty = "" if cell.std is None else f"±{table.shown(cell.std)}"
+    return style(table.shown(cell.mean), uncertainty, table.mark(row, column), cell.partial)
 
 
-def _plain(value: str, spread: str, mark: Mark, partial: bool) -> str:
+def _plain(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
     marked = {"best": f"**{value}**", "second": f"_{value}_", "": value}[mark]
-    return f"{marked}{PARTIAL if partial else ''}{' ' if spread else ''}{spread}"
+    return f"{marked}{PARTIAL if partial else ''}{' ' if uncertainty else ''}{uncertainty}"
 
 
-def _typeset(value: str, spread: str, mark: Mark, partial: bool) -> str:
-    below = f"$_{{{spread.replace('±', chr(92) + 'pm ')}}}$" if spread else ""
-    number = f"{value}{'$^{' + chr(92) + 'dagger}$' if partial else ''}{below}"
+def _typeset(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
+    subscript = f"$_{{{uncertainty.replace('±', chr(92) + 'pm ')}}}$" if uncertainty else ""
+    number = f"{value}{'$^{' + chr(92) + 'dagger}$' if partial else ''}{subscript}"
     return {"best": rf"\textbf{{{number}}}", "second": rf"\underline{{{number}}}", "": number}[mark]
 
 
-def _outline(table: Table) -> str:
-    """Column rules as in the paper: a double one after ID, single ones between the other groups."""
-    outline, before = "l", None
+def _column_spec(table: Table) -> str:
+    """The columns of the tabular, with rules as in the paper: a double one after ID, single ones between groups."""
+    spec, before = "l", None
     for column in table.columns:
         if column.role != before:
-            outline += "||" if before == "id" else "|"
-        outline, before = f"{outline}c", column.role
-    return outline
+            spec += "||" if before == "id" else "|"
+        spec, before = f"{spec}c", column.role
+    return spec
 
 
 def _escaped(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A table as CSV (one line a number, for spreadsheets and plots) and as JSON; both can be read back."""
+"""A table as CSV (one line per number) and as JSON; both can be read back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FIELDS = (
 
 
 def to_csv(table: Table) -> str:
-    """One line for each model, column and seed, with every digit. Title and notes are left out."""
+    """One line for each model, column and seed, in full precision, without title and notes."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(FIELDS)
     for name, cells in table.rows:
         for column in table.columns:
-            what = (name, *column, table.metric, table.better, int(table.percent))
-            writer.writerows((*what, *number) for number in _numbers(cells.get(column.name)))
+            fields = (name, *column, table.metric, table.better, int(table.percent))
+            writer.writerows((*fields, *number) for number in _numbers(cells.get(column.name)))
     return out.getvalue()
 
 
@@ -56,7 +56,7 @@ def from_csv(text: str) -> Table:
 
 
 def to_json(table: Table) -> str:
-    """All there is to know of a table."""
+    """The whole table, title and notes included."""
     return json.dumps(
         asdict(table) | {"columns": [c._asdict() for c in table.columns]}, indent=1, ensure_ascii=False
     )
@@ -65,16 +65,16 @@ def to_json(table: Table) -> str:
 def from_json(text: str) -> Table:
     """The table that `to_json` wrote."""
     try:
-        found = json.loads(text)
-        columns = tuple(Column(**column) for column in found["columns"])
+        content = json.loads(text)
+        columns = tuple(Column(**column) for column in content["columns"])
         rows = {
             name: {key: Cell(**{**cell, "values": tuple(cell["values"])}) for key, cell in cells.items()}
-            for name, cells in found["rows"]
+            for name, cells in content["rows"]
         }
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"not a table of results: {error}") from error
-    table = _table(found["metric"], found["better"], found["percent"], columns, rows)
-    return Table(**{**vars(table), "title": found["title"], "notes": tuple(found["notes"])})
+    table = _table(content["metric"], content["better"], content["percent"], columns, rows)
+    return Table(**{**vars(table), "title": content["title"], "notes": tuple(content["notes"])})
 
 
 def _table(

@@ -1,4 +1,4 @@
-"""Results as a table: a row for each model, a column for each test set, averages by role."""
+"""A table of results: a row per model, a column per test set, and averages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tracer.core.metrics import Interval, Metric, mean_std
 from tracer.evaluation.suites.shift import Average, Role, Suite
 
 Mark = Literal["best", "second", ""]
-ORDER = ("id", "ood", "average", "retain")  # as the paper has it; what is retained stands at the end
+ORDER = ("id", "ood", "average", "retain")  # of columns, as in the paper; retained data come last
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number: a value for each seed, an interval if there is one, and whether the data were complete."""
+    """A value per seed, an interval if known, and whether the data were incomplete."""
 
     values: tuple[float, ...]
     low: float | None = None
@@ -37,7 +37,7 @@ class Cell:
 
 
 class Column(NamedTuple):
-    """A test set or an average, with the head it has in print."""
+    """A test set or an average, and the text of its header."""
 
     name: str
     head: str
@@ -52,7 +52,7 @@ class Table:
     better: Literal["higher", "lower"]
     percent: bool
     columns: tuple[Column, ...]
-    rows: tuple[tuple[str, Mapping[str, Cell]], ...]  # a model's name, and its cells by the columns' names
+    rows: tuple[tuple[str, Mapping[str, Cell]], ...]  # name of a model, and its cells by name of the column
     title: str = ""
     notes: tuple[str, ...] = ()
 
@@ -61,24 +61,25 @@ class Table:
         return any(cell.partial for _, cells in self.rows for cell in cells.values())
 
     def shown(self, value: float) -> str:
-        """A value as it is printed: 82.76 for a share, 0.0451 for an error."""
+        """A value as it is printed: 82.76 for a share, 0.0451 for others."""
         return f"{100 * value:.2f}" if self.percent else f"{value:.4f}"
 
     def mark(self, row: int, column: str) -> Mark:
-        """Best or second best of its column, as printed; partial numbers do not compete."""
+        """Best or second best of its column, as printed; partial values are not ranked."""
         cell = self.rows[row][1].get(column)
-        rivals = [cells[column] for _, cells in self.rows if column in cells and not cells[column].partial]
-        if cell is None or cell.partial or len(rivals) < 2:
+        complete = [cells[column] for _, cells in self.rows if column in cells and not cells[column].partial]
+        if cell is None or cell.partial or len(complete) < 2:
             return ""
-        distinct = {float(self.shown(rival.mean)) for rival in rivals}
-        place = sorted(distinct, reverse=self.better == "higher").index(float(self.shown(cell.mean)))
-        return "best" if place == 0 else "second" if place == 1 else ""
+        values = {float(self.shown(each.mean)) for each in complete}
+        rank = sorted(values, reverse=self.better == "higher").index(float(self.shown(cell.mean)))
+        return "best" if rank == 0 else "second" if rank == 1 else ""
 
 
 def cell(values: float | Interval | Iterable[float], partial: bool = False) -> Cell:
-    """A cell of one value, of a value with its interval, or of one value for each seed."""
+    """A cell of one value, of a value with its interval, or of one value per seed."""
     if isinstance(values, Interval):
-        return Cell((values.value,), values.low, values.high, partial)
+        low, high = (values.low, values.high) if values.known else (None, None)
+        return Cell((values.value,), low, high, partial)
     return Cell(
         (float(values),) if isinstance(values, int | float) else tuple(map(float, values)), partial=partial
     )
@@ -92,8 +93,8 @@ def tabulated(
     title: str = "",
     notes: Sequence[str] = (),
 ) -> Table:
-    """The table of one metric, in the paper's order: ID, shifts, their averages, and what was retained."""
-    plain = [Column(shift.name, shift.head, shift.role) for shift in suite]
+    """The table of one metric in the paper's order: ID, shifts, their averages, retained data."""
+    test_sets = [Column(shift.name, shift.head, shift.role) for shift in suite]
     averages = [
         Column(each.name, f"{each.name} avg ({len(each.members)})", "average") for each in suite.averages
     ]
@@ -101,14 +102,14 @@ def tabulated(
     for name, cells in results.items():
         means = {each.name: averaged(each, cells) for each in suite.averages}
         rows.append((name, {**cells, **{key: mean for key, mean in means.items() if mean is not None}}))
-    columns = sorted([*plain, *averages], key=lambda column: ORDER.index(column.role))
+    columns = sorted([*test_sets, *averages], key=lambda column: ORDER.index(column.role))
     return Table(metric.name, metric.better, metric.percent, tuple(columns), tuple(rows), title, tuple(notes))
 
 
 def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:
-    """The mean over the members that are there, seed by seed; partial if any is missing or partial itself.
+    """The mean over the members that are there, seed by seed; partial if any is missing or partial.
 
-    Test sets are independent, so the half-widths of their intervals add up in squares.
+    Test sets are independent, so the squares of the half-widths of their intervals add up.
     """
     members = [cells[name] for name in average.members if name in cells]
     if not members:

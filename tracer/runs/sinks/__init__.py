@@ -1,4 +1,4 @@
-"""Who else is told how a run goes, as it goes: `--log tensorboard`, `--log wandb`. The log stays the truth."""
+"""Live logging to other tools: `--log tensorboard`, `--log wandb`. The run's own log.jsonl is written in any case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 from tracer.core.errors import UserError, unknown
 from tracer.runs.run import Run
-from tracer.runs.sinks.mirror import Mirror
+from tracer.runs.sinks.forwarding import ForwardingRecorder
 from tracer.runs.sinks.sink import Sink
 
 Name = Literal["tensorboard", "wandb"]
@@ -18,7 +18,7 @@ SINKS: dict[str, str] = {"tensorboard": "TensorBoard", "wandb": "WeightsAndBiase
 
 
 def check_installed(names: Sequence[str]) -> None:
-    """Refuse a sink that is unknown or not installed, before anything is done."""
+    """Raise if a sink is unknown or its package is not installed."""
     for name in names:
         if name not in SINKS:
             raise unknown("sink", name, SINKS)
@@ -29,20 +29,20 @@ def check_installed(names: Sequence[str]) -> None:
 
 
 def sink(name: str, run: Run) -> Sink:
-    """A sink by name, for one run."""
+    """The sink of this name for one run."""
     return getattr(import_module(f"tracer.runs.sinks.{name}"), SINKS[name])(run.folder, run.description)
 
 
 @contextmanager
-def mirrored(run: Run, names: Sequence[str], complain: Callable[[str], None]) -> Iterator[None]:
-    """Inside of it, whatever the run records is told to these sinks too; at its end they have heard all."""
+def forward_to_sinks(run: Run, names: Sequence[str], warn: Callable[[str], object]) -> Iterator[None]:
+    """A context in which the run's log lines also go to these sinks, and its result at the end."""
     if not names:
         yield
         return
-    mirror = Mirror(run.recorder.path, {name: sink(name, run) for name in names}, complain)
-    plain, run.recorder = run.recorder, mirror
+    recorder = ForwardingRecorder(run.recorder.path, {name: sink(name, run) for name in names}, warn)
+    previous, run.recorder = run.recorder, recorder
     try:
         yield
     finally:
-        mirror.close(run.folder / "result.json")
-        run.recorder = plain
+        recorder.close(run.folder / "result.json")
+        run.recorder = previous

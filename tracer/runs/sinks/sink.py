@@ -1,31 +1,31 @@
-"""What listens to a run: a place of somebody else's that shows curves."""
+"""The interface of a tool that shows curves of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-Line = dict[str, Any]  # of a log: {"step": …, "kind": …, …values}
+Line = dict[str, Any]  # a log line: {"step": …, "kind": …, …values}
 
 
 class Sink(Protocol):
-    """All three are called from one thread; what they raise is reported once and ends the sink, not the run."""
+    """All methods are called from one thread. An exception is reported once and ends the sink, not the run."""
 
-    def begin(self, lines: Sequence[Line], told: int) -> None:
-        """Take up a run whose log holds `lines`, where an earlier process has told all up to step `told`."""
+    def begin(self, lines: Sequence[Line], last_step: int) -> None:
+        """Start or resume: the log holds `lines`, and earlier processes logged up to step `last_step` (-1: none)."""
         ...
 
-    def tell(self, line: Line) -> None:
-        """Show one more line."""
+    def write(self, line: Line) -> None:
+        """Add one line."""
         ...
 
     def end(self) -> None:
-        """Hand over whatever is left."""
+        """Flush and close."""
         ...
 
 
 def scalars(line: Line) -> dict[str, float]:
-    """The numbers of a line under the names that curves have: train/loss, held_out/accuracy."""
+    """The numbers of a line by the name of their curve: train/loss, held_out/accuracy."""
     values = {name: value for name, value in line.items() if name not in ("step", "kind")}
     return {f"{line['kind']}/{name}": number for name, number in _leaves(values, "")}
 

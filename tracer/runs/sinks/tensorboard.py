@@ -1,4 +1,4 @@
-"""Event files for TensorBoard, in the run's own folder: `tensorboard --logdir runs`."""
+"""TensorBoard event files in the run's folder: `tensorboard --logdir runs`."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tracer.core.markdown import markdown_table
 from tracer.runs.sinks.sink import Line, scalars
 
 
 class TensorBoard:
-    """One event file a run. A resumed run writes its file anew from the log, so that no step stands there twice."""
+    """One event file per run. A resumed run rewrites the file from the log, so that no step appears twice."""
 
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
         self.folder = folder / "tensorboard"
         self.description = description
 
-    def begin(self, lines: Sequence[Line], told: int) -> None:
+    def begin(self, lines: Sequence[Line], last_step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        del told
+        del last_step
         for old in self.folder.glob("events.out.tfevents.*"):
             old.unlink()
-        # A TensorBoard that has the old file open is told to forget it.
+        # purge_step makes a running TensorBoard discard what it read from the old file.
         self.writer = SummaryWriter(self.folder, purge_step=0, flush_secs=30)
         settings = {**self.description["experiment"], **self.description["experiment"]["options"]}
-        shown = [f"| {name} | `{value}` |" for name, value in settings.items() if name != "options"]
-        self.writer.add_text("experiment", "\n".join(["| setting | value |", "|---|---|", *shown]), 0)
+        rows = [(name, f"`{value}`") for name, value in settings.items() if name != "options"]
+        self.writer.add_text("experiment", markdown_table(("setting", "value"), rows, align_right=False), 0)
         for line in lines:
-            self.tell(line)
+            self.write(line)
 
-    def tell(self, line: Line) -> None:
+    def write(self, line: Line) -> None:
         for name, value in scalars(line).items():
             self.writer.add_scalar(name, value, line["step"])
 

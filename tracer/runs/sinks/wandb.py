@@ -1,4 +1,4 @@
-"""A run on Weights & Biases; WANDB_PROJECT, WANDB_ENTITY and WANDB_MODE=offline do what they always do."""
+"""Logging to Weights & Biases; WANDB_PROJECT, WANDB_ENTITY and WANDB_MODE=offline work as usual."""
 
 from __future__ import annotations
 
@@ -9,40 +9,39 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tracer.storage.atomic import write_text
 from tracer.runs.sinks.sink import Line, scalars
+from tracer.storage.atomic import write_text
 
 
 class WeightsAndBiases:
-    """A resumed run goes on under the same id; what was told before is not told again."""
+    """One W&B run per run folder. A resumed run keeps its id and does not log a step twice."""
 
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
         self.folder, self.description = folder, description
-        self.name = folder / "wandb" / "id.txt"  # of this folder, not of the experiment: it may be run twice
+        self.id_file = folder / "wandb" / "id.txt"  # per folder: an experiment may be run in several
 
-    def begin(self, lines: Sequence[Line], told: int) -> None:
-        wandb: Any = import_module(
-            "wandb"
-        )  # by name: this file has the same one, which confuses type checkers
-        known = self.name.exists()
-        if not known:
-            write_text(self.name, f"{self.description['id']}-{secrets.token_hex(3)}")
+    def begin(self, lines: Sequence[Line], last_step: int) -> None:
+        # import_module, because type checkers confuse this file with the package of the same name.
+        wandb: Any = import_module("wandb")
+        resumed = self.id_file.exists()
+        if not resumed:
+            write_text(self.id_file, f"{self.description['id']}-{secrets.token_hex(3)}")
         self.run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "tracer"),
-            id=self.name.read_text(),
+            id=self.id_file.read_text(),
             name=self.folder.name,
             dir=self.folder,
             config=self.description["experiment"],
             resume="allow",
             settings=wandb.Settings(console="off", login_timeout=30),
         )
-        # The server knows what it has; offline, the log does.
-        self.first = self.run.step or (told + 1 if known else 0)
+        # Online, the server gives the next step; offline it is 0 and the log decides.
+        self.first_step = self.run.step or (last_step + 1 if resumed else 0)
         for line in lines:
-            self.tell(line)
+            self.write(line)
 
-    def tell(self, line: Line) -> None:
-        if line["step"] >= self.first:
+    def write(self, line: Line) -> None:
+        if line["step"] >= self.first_step:
             self.run.log(scalars(line), step=line["step"])
 
     def end(self) -> None:

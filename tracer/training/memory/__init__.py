@@ -1,1 +1,1 @@
-"""Memory estimate of a training step, without running it."""
+"""Memory estimate of a training run, without running it."""

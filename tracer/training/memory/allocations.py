@@ -1,4 +1,4 @@
-"""Bytes of tensors, counted operation by operation, on any device and without asking its allocator."""
+"""Counts the bytes of allocated tensors, operation by operation, on any device."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class Ledger(TorchDispatchMode):
-    """While it is open, counts the bytes of tensors that are made inside, and remembers their peak."""
+class AllocationCounter(TorchDispatchMode):
+    """A context that counts the bytes of tensors created inside: `current`, and their `peak`."""
 
-    def __init__(self, present: Iterable[Tensor] = ()) -> None:
+    def __init__(self, excluded: Iterable[Tensor] = ()) -> None:
         super().__init__()
-        self.held = self.peak = 0
-        self._known = {tensor.untyped_storage()._cdata for tensor in present}  # there before, not counted
+        self.current = self.peak = 0
+        self._storages = {tensor.untyped_storage()._cdata for tensor in excluded}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
+        outputs = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(outputs):
             if isinstance(tensor, Tensor):
-                self._enter(tensor)
-        self.peak = max(self.peak, self.held)
-        return made
+                self._add(tensor)
+        self.peak = max(self.peak, self.current)
+        return outputs
 
-    def _enter(self, tensor: Tensor) -> None:
-        storage = tensor.untyped_storage()  # views share one, so that bytes are counted once
+    def _add(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()  # shared by views, so that bytes are counted once
         key, size = storage._cdata, storage.nbytes()
-        if key not in self._known:
-            self._known.add(key)
-            self.held += size
-            weakref.finalize(storage, self._leave, key, size).atexit = False
+        if key not in self._storages:
+            self._storages.add(key)
+            self.current += size
+            weakref.finalize(storage, self._remove, key, size).atexit = False
 
-    def _leave(self, key: int, size: int) -> None:
-        self._known.discard(key)
-        self.held -= size
+    def _remove(self, key: int, size: int) -> None:
+        self._storages.discard(key)
+        self.current -= size

@@ -1,4 +1,4 @@
-"""How much memory a run will take, before it takes it."""
+"""The memory estimate of `tracer train --dry-run`."""
 
 from __future__ import annotations
 
@@ -10,77 +10,69 @@ from pathlib import Path
 import torch
 
 from tracer.methods.base import Stage
-from tracer.models.acceleration import end_early, save_memory
+from tracer.models.acceleration import class_token_only, save_memory
 from tracer.models.student import Head, Student, load
 from tracer.runs.plan import Plan
 from tracer.training.memory.simulation import step_bytes
 
-# Freed blocks lie between live ones and cannot be given back. Of what a step takes, glibc's allocator held 46 %
-# more for a tiny model at batch 1024 and 23 % more for ViT-B-16 at batch 8; with each block mapped by itself, 5 %.
-SCATTERED = 0.25
+# Fragmentation: memory that is freed but not returned to the system, relative to what a step takes. Measured with
+# glibc's allocator: 46 % for a tiny model at batch 1024, 23 % for ViT-B-16 at batch 8; 5 % if every block is mmapped.
+FRAGMENTATION = 0.25
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes by purpose, for one process that computes in fp32."""
+    """Bytes by purpose, for one process in fp32."""
 
     parameters: int
     trainable: int
-    process: int  # libraries, and data that lie in memory
+    process: int  # libraries, and data held in memory
     weights: int
     teacher: int
-    pretrained: int  # kept for merging, regularizers and the report
+    pretrained: int  # copies for merging, regularizers and the summary
     optimiser: int
-    step: int | None  # gradients and activations where they are most; None for a model that defies simulation
+    step: int | None  # gradients and activations at their peak; None if the model cannot be simulated
 
     @property
     def total(self) -> int:
-        """All that is in memory at the peak."""
-        held = self.process + self.weights + self.teacher + self.pretrained + self.optimiser
-        return held + (self.step or 0) + self.allocator
+        """Bytes at the peak."""
+        constant = self.process + self.weights + self.teacher + self.pretrained + self.optimiser
+        return constant + (self.step or 0) + self.allocator
 
     @property
     def allocator(self) -> int:
-        """What is free and yet not given back."""
-        return round(SCATTERED * (self.step or 0))
+        """Memory lost to fragmentation."""
+        return round(FRAGMENTATION * (self.step or 0))
 
     def lines(self) -> list[tuple[str, str]]:
-        """What `--dry-run` shows."""
+        """Names and values that `--dry-run` shows."""
         rows = [("parameters", f"{self.parameters:,}"), ("trainable parameters", f"{self.trainable:,}")]
-        told = {"process": "libraries and data", "step": "gradients and activations"}
-        for part in (
-            "process",
-            "weights",
-            "teacher",
-            "pretrained",
-            "optimiser",
-            "step",
-            "allocator",
-            "total",
-        ):
+        labels = {"process": "libraries and data", "step": "gradients and activations"}
+        parts = ("process", "weights", "teacher", "pretrained", "optimiser", "step", "allocator", "total")
+        for part in parts:
             size: int | None = getattr(self, part)
-            shown = "unknown" if size is None else f"{size / 2**30:.2f} GiB"
-            rows.append((f"memory: {told.get(part, part)}", shown))
+            amount = "unknown" if size is None else f"{size / 2**30:.2f} GiB"
+            rows.append((f"memory: {labels.get(part, part)}", amount))
         return rows
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Build the model, without downloading its weights, and see what its hungriest stage will hold."""
+    """The estimate of the stage that needs most memory. Builds the model, without downloading its weights."""
     process = resident()
     student = load(plan.experiment.model, None, seed=0)
     weights = 4 * sum(p.numel() for p in student.parameters())
     idle = Estimate(weights // 4, 0, process, weights, 0, 0, 0, 0)
-    found = [_of(plan, stage, student, idle) for stage in plan.method.stages if stage.share]
-    return max(found, key=lambda each: each.total, default=idle)
+    stages = [_stage(plan, stage, student, idle) for stage in plan.method.stages if stage.share]
+    return max(stages, key=lambda each: each.total, default=idle)
 
 
-def _of(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
+def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
     if "scores" in stage.objective.needs:
         student.head = Head(torch.zeros(len(plan.train.classes), student.config["embed_dim"]))
     stage.tune(student)
     student.train()
     save_memory(student, chunk=plan.experiment.chunk, checkpointing=plan.experiment.checkpointing)
-    end_early(student, "features" not in stage.objective.needs)
+    class_token_only(student, "features" not in stage.objective.needs)
     trainable = sum(p.numel() for p in student.parameters() if p.requires_grad)
     replicas = plan.method.replicas.count if plan.method.replicas else 1
     copies = stage.regularizer.copies if stage.regularizer else 0
@@ -97,8 +89,10 @@ def _of(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
 
 
 def resident() -> int:
-    """Bytes of memory that this process has had at most so far."""
-    status = Path("/proc/self/status")  # what `getrusage` says begins with what a parent had
+    """Peak resident memory of this process so far, in bytes."""
+    status = Path(
+        "/proc/self/status"
+    )  # preferred: the peak of `getrusage` includes that of the parent process
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return 1024 * int(line.split()[1])

@@ -1,4 +1,4 @@
-"""The first step of a stage on tensors that have shapes and no contents: what it would take, at no cost."""
+"""Simulates the first step of a stage on fake tensors, which have shapes but no data, and counts their bytes."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
 from tracer.models.student import Student
 from tracer.runs.plan import Plan
-from tracer.training.memory.allocations import Ledger
+from tracer.training.memory.allocations import AllocationCounter
 
-# What a model does that looks at values: then shapes are not enough.
-DEFIANT = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
+# Raised by operations whose output depends on values, which fake tensors do not have.
+VALUE_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
 
 
 def step_bytes(plan: Plan, stage: Stage, student: Student) -> int | None:
-    """Gradients, activations and images of one step where they are most; None if values decide it."""
+    """Peak bytes of gradients, activations and images of one step; None if the model cannot be simulated."""
     chunk = plan.experiment.chunk
-    shown = plan.batch if chunk is None else min(plan.batch, 2 * chunk)  # two chunks are like any number
-    real = _sample(plan, stage, student, shown)
-    images = plan.batch * real.image[0].numel()
+    count = plan.batch if chunk is None else min(plan.batch, 2 * chunk)  # more chunks take no more memory
+    sample = _sample(plan, stage, student, count)
+    images = plan.batch * sample.image[0].numel()
     mode = FakeTensorMode()
-    hollow = _hollow(student, mode)
-    batch = tree_map_only(Tensor, mode.from_tensor, real)
+    fake = _fake(student, mode)
+    batch = tree_map_only(Tensor, mode.from_tensor, sample)
     try:
         with mode:
-            taken = images + _learning(stage, hollow, batch, chunk)
-            return taken if shown == plan.batch else taken + _comparing(stage, hollow, batch, plan.batch)
-    except DEFIANT:
+            size = images + _step_peak(stage, fake, batch, chunk)
+            return size if count == plan.batch else size + _loss_peak(stage, fake, batch, plan.batch)
+    except VALUE_DEPENDENT:
         return None
 
 
-def _learning(stage: Stage, student: Student, batch: Batch, chunk: int | None) -> int:
+def _step_peak(stage: Stage, student: Student, batch: Batch, chunk: int | None) -> int:
+    """Peak bytes of a forward and backward pass."""
     needs = stage.objective.needs
-    teacher = torch.no_grad()(student) if "teacher" in needs else None  # a teacher computes the same
-    with Ledger([*student.parameters(), *student.buffers(), batch.image]) as ledger:
-        seen, taught = embed_both(student, teacher, batch, needs, chunk)
-        stage.objective(Scene(seen, taught, batch.label)).total.backward()
-    return ledger.peak
+    teacher = torch.no_grad()(student) if "teacher" in needs else None  # of the same size
+    with AllocationCounter([*student.parameters(), *student.buffers(), batch.image]) as counter:
+        own, target = embed_both(student, teacher, batch, needs, chunk)
+        stage.objective(Scene(own, target, batch.label)).total.backward()
+    return counter.peak
 
 
-def _comparing(stage: Stage, student: Student, batch: Batch, count: int) -> int:
-    """What the loss takes beside the towers: similarities grow with the square of the batch."""
+def _loss_peak(stage: Stage, student: Student, batch: Batch, count: int) -> int:
+    """Peak bytes of the loss for `count` images; similarities grow with the square of the batch."""
 
-    def grown(rows: Tensor | None) -> Tensor | None:
+    def resized(rows: Tensor | None) -> Tensor | None:
         return None if rows is None else rows.new_zeros(count, *rows.shape[1:]).requires_grad_()
 
     with torch.no_grad():
-        few = student(batch, stage.objective.needs)
-    features = None if few.features is None else tuple(grown(block) for block in few.features)
-    many: Embedding = few._replace(
-        image=grown(few.image), text=grown(few.text), scores=grown(few.scores), features=features
+        small = student(batch, stage.objective.needs)
+    features = None if small.features is None else tuple(resized(block) for block in small.features)
+    full: Embedding = small._replace(
+        image=resized(small.image), text=resized(small.text), scores=resized(small.scores), features=features
     )
-    with Ledger(student.parameters()) as ledger:
-        scene = Scene(
-            many, many if "teacher" in stage.objective.needs else None, batch.image.new_zeros(count).long()
-        )
+    with AllocationCounter(student.parameters()) as counter:
+        teacher = full if "teacher" in stage.objective.needs else None
+        scene = Scene(full, teacher, batch.image.new_zeros(count).long())
         stage.objective(scene).total.backward()
-    return ledger.peak
+    return counter.peak
 
 
 def _sample(plan: Plan, stage: Stage, student: Student, count: int) -> Batch:
-    """The beginning of the first batch, with its own texts and blank images."""
+    """The first `count` examples of the first batch, with their texts and blank images."""
     needs, experiment = stage.objective.needs, plan.experiment
-    transform = Transform(student.preprocess)
+    transform = Transform(student.preprocess_cfg)
     batches = Batches(
         plan.train, batch=plan.batch, seed=experiment.seed, transform=transform, templates=plan.templates
     )
@@ -93,8 +93,8 @@ def _sample(plan: Plan, stage: Stage, student: Student, count: int) -> Batch:
     return batch._replace(anchors=batch._replace(probe=None)) if "anchors" in needs else batch
 
 
-def _hollow(student: Student, mode: FakeTensorMode) -> Student:
-    """A student of the same shapes whose weights hold nothing."""
+def _fake(student: Student, mode: FakeTensorMode) -> Student:
+    """A copy of the student with fake tensors as weights."""
     memo: dict[int, object] = {}
     for tensor in (*student.parameters(), *student.buffers()):
         memo[id(tensor)] = mode.from_tensor(tensor)

@@ -1,0 +1,177 @@
+"""Run the studies: pretrain, search learning rates, run every trial. What is finished is not run again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from studies.emojishift.measure import measure, validation
+from studies.emojishift.rows import Row, pretraining_row, row
+from studies.emojishift.study import CHOSEN_ON, Arm, Job, Setting, Study, job, searches
+from tracer.api.run import Machine, Observer, run
+from tracer.core.errors import UserError
+from tracer.data.scan import Progress
+from tracer.models.export import export
+from tracer.parallel import World
+from tracer.runs.experiment import Experiment
+from tracer.runs.run import Run
+from tracer.training.loop import Report
+
+Log = Callable[[str], None]
+Accuracies = dict[tuple[str, int], dict[Setting, float]]  # validation accuracies by arm and fold
+
+
+class Workspace(NamedTuple):
+    """The folder of runs and pretrained models, and the number of processes, each with one thread."""
+
+    root: Path
+    jobs: int = 1
+
+    @property
+    def pretrained(self) -> Path:
+        return self.root / "pretrained"
+
+
+def run_studies(studies: Iterable[Study], workspace: Workspace, log: Log) -> Iterator[list[Row]]:
+    """Yield all rows so far after each study; pretraining comes first."""
+    studies = list(studies)
+    starts = {name: each for study in studies for name, each in study.pretrainings().items()}
+    with ProcessPoolExecutor(workspace.jobs, get_context("spawn"), initializer=_start_process) as pool:
+        for name, each in starts.items():
+            log(f"pretraining {name}: {each.steps} steps, unless it is finished")
+        ready = [pool.submit(_pretrain, workspace, name, each) for name, each in starts.items()]
+        rows = [
+            pretraining_row(name, Run.open(each.result())) for name, each in zip(starts, ready, strict=True)
+        ]
+        for study in studies:
+            rows += _study(study, workspace, pool, log)
+            yield rows
+
+
+def _study(study: Study, workspace: Workspace, pool: ProcessPoolExecutor, log: Log) -> list[Row]:
+    home = str(workspace.pretrained)
+    searched = list(searches(study, home))
+    tried = _all(pool, workspace, searched, log)
+    accuracies: Accuracies = {}
+    for each in searched:
+        if each.experiment.id in tried:
+            validation = tried[each.experiment.id]["validation"]
+            accuracies.setdefault((each.arm, each.trial.fold), {})[each.setting] = validation
+    jobs = [each for arm in study.arms for each in _trials(study, arm, accuracies, home)]
+    done = _all(pool, workspace, jobs, log)
+    rows = [row(each, done[each.experiment.id]) for each in jobs if each.experiment.id in done]
+    return rows + [
+        row(each, tried[each.experiment.id], role="search")
+        for each in searched
+        if each.experiment.id in tried
+    ]
+
+
+def _trials(study: Study, arm: Arm, accuracies: Accuracies, home: str) -> Iterator[Job]:
+    """The test runs of an arm, each at the setting of best validation accuracy on emoji that it does not test."""
+    for trial in study.trials:
+        tried = accuracies.get((arm.rate or arm.name, CHOSEN_ON[trial.fold]), {})
+        if not arm.trains or len(study.settings(arm)) == 1:
+            yield job(study, arm, trial, study.settings(arm)[0], home)
+        elif tried:
+            yield job(study, arm, trial, best(tried), home)
+
+
+def best(tried: Mapping[Setting, float]) -> Setting:
+    """The setting of highest validation accuracy; ties go to the lowest learning rate, then to the largest λ."""
+    return max(tried, key=lambda each: (tried[each], -each.rate, each.strength or 0.0))
+
+
+def _all(
+    pool: ProcessPoolExecutor, workspace: Workspace, jobs: list[Job], log: Log
+) -> dict[str, dict[str, Any]]:
+    """The measurements of each run by experiment id; a run that is refused is logged and left out."""
+    by_id = {each.experiment.id: each for each in jobs}
+    futures = {pool.submit(_finetune, workspace, each): key for key, each in by_id.items()}
+    done = {}
+    for count, future in enumerate(as_completed(futures), 1):
+        each = by_id[futures[future]]
+        try:
+            done[futures[future]] = future.result()
+        except UserError as error:
+            log(f"{each.study}: {each.arm} was refused: {error}")
+            continue
+        label = f"{each.study}: {each.arm}, fold {each.trial.fold}, lr {each.experiment.lr:g}"
+        log(f"{label}: validation {done[futures[future]]['validation']:.1%} ({count} of {len(futures)})")
+    return done
+
+
+def _finetune(workspace: Workspace, each: Job) -> dict[str, Any]:
+    """Train and measure one run; its checkpoints and spare weights are removed."""
+    folder, watch = workspace.root / "runs" / each.experiment.id, Stopwatch()
+    finished = _carried(each.experiment, folder, watch)
+    tested = (
+        measure(finished, each.style, each.trial.fold, each.alphas, watch.seconds) if each.alphas else None
+    )
+    for name in ("resume", "weights/student.safetensors", "weights/teacher.safetensors"):
+        _remove(folder / name)
+    return tested or validation(finished, watch.seconds)
+
+
+def _pretrain(workspace: Workspace, name: str, experiment: Experiment) -> Path:
+    """Pretrain and export the model; a finished run of other data or settings in the same folder is refused."""
+    finished = _carried(experiment, workspace.root / "pretraining" / name, Stopwatch(), checkpoints=10)
+    export(finished.student(), workspace.pretrained / name)
+    return finished.folder
+
+
+def _carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints: int = 1) -> Run:
+    steps = experiment.steps or 1
+    machine = Machine(device="cpu", workers=0, save_every=max(1, steps // checkpoints))
+    observer = Observer(scan=watch.scan, report=watch.report)
+    return run(experiment, folder, machine, observer, evaluate_every=steps)
+
+
+class Stopwatch:
+    """Measures the CPU time of a run from the end of the scan of its images to its last step."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+        self._start = time.process_time()
+
+    @contextmanager
+    def scan(self, world: World) -> Iterator[Progress]:
+        del world
+        yield lambda done, total: None
+        self._start = time.process_time()
+
+    def report(self, report: Report) -> None:
+        if report.loss is not None and report.step == report.steps:
+            self.seconds = time.process_time() - self._start
+
+
+def _start_process() -> None:
+    """One thread, so that sums have a fixed order and a run gives the same bits whatever runs beside it.
+
+    The process ends with its parent, however that ends; the pool alone would leave it waiting for ever.
+    """
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)  # the run can be resumed from its last checkpoint
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,119 @@
+"""Run the command `tracer` in forked processes.
+
+They are forked from a process that has imported everything, so that one takes a fraction of a second to start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import IO, NamedTuple, NoReturn
+
+import torch
+
+from tracer.cli import commands
+from tracer.cli.app import main
+from tracer.models.open_clip_compat import open_clip
+
+CRASH = 70  # exit code of an uncaught exception
+TIMEOUT = 180.0  # seconds; no command here takes that long unless it hangs
+
+Injection = Callable[[], object]  # called in the child before the command starts
+
+
+class Exit(NamedTuple):
+    """How a command ended: its exit code, or minus the signal that ended it, and its output."""
+
+    code: int
+    output: str
+    seconds: float
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+    @property
+    def clear_error(self) -> bool:
+        """Whether the command failed with an error message, a proper exit code and no traceback."""
+        return 0 < self.code < CRASH and "error: " in self.output and "Traceback" not in self.output
+
+    @property
+    def tail(self) -> str:
+        """The exit code and the end of the output, for reports."""
+        return f"exit {self.code}: {self.output.strip()[-400:]}"
+
+
+class CommandProcess:
+    """`tracer ARGUMENTS` in a child process, in which `inject` is called first."""
+
+    def __init__(self, arguments: Sequence[str], inject: Injection | None = None) -> None:
+        self._output, self._started = tempfile.TemporaryFile(), time.monotonic()  # noqa: SIM115
+        self.child = os.fork()
+        if self.child == 0:
+            _run_child(arguments, inject, self._output)
+
+    def wait_until_stopped(self) -> bool:
+        """Wait until the child has stopped itself (SIGSTOP); False if it has ended instead."""
+        return os.WIFSTOPPED(os.waitpid(self.child, os.WUNTRACED)[1])
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        os.kill(self.child, signal.SIGKILL)
+
+    def wait(self, kill_after: float | None = None) -> Exit:
+        """Wait for the end; kill the process after `kill_after` seconds or the timeout."""
+        limit = TIMEOUT if kill_after is None else kill_after
+        while not (status := os.waitpid(self.child, os.WNOHANG))[0]:
+            if time.monotonic() - self._started >= limit:
+                self.kill()
+                status = os.waitpid(self.child, 0)
+                break
+            time.sleep(0.002)
+        with self._output as file:
+            file.seek(0)
+            output = file.read().decode(errors="replace")
+        return Exit(os.waitstatus_to_exitcode(status[1]), output, time.monotonic() - self._started)
+
+
+def run_command(
+    arguments: Sequence[str], *, inject: Injection | None = None, kill_after: float | None = None
+) -> Exit:
+    """Run `tracer ARGUMENTS` in a child process, with a fault injected or killed after so many seconds."""
+    return CommandProcess(arguments, inject).wait(kill_after)
+
+
+def preload() -> None:
+    """Import what every command needs; 24 ImageNet class names and a cached tokeniser keep the commands short."""
+    torch.set_num_threads(1)
+    open_clip.IMAGENET_CLASSNAMES = open_clip.IMAGENET_CLASSNAMES[:24]
+    open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
+    for command in iter_modules(commands.__path__):
+        import_module(f"{commands.__name__}.{command.name}")
+    for late in ("evaluation.summary", "report", "data.sources", "merging.ways"):
+        import_module(f"tracer.{late}")
+
+
+def _run_child(arguments: Sequence[str], inject: Injection | None, output: IO[bytes]) -> NoReturn:
+    code = CRASH
+    try:
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+        if inject is not None:
+            inject()
+        code = main(list(arguments))
+    except SystemExit as stop:  # a command line that cannot be parsed
+        code = stop.code if isinstance(stop.code, int) else 1
+    except BaseException:  # noqa: BLE001  (the child must end here, whatever was raised)
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,222 @@
+"""The five verbs from memory to a loaded model, against the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import tracer
+from tracer.cli import main
+from tracer.core.errors import UserError
+from tracer.data.digits import digits
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.student import load, read_weights
+from tracer.parallel import World
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import Run
+from tracer.training.loop import Report, Training
+
+NAMES = ["zero", "one", "two"]
+SETTINGS = {
+    "templates": "the digit {}",
+    "steps": 3,
+    "batch": 8,
+    "lr": 1e-3,
+    "augment": "none",
+    "device": "cpu",
+}
+
+
+@pytest.fixture(scope="module")
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    """Twelve images each of three digits."""
+    examples = digits("train")
+    chosen = np.concatenate([np.flatnonzero(examples.labels == digit)[:12] for digit in range(3)])
+    return np.stack([np.asarray(examples.images[int(i)]) for i in chosen]), examples.labels[chosen]
+
+
+@pytest.fixture
+def folder(arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> Path:
+    """The same images as a folder of classes."""
+    for number, (image, label) in enumerate(zip(*arrays, strict=True)):
+        place = tmp_path / "digits" / NAMES[label]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(place / f"{number:02d}.png")
+    return tmp_path / "digits"
+
+
+@pytest.fixture(autouse=True)
+def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retention over two dozen ImageNet names instead of a thousand: the same path in less time."""
+    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
+
+
+def command(folder: Path, out: Path) -> Run:
+    flags = [f"--{name}={value}" for name, value in SETTINGS.items()]
+    data = ["--data", str(folder), "--held-out", str(folder), "--model", "tiny-28", "--pretrained", "none"]
+    assert main(["train", "tracer", *data, *flags, "--out", str(out), "--strength", "2"]) == 0
+    return Run.open(out)
+
+
+def equal(one: Path, other: Path) -> bool:
+    first, second = read_weights(one), read_weights(other)
+    return first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_from_memory_to_a_loaded_model_as_the_command_line_does(
+    arrays: tuple[np.ndarray, np.ndarray], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected = command(folder, tmp_path / "command")
+
+    # The folder's classes are in alphabetical order: the same labels for the arrays.
+    images, labels = arrays
+    order = sorted(range(3), key=NAMES.__getitem__)
+    data = [(Image.fromarray(images[i]), NAMES[labels[i]]) for i in _as_in(folder)]
+    reports: list[Report] = []
+    run = tracer.finetune(
+        data,
+        classes=[NAMES[label] for label in order],
+        held_out=data,
+        model=load("tiny-28", seed=0).clip,  # an open_clip module, as --pretrained none makes it
+        method=tracer.methods.tracer(strength=2.0),
+        out=tmp_path / "memory",
+        callback=reports.append,
+        **SETTINGS,
+    )
+    assert reports[-1].message == "done"
+    for name in ("student", "teacher", "result"):
+        assert equal(expected.weights_file(name), run.weights_file(name)), name
+
+    scores = tracer.evaluate(run, folder, templates="the digit {}", device="cpu")
+    assert main(["eval", str(expected.folder), "--data", str(folder), "--device", "cpu"]) == 0
+    rows = {row["metric"]: row for row in _rows(expected.folder)}
+    accuracy = scores["after"]["digits"]["accuracy"]
+    assert accuracy == (*(rows["accuracy"][key] for key in ("value", "low", "high")), 36)
+    assert set(scores) == {"before", "after"}
+    assert "accuracy" in str(scores)
+    assert scores._repr_html_().startswith("<pre>")
+
+    merged = tracer.merge(run, wise=0.5, device="cpu")
+    assert main(["merge", str(expected.folder), "--wise", "0.5", "--device", "cpu"]) == 0
+    assert equal(expected.weights_file("wise-0.5"), merged.weights_file(merged.weights))
+
+    exported = tracer.export(merged, tmp_path / "model")
+    assert (
+        main(["export", str(expected.folder), "--weights", "wise-0.5", "--out", str(tmp_path / "other")]) == 0
+    )
+    for name in ("open_clip_model.safetensors", "open_clip_config.json"):
+        assert (exported / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+    model = tracer.load(exported)
+    assert not model.training
+    picture = Image.fromarray(images[0])
+    with torch.no_grad():
+        image = model.embed_image(model.preprocess(picture))
+        text = model.embed_text(model.tokenise([f"the digit {name}" for name in NAMES]))
+    assert image.shape == (1, 128)
+    torch.testing.assert_close(text.norm(dim=-1), torch.ones(3))
+    with torch.no_grad():
+        same = tracer.load(merged).embed_image(model.preprocess([picture]))
+    assert torch.equal(image, same)
+
+
+def _as_in(folder: Path) -> list[int]:
+    """The number of each image, in the order in which the folder is read."""
+    return [int(file.stem) for place in sorted(folder.iterdir()) for file in sorted(place.iterdir())]
+
+
+def _rows(folder: Path) -> list[dict]:
+    import json
+
+    return json.loads((folder / "predictions" / "result" / "rows.json").read_text())
+
+
+def test_the_same_call_again_returns_the_finished_run(
+    arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reports: list[Report] = []
+
+    def finetune(pixels: np.ndarray, **settings: object) -> Run:
+        data = (pixels, arrays[1])
+        asked = {
+            "classes": NAMES,
+            "model": "tiny-28",
+            "pretrained": "none",
+            "method": "flyp",
+            **SETTINGS,
+            **settings,
+        }
+        return tracer.finetune(data, callback=reports.append, **asked)
+
+    first = finetune(arrays[0])
+    count = len(reports)
+    assert finetune(arrays[0]).folder == first.folder
+    assert len(reports) == count
+    other = arrays[0].copy()
+    other[0, 0, 0] += 1
+    assert finetune(other, steps=2).folder != first.folder  # other pixels are other data
+    with pytest.raises(UserError, match="another experiment"):
+        finetune(other, out=first.folder)
+    with pytest.raises(UserError, match="did you mean epochs"):
+        finetune(arrays[0], epoch=3)
+
+
+def test_data_of_another_process_are_named_when_resumed(
+    arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    from tracer.data.memory import register
+
+    asked = Experiment(data=register(arrays, NAMES), model="tiny-28", pretrained="none", steps=2, batch=8)
+    run = Run.create(plan(asked), tmp_path / "run")
+    resume = subprocess.run(
+        [sys.executable, "-m", "tracer", "resume", str(run.folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert resume.returncode == 2
+    assert "given from Python" in resume.stderr
+
+
+def test_a_training_that_is_never_iterated_warns(
+    arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    asked = Experiment(data="digits", model="tiny-28", pretrained="none", steps=2, batch=8)
+    settled = plan(asked)
+    training = Training(settled, Run.create(settled, tmp_path / "run"), World("cpu", "fp32"))
+    with pytest.warns(RuntimeWarning, match="was not trained"):
+        del training
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        steps = iter(Training(settled, Run.open(tmp_path / "run"), World("cpu", "fp32")))
+        next(steps)
+        del steps
+
+
+@pytest.mark.parametrize("module", ["torch", "open_clip", "numpy", "scipy", "rich"])
+def test_importing_the_package_imports_nothing_heavy(module: str) -> None:
+    code = f"import sys, tracer; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_help_does_not_import_torch() -> None:
+    code = "import sys; from tracer.cli import main; main(['--help']); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_every_public_name_can_be_had() -> None:
+    assert set(tracer.__all__) <= set(dir(tracer))
+    for name in tracer.__all__:
+        assert getattr(tracer, name) is not None
+    with pytest.raises(AttributeError, match="finetun"):
+        tracer.finetun  # noqa: B018

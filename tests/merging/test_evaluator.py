@@ -1,0 +1,33 @@
+"""An evaluator embeds each image once per set of weights and gives the scores of separate passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from counting import counted
+from merging.conftest import Finished
+
+from tracer.core.metrics import agreement
+from tracer.evaluation.summary import KNOWN_PROMPT, compared_indices
+from tracer.merging.evaluator import Evaluator
+from tracer.merging.run_group import run_group
+from tracer.models.open_clip_compat import open_clip
+from tracer.parallel import World
+from tracer.runs.run import Run
+
+
+def test_held_out_images_are_embedded_once_for_each_weights(finished: Finished, few: Path) -> None:
+    group = run_group([Run.open(finished("flyp", held_out=str(few)))])
+    evaluator, (end,) = Evaluator(group, World("cpu", "fp32")), group.ends.values()
+    with counted(group.student) as images:
+        scores = evaluator(end)
+    assert sum(images) == len(evaluator.held_out) + sum(map(len, evaluator.retain))
+
+    views = []
+    for weights in (group.start, end):  # each score in a pass of its own
+        scorer = evaluator.scorer(weights)
+        some = evaluator.held_out.take(compared_indices(len(evaluator.held_out)))
+        views.append(scorer.predict(some, KNOWN_PROMPT, tuple(open_clip.IMAGENET_CLASSNAMES)).logits)
+        accuracy = scorer.predict(evaluator.held_out, group.plan.templates).accuracy
+    assert scores.accuracy == accuracy
+    assert scores.agreement == agreement(*views)

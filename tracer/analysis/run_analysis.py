@@ -1,0 +1,129 @@
+"""All analyses of one run on its held-out images, as JSON values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from tracer.analysis.drift import drift, task_share
+from tracer.analysis.image_forgetting import forgetting_summary
+from tracer.analysis.similarity import layer_similarity
+from tracer.core.metrics import ece, reliability
+from tracer.data.examples import Examples
+from tracer.data.transforms import Transform
+from tracer.evaluation.predict import ImageFeatures, Scorer
+from tracer.merging.wise import interpolate
+from tracer.methods.heads import ZeroShot
+from tracer.models.student import Student, initialise_from
+from tracer.models.zero_shot import zero_shot
+from tracer.parallel import World
+from tracer.runs.plan import Plan, prompts_for
+from tracer.runs.run import Run
+
+TASK_IMAGES = 1024  # that span the task subspace; more add few directions
+ALPHAS = tuple(i / 10 for i in range(11))
+
+
+def analyse_run(
+    plan: Plan,
+    run: Run,
+    world: World,
+    *,
+    samples: int = 50_000,
+    batch: int = 256,
+    alphas: Sequence[float] = ALPHAS,
+) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each part: layers, drift, forgetting meter, task share, reliability, path."""
+    before, after = run.student("pretrained"), run.student("result")
+    for student in (before, after):
+        world.place(student)
+    images = plan.held_out.take(np.arange(min(samples, len(plan.held_out))))
+    yield "samples", len(images)
+    similarities = layer_similarity(before, after, _batches(before, images, world, batch))
+    yield "layers", [_without_nan(row._asdict()) for row in similarities]
+    drifts = drift(dict(before.state_dict()), dict(after.state_dict()))
+    yield "drift", [_without_nan(row._asdict()) for row in drifts]
+    yield "meter", _meter(plan, before, after, world, min(samples, TASK_IMAGES), batch)
+    if plan.held_out.labelled:
+        scorers = [Scorer(student, world, plan.train.classes) for student in (before, after)]
+        embeddings = [scorer.embed(images) for scorer in scorers]
+        yield "task_share", _task_share(plan, before, *embeddings)
+        yield from _calibration(plan, scorers, embeddings)
+        yield "path", list(_path(plan, before, after, images, world, alphas))
+
+
+def _batches(student: Student, examples: Examples, world: World, batch: int) -> Iterator[Tensor]:
+    transform = Transform(student.preprocess_cfg)
+    for start in range(0, len(examples), batch):
+        indices = range(start, min(start + batch, len(examples)))
+        yield transform.batch(examples.images, indices).to(world.device)
+
+
+def _meter(
+    plan: Plan, before: Student, after: Student, world: World, limit: int, batch: int
+) -> dict[str, Any]:
+    """The forgetting meter: training images span the task subspace, the run's --retain data are retained."""
+
+    def some(examples: Examples) -> list[Tensor]:
+        evenly_spaced = np.linspace(0, len(examples) - 1, min(limit, len(examples))).astype(int)
+        return list(_batches(before, examples.take(evenly_spaced), world, batch))
+
+    retained = [images for data in plan.retain for images in some(data)]
+    summary = forgetting_summary(before, after, some(plan.train), retained)
+    for part in ("weights", "features"):
+        summary[part] = [_without_nan(row) for row in summary.get(part, ())]
+    names = [data.name for data in plan.retain]
+    return {"task": plan.train.name, "retained": names, **_without_nan(summary)}
+
+
+def _task_share(
+    plan: Plan, student: Student, before: ImageFeatures, after: ImageFeatures
+) -> dict[str, float | None]:
+    classifier = zero_shot(student, before.examples.classes, plan.templates)
+    share, chance = task_share(before.unit.cpu(), after.unit.cpu(), classifier.cpu())
+    return _without_nan({"inside": share, "chance": chance})
+
+
+def _calibration(
+    plan: Plan, scorers: list[Scorer], embeddings: list[ImageFeatures]
+) -> Iterator[tuple[str, Any]]:
+    curves, errors = {}, {}
+    for name, scorer, images in zip(("before", "after"), scorers, embeddings, strict=True):
+        predictions = scorer.score(images, plan.templates)
+        curves[name] = [bin._asdict() for bin in reliability(predictions.logits, predictions.label).bins]
+        errors[name] = ece(predictions.logits, predictions.label)
+    yield "reliability", curves
+    yield "ece", errors
+
+
+def _path(
+    plan: Plan, before: Student, after: Student, images: Examples, world: World, alphas: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """Task and retained accuracy at each α; a head starts as the zero-shot classifier. Overwrites `before`.
+
+    Empty where the two models have different parameters, such as a head that was not initialised from class names.
+    """
+    if after.head is not None:
+        before.head = world.place(ZeroShot()(before, plan.train, plan.templates, world, 0))  # pyright: ignore[reportAttributeAccessIssue]
+    start = {name: tensor.clone() for name, tensor in before.state_dict().items()}
+    end = dict(after.state_dict())
+    if start.keys() != end.keys() or any(start[name].shape != end[name].shape for name in start):
+        return
+    for alpha in alphas:
+        initialise_from(before, interpolate(start, end, alpha))
+        scorer = Scorer(before, world, plan.train.classes)
+        retained = {data.name: scorer.predict(data, prompts_for(data)).accuracy for data in plan.retain}
+        accuracy = scorer.predict(images, plan.templates).accuracy
+        yield {"alpha": alpha, "accuracy": accuracy, "retain": retained}
+
+
+def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with None for NaN and infinities, which JSON lacks."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,253 @@
+"""`tracer.evaluate`: accuracy and calibration of a run or a model on test sets, with intervals."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tracer.api.inputs import data_names
+from tracer.core.errors import UserError, unknown
+from tracer.data.reading import AS_FOUND, Reading
+from tracer.evaluation.predict import Scorer
+from tracer.evaluation.score import Row, score_test_sets
+from tracer.evaluation.score_tables import score_tables
+from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, parse_locations, with_role
+from tracer.evaluation.suites import corrupt as corrupted
+from tracer.evaluation.suites.emojishift import suite_from_spec
+from tracer.evaluation.tables import document
+from tracer.evaluation.target import Target, run_at, target, targets
+from tracer.models.prompts import templates as prompts
+from tracer.models.student import Student
+from tracer.parallel import World, launched
+from tracer.report.reproduce import flag
+from tracer.report.scored import ROWS, read_rows
+from tracer.runs.run import Run
+from tracer.storage.atomic import write_json
+
+Tell = Callable[[str], object]
+
+
+class Score(NamedTuple):
+    """A measure with its 95 % interval and the number of images behind it."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+class Scores(dict[str, dict[str, dict[str, Score]]]):
+    """Scores by model ("before", "after"), test set and metric: `scores["after"]["photos"]["accuracy"].value`.
+
+    Prints as a table, in a terminal and in a notebook.
+    """
+
+    def __init__(self, rows: dict[str, list[Row]], suite: Suite, opening: Opening) -> None:
+        super().__init__()
+        self.rows, self.suite, self.opening = rows, suite, opening
+        for name, measured in rows.items():
+            sets = self.setdefault(name, {})
+            for row in measured:
+                sets.setdefault(row.shift, {})[row.metric] = Score(row.value, row.low, row.high, row.n)
+
+    def table(self, format: str = "text") -> str:
+        """The scores as text, markdown, latex, csv or json."""
+        return document(score_tables(self.rows, self.suite, self.opening), format)
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.table())}</pre>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSets:
+    """What to measure on: own data with roles, or a suite by name."""
+
+    data: tuple[str, ...] = ()
+    suite: str | None = None
+    root: Path | None = None
+    at: tuple[str, ...] = ()
+    corrupt: tuple[str, ...] = ()
+    templates: str | None = None
+    reading: Reading = AS_FOUND
+    allow_partial: bool = False
+
+    @property
+    def flags(self) -> list[str]:
+        """The same as flags of `tracer eval`, which are written beside the scores."""
+        values = {
+            name: getattr(self, name) for name in ("data", "suite", "root", "at", "corrupt", "templates")
+        }
+        values |= {**self.reading.flags, "allow_partial": self.allow_partial}
+        return [word for name, value in values.items() if value for word in flag(name, value)]
+
+    def open(self, target: Target, world: World) -> tuple[Suite, Opening]:
+        """The test sets as they are scored for this target, read and counted."""
+        suite = world.all_or_none(lambda: corrupted(self._suite(target), *self.corrupt))
+        return suite, world.all_or_none(lambda: suite.open(self.allow_partial))
+
+    def reading_of(self, target: Target, role: Role, spec: str) -> Reading:
+        """How `spec` is read: as asked for, and what is left open as the run reads its own data."""
+        return self.reading if role == "retain" else target.reading(spec, self.reading)
+
+    @property
+    def roles(self) -> list[tuple[Role, str]]:
+        """Each data set with its role; a single one without a role is in-distribution data."""
+        if len(self.data) == 1 and "=" not in self.data[0]:
+            return [("id", self.data[0])]
+        return [*map(with_role, self.data)]
+
+    def _suite(self, target: Target) -> Suite:
+        if bool(self.data) == (self.suite is not None):
+            raise UserError("give what to measure on: either --data or --suite")
+        if self.suite is not None:
+            return self._named_suite(self.suite, target)
+        shifts = (
+            own(
+                spec,
+                role,
+                name=None if self.data == (spec,) else spec,
+                trained_on=target.trained_on,
+                prompts=self.templates or (None if role == "retain" else target.templates),
+                **self.reading_of(target, role, spec).keywords,
+            )
+            for role, spec in self.roles
+        )
+        return Suite("own", tuple(shifts))
+
+    def _named_suite(self, name: str, target: Target) -> Suite:
+        if self.reading.flags:
+            raise UserError(f"--{next(iter(self.reading.flags))} means nothing for a suite: leave it out")
+        kind, _, which = name.partition(":")
+        if kind not in SUITES:
+            raise unknown("suite", kind, SUITES)
+        if which and kind not in EMBEDDED:
+            raise UserError(f"--suite {name}: {kind} is one suite, leave out {which!r}")
+        if kind not in EMBEDDED and self.root is None and not self.at:
+            raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
+        if kind != "imagenet" and self.at:
+            raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
+        trained = target.experiment.data if target.experiment else None
+        elsewhere = {"elsewhere": parse_locations(self.at)} if self.at else {}
+        suite = suite_from_spec(name, trained) if kind in EMBEDDED else SUITES[kind](self.root, **elsewhere)
+        return suite.prompted(prompts(self.templates)) if self.templates else suite
+
+
+def evaluate(
+    model: Run | Student | str | Path,
+    data: Any = (),
+    *,
+    suite: str | None = None,
+    root: str | Path | None = None,
+    weights: str | None = None,
+    pretrained: str = "auto",
+    templates: str | None = None,
+    corrupt: Sequence[str] = (),
+    out: str | Path | None = None,
+    device: str = "auto",
+) -> Scores:
+    """Score a run before and after training, or a single model, on own data or on a suite.
+
+    Args:
+        model: a run or its folder, what `tracer.load` returned, an exported folder, or a name of open_clip.
+        data: one data set, in any form that `finetune` takes, or a list of specs written role=data.
+        suite: imagenet, iwildcam, fmow or emojishift, instead of data.
+        root: the folder that holds the suite's data sets.
+        weights: of a run: only these weights, instead of before and after.
+        pretrained: weights, where the model is a name.
+        templates: prompts: openai, simple, name, or a file.
+        corrupt: also score the in-distribution sets under these corruptions.
+        out: where predictions and scores are written; by default in the run's folder.
+        device: auto, cpu, cuda or mps.
+    """
+    sets = TestSets(
+        data=() if isinstance(data, tuple | list) and not data else data_names(data),
+        suite=suite,
+        root=None if root is None else Path(root),
+        corrupt=tuple(corrupt),
+        templates=templates,
+    )
+    if isinstance(model, Student):
+        chosen: tuple[Target, ...] = (Target(model.name, lambda: model),)
+    else:
+        chosen = _targets(model, pretrained, weights, None if out is None else Path(out))
+    with launched(device) as world:
+        return score(chosen, sets, world, warnings.warn)
+
+
+def _targets(
+    model: Run | str | Path, pretrained: str, weights: str | None, out: Path | None
+) -> tuple[Target, ...]:
+    run = model if isinstance(model, Run) else run_at(str(model))
+    if run is None:
+        return targets(str(model), pretrained, weights, out)
+    if weights is not None:
+        return (target(run, weights, weights, out),)
+    before = target(run, "pretrained", "before", out and out / "pretrained")
+    return target(run, run.weights, "after", out), before
+
+
+def score(chosen: Sequence[Target], sets: TestSets, world: World, tell: Tell) -> Scores:
+    """Score every target on the same test sets; `tell` receives remarks about how data are read and scored."""
+    first = chosen[0]
+    notify = tell if world.first else _silent
+    for role, spec in sets.roles if sets.data else ():
+        read = sets.reading_of(first, role, spec).flags
+        inherited = [f"--{name} {value}" for name, value in read.items() if name not in sets.reading.flags]
+        if inherited:
+            notify(f"{spec} is read as the run read its data: {' '.join(inherited)}")
+    suite, opening = sets.open(first, world)
+    if sets.data and sets.reading.classes is None:
+        _warn_of_other_classes(first, opening, notify)
+    rows = {each.name: _rows(each, opening, world, sets.flags, notify) for each in chosen}
+    before_first = [*(each.name for each in chosen[1:]), first.name]
+    return Scores({name: rows[name] for name in before_first}, suite, opening)
+
+
+def _rows(target: Target, opening: Opening, world: World, flags: list[str], notify: Tell) -> list[Row]:
+    """All scores of a target; several processes share the images, and the first one writes."""
+    student = target.student()
+    world.place(student)
+    scorer = Scorer(student, world, target.trained_on)
+    keep = target.keep if world.first else None
+    rows = [
+        row for _, each in score_test_sets(scorer, opening.shifts, keep, target.temperature) for row in each
+    ]
+    if keep is not None:
+        _write_rows(keep, [row._asdict() | {"asked": flags} for row in rows], notify)
+    return rows
+
+
+def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
+    """Write rows beside those of other test sets; those of a set that was scored before are replaced."""
+    notes: list[str] = []
+    sets = _by_set(read_rows(keep, notes)) | _by_set(rows)
+    for note in notes:
+        notify(f"{note}; what cannot be read there is replaced")
+    write_json(keep / ROWS, [row for each in sets.values() for row in each])
+
+
+def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    sets: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        sets.setdefault(row["shift"], []).append(row)
+    return sets
+
+
+def _warn_of_other_classes(target: Target, opening: Opening, notify: Tell) -> None:
+    """A run is scored over its own classes; say where the data have others."""
+    for shift, examples, _ in opening.shifts:
+        others = [name for name in examples.classes if name not in target.trained_on]
+        if target.trained_on and shift.role != "retain" and others and not shift.derived:
+            message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
+            notify(f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
+
+
+def _silent(message: str) -> None:
+    del message

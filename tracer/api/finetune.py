@@ -1,0 +1,107 @@
+"""`tracer.finetune`: finetune a model on one's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from tracer.api.inputs import data_name, data_names, model_name
+from tracer.api.run import Machine, Observer, run
+from tracer.core.errors import UserError, unknown
+from tracer.data.classes import Spec
+from tracer.methods.base import Method, methods, options
+from tracer.runs.experiment import Experiment, Settings
+from tracer.runs.run import Run
+from tracer.terminal import Display, counting
+from tracer.training.loop import Report
+
+
+def finetune(
+    data: Any,
+    *,
+    model: Any = "ViT-B-16",
+    method: str | Method = "tracer",
+    keep: float | None = None,
+    held_out: Any = None,
+    retain: Any = (),
+    classes: Spec | None = None,
+    out: str | Path | None = None,
+    callback: Callable[[Report], object] | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    save_every: int | None = None,
+    **settings: Any,
+) -> Run:
+    """Finetune `model` on `data` and return the finished run. Blocks, and shows a progress bar.
+
+    Called again with the same arguments it goes on from the newest checkpoint, or returns the finished run.
+
+    Args:
+        data: a folder, table, shards or name (see `tracer check`), a torch or Hugging Face data set, a pair of arrays,
+            or a list of (image or path, label or caption).
+        model: a name of open_clip, a folder, a finished run, or an open_clip module.
+        method: a method by name, or one with its options: `tracer.methods.tracer(strength=2)`.
+        keep: the share of retention to keep, for example 0.97. After training, weights are interpolated towards the
+            pretrained model until that much is kept, and the run that is returned uses these.
+        held_out: data to evaluate on; by default a part of `data`.
+        retain: data whose accuracy should survive; one or a list of specs. Measured before and after.
+        classes: names of the classes, where labels are numbers: a list, a mapping or a file.
+        out: the run's folder; by default runs/ID.
+        callback: called with each `Report`, instead of showing progress.
+        device: auto, cpu, cuda or mps.
+        workers: processes that decode images.
+        save_every: steps between checkpoints.
+        settings: any other setting of `tracer train` (epochs, lr, batch, …), and options of the method.
+    """
+    folder = None if out is None else Path(out)
+    experiment = _experiment(
+        method,
+        {
+            "data": data_name(data, classes),
+            "model": model_name(model, Path("runs") if folder is None else folder.parent),
+            "held_out": None if held_out is None else data_name(held_out, classes),
+            "retain": data_names(retain) if not (isinstance(retain, tuple | list) and not retain) else (),
+            "classes": classes if isinstance(data, str | Path) and isinstance(classes, str | Path) else None,
+            **settings,
+        },
+    )
+    machine = Machine(device=device, workers=workers, save_every=save_every)
+    with _progress(experiment, callback) as observer:
+        finished = run(experiment, folder, machine, observer)
+    if keep is None:
+        return finished
+    from tracer.api.merge import merge
+
+    return merge(finished, wise="0:1:0.1", keep=keep, device=device)
+
+
+def _experiment(method: str | Method, settings: dict[str, Any]) -> Experiment:
+    """The experiment that these arguments mean; an argument that is no setting and no option is refused."""
+    name, chosen = (method, {}) if isinstance(method, str) else (method.name, dict(method.options))
+    if not name:
+        raise UserError(
+            "this method has no name: put it into a file of its own, as docs/add-a-method.md shows"
+        )
+    if name not in methods():
+        raise unknown("method", name, methods())
+    known = {field.name for field in fields(Settings)}
+    own = {option.name: option.default for option in options(name)}
+    chosen |= {key: value for key, value in settings.items() if key in own and key not in known}
+    strangers = [key for key in settings if key not in known and key not in own]
+    if strangers:
+        raise unknown(f"argument of finetune with method {name}", strangers[0], {*known, *own})
+    given = {key: value for key, value in settings.items() if key in known}
+    return Experiment(method=name, options={**own, **chosen}, **given)
+
+
+@contextmanager
+def _progress(experiment: Experiment, callback: Callable[[Report], object] | None) -> Iterator[Observer]:
+    """A bar in the terminal or notebook; nothing but the callback where there is one."""
+    if callback is not None:
+        yield Observer(report=callback)
+        return
+    with Display(experiment.method) as display:
+        yield Observer(report=display.show, scan=lambda world: counting("reading the images", world.first))

@@ -1,0 +1,53 @@
+"""What a user may give as data or as a model, turned into the name by which a run knows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from tracer.core.errors import UserError
+from tracer.data.classes import Spec
+from tracer.data.memory import register
+from tracer.models.export import export
+from tracer.models.module import from_module
+from tracer.runs.run import Run
+from tracer.storage.safetensors_io import tensors_blake2b
+
+
+def data_name(data: Any, classes: Spec | None = None) -> str:
+    """The spec of these data: a path or name as it is, anything else registered under a hash of its content."""
+    return os.fspath(data) if isinstance(data, str | os.PathLike) else register(data, classes)
+
+
+def data_names(data: Any) -> tuple[str, ...]:
+    """The specs of one data set or of a list of them."""
+    several = isinstance(data, list | tuple) and all(isinstance(each, str | os.PathLike) for each in data)
+    return tuple(map(data_name, data)) if several else (data_name(data),)
+
+
+def model_name(model: Any, home: Path) -> str:
+    """The name of this model: a name or folder as it is; a run's or a module's weights are written below `home`.
+
+    `model` is a name, a folder, a finished `Run`, an open_clip module, or a pair of such a module and the name of its
+    config. The folder that is written is named by a hash of the weights, so that the same model has the same name.
+    """
+    if isinstance(model, str | os.PathLike):
+        return os.fspath(model)
+    if isinstance(model, Run):
+        student = model.student()
+    elif isinstance(model, nn.Module):
+        student = from_module(model)
+    elif isinstance(model, Sequence) and len(model) == 2:
+        student = from_module(*model)
+    else:
+        raise UserError(
+            f"a model cannot be a {type(model).__name__}: expected a name, a folder, a run or a module"
+        )
+    folder = home / "models" / tensors_blake2b(student.clip.state_dict())
+    if not folder.exists():
+        export(student, folder)
+    return str(folder)

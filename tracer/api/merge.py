@@ -1,0 +1,173 @@
+"""`tracer.merge`: interpolate, average or project the weights of finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tracer.api.inputs import data_name, data_names
+from tracer.core.errors import UserError, at_least
+from tracer.core.model_stock import By
+from tracer.core.projection import Norm
+from tracer.data.examples import Examples
+from tracer.data.scan import scan
+from tracer.data.sources import load as load_data
+from tracer.data.split import align_labels
+from tracer.merging import merges
+from tracer.merging.evaluator import Evaluator
+from tracer.merging.inference import Kind
+from tracer.merging.merges import Merged
+from tracer.merging.run_group import RunGroup, run_group, same_held_out
+from tracer.merging.wise import alphas
+from tracer.parallel import World
+from tracer.runs.run import Run
+from tracer.storage.atomic import write_json
+
+LINES = ("wise", "paint", "fisher")  # interpolations, from whose sweep one α is chosen
+WAYS = (*LINES, "soup", "stock", "tpgm", "dawin", "ensemble")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge:
+    """One way to merge, and the data to choose by."""
+
+    wise: str | None = None
+    """Interpolate with the pretrained model: an α, or a sweep start:stop:step."""
+    paint: str | None = None
+    """Interpolate the image tower alone; of a sweep, the best mean of task and retained accuracy."""
+    fisher: str | None = None
+    """Interpolate, each weight by the Fisher information of either model."""
+    soup: str | None = None
+    """The mean of several runs: uniform, or greedy on held-out data."""
+    stock: By | None = None
+    """Model Stock of several runs: one ratio a tensor, or one a row."""
+    tpgm: Norm | None = None
+    """Project weights to radii learned on held-out data: distances by rows, or of whole tensors."""
+    dawin: Kind | None = None
+    """Measure DaWin, which interpolates for each image: by samples, or clustered."""
+    ensemble: float | None = None
+    """Measure the ensemble of outputs, with this weight on the finetuned model."""
+
+    keep: float | None = None
+    """Take the strongest adaptation that retains this share of what the pretrained model can do."""
+    extrapolate: bool = False
+    """Allow α outside [0, 1]."""
+    steps: int = 200
+    """Steps in which TPGM learns its radii."""
+    weights: str = "result"
+    """Which weights of the runs: result, student or teacher."""
+    held_out: str | None = None
+    """Data to choose by, instead of what the run held out; for dawin and ensemble, data to measure on."""
+    retain: tuple[str, ...] = ()
+    """Data whose accuracy should survive, instead of the run's."""
+
+    @property
+    def way(self) -> str:
+        """The one way that is chosen; raises UserError for none, several, or options that do not fit it."""
+        at_least(1, steps=self.steps)
+        chosen = [way for way in WAYS if getattr(self, way) is not None]
+        if len(chosen) != 1:
+            problem = f"{' and '.join(chosen)} are given" if chosen else "none is given"
+            raise UserError(f"choose one way to merge ({', '.join(WAYS)}): {problem}")
+        if self.keep is not None and chosen[0] not in LINES:
+            raise UserError(f"--keep chooses from a sweep of wise, paint or fisher; {chosen[0]} has none")
+        if chosen[0] in LINES:
+            alphas(getattr(self, chosen[0]), extrapolate=self.extrapolate)
+        return chosen[0]
+
+
+class Prepared(NamedTuple):
+    """Runs that fit together, and how merged weights are scored."""
+
+    runs: RunGroup
+    evaluator: Evaluator
+
+
+def merge(
+    *runs: Run | str | Path,
+    wise: float | str | None = None,
+    held_out: Any = None,
+    retain: Any = (),
+    name: str | None = None,
+    device: str = "auto",
+    **options: Any,
+) -> Run:
+    """Merge finished runs; the weights are written into the first run, which is returned standing for them.
+
+    Args:
+        runs: finished runs or their folders: one for an interpolation with the pretrained model, several for a soup.
+        wise: WiSE-FT: an α, or a sweep "0:1:0.1" from which one α is chosen on held-out data.
+        held_out: data to choose by, instead of what the run held out.
+        retain: data whose accuracy should survive, instead of the run's.
+        name: name of the merged weights.
+        device: auto, cpu, cuda or mps.
+        options: other options of `tracer merge`: paint, fisher, soup, stock, tpgm, keep, extrapolate, steps, weights.
+    """
+    request = Merge(
+        wise=None if wise is None else str(wise),
+        held_out=None if held_out is None else data_name(held_out),
+        retain=() if isinstance(retain, tuple | list) and not retain else data_names(retain),
+        **options,
+    )
+    if request.way in ("dawin", "ensemble"):
+        raise UserError(f"{request.way} has no weights to keep: measure it with `tracer merge`")
+    prepared = prepare(
+        request, [each if isinstance(each, Run) else Run.open(Path(each)) for each in runs], device
+    )
+    return keep(prepared, merged(request, prepared), name)
+
+
+def prepare(request: Merge, runs: list[Run], device: str) -> Prepared:
+    """Check that the runs can be merged in this way, and score their ends."""
+    if not runs:
+        raise UserError("give the runs to merge")
+    request.way  # noqa: B018  (raises before any work if the options do not fit)
+    group, world = run_group(runs, request.weights), World(device, "fp32")
+    if request.held_out is None and request.soup == "greedy" and not same_held_out(runs):
+        names = " and ".join(str(run.folder) for run in runs)
+        raise UserError(
+            f"a greedy soup needs images that no run has trained on, and {names} held out different ones: "
+            "give --held-out"
+        )
+    retained = tuple(load_data(spec, split="test") for spec in request.retain)
+    return Prepared(group, Evaluator(group, world, _held_out(request, group), retained))
+
+
+def merged(request: Merge, prepared: Prepared) -> Merged:
+    """The merged weights, with the scores of every candidate."""
+    group, evaluator = prepared
+    way = request.way
+    if way in LINES:
+        candidates = alphas(getattr(request, way), extrapolate=request.extrapolate)
+        return merges.interpolation(group, evaluator, candidates, way, request.keep)
+    others: dict[str, Callable[[], Merged]] = {
+        "soup": lambda: merges.soup(group, evaluator, request.soup or ""),
+        "stock": lambda: merges.model_stock(group, evaluator, request.stock or "tensor"),
+        "tpgm": lambda: merges.tpgm(group, evaluator, request.tpgm or "rows", request.steps),
+    }
+    return others[way]()
+
+
+def keep(prepared: Prepared, merged: Merged, name: str | None = None) -> Run:
+    """Write merged weights, and how they came about, into the first run; return it standing for them."""
+    group, evaluator = prepared
+    run, name = group.runs[0], name or merged.name
+    run.keep(name, merged.weights)
+    candidates = [{"alpha": each.alpha, **each.scores._asdict()} for each in merged.candidates]
+    story = {"way": merged.name, "runs": [str(each.folder) for each in group.runs], "notes": merged.notes}
+    scores = {
+        "before": evaluator.before._asdict(),
+        "after": merged.scores._asdict(),
+        "candidates": candidates,
+    }
+    write_json(run.folder / "merges" / f"{name}.json", {**story, **scores, **merged.details})
+    return Run(run.folder, name)
+
+
+def _held_out(request: Merge, group: RunGroup) -> Examples | None:
+    if request.held_out is None:
+        return None
+    examples = scan(load_data(request.held_out, split="test"))
+    return align_labels(examples, group.plan.train.classes) if group.plan.train.labelled else examples

@@ -1,0 +1,135 @@
+"""The life of a run: plan, folder, lock, training, result. Commands, sweeps, studies and `finetune` all use it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_message
+from tracer.data.loader import decoders
+from tracer.data.scan import Progress
+from tracer.parallel import Lost, World, launched
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import Plan, plan
+from tracer.runs.record import NullRecorder
+from tracer.runs.run import Run, home
+from tracer.runs.sinks import Name, check_installed, forward_to_sinks
+from tracer.training.loop import NonFinite, Report, Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where and how a run is carried out; none of it changes the result."""
+
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+    workers: int | None = None
+    """Processes that decode images; by default none for data in memory, else up to 8."""
+    save_every: int | None = None
+    """Steps between checkpoints; by default a twentieth of training."""
+    log: tuple[Name, ...] = ()
+    """Show the curves elsewhere too: tensorboard, wandb. The run's own log.jsonl is written in any case."""
+    shard: bool = False
+    """Under torchrun: shard weights, optimiser and teacher over the processes (FSDP2) instead of copying them."""
+
+    def __post_init__(self) -> None:
+        at_least(0, workers=self.workers)
+        at_least(1, save_every=self.save_every)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observer:
+    """Functions that are told how a run goes; all are optional."""
+
+    scan: Callable[[World], AbstractContextManager[Progress]] | None = None  # while all images are read once
+    report: Callable[[Report], object] | None = None
+    warn: Callable[[str], object] = warnings.warn
+    lost: Callable[[Lost], None] | None = None  # another process has gone; called from a thread
+
+
+def run(
+    experiment: Experiment,
+    out: Path | None = None,
+    machine: Machine | None = None,
+    observer: Observer | None = None,
+    *,
+    evaluate_every: int | None = None,
+    fresh: bool = False,
+) -> Run:
+    """Carry out an experiment and return its finished run.
+
+    The run is created in `out`, by default runs/ID with an id made of experiment and data. If it is there already it
+    goes on from its newest checkpoint, or is returned if it is finished; with `fresh` that is an error. A folder
+    with another experiment, or whose data or weights have changed, is refused.
+    """
+    machine, observer = machine or Machine(), observer or Observer()
+    check_installed(machine.log)
+    with launched(machine.device, experiment.precision, shard=machine.shard, lost=observer.lost) as world:
+        settled = world.all_or_none(lambda: _divisible(_plan(experiment, observer, world), world))
+        world.on_first_process(lambda: _place(settled, out, fresh))
+        current = world.all_or_none(lambda: Run.open(home(settled, out)))
+        if not current.finished:
+            workers = machine.workers
+            if workers is None:
+                workers = decoders(settled.train.images, world.local_size)
+            with _recording(current, world, machine, observer), _errors(current, world):
+                training = Training(
+                    settled,
+                    current,
+                    world,
+                    save_every=machine.save_every,
+                    evaluate_every=evaluate_every,
+                    workers=workers,
+                )
+                training.finish(observer.report if world.first else None)
+    return current
+
+
+def _plan(experiment: Experiment, observer: Observer, world: World) -> Plan:
+    with observer.scan(world) if observer.scan else nullcontext() as progress:
+        return plan(experiment, progress=progress)
+
+
+def _divisible(settled: Plan, world: World) -> Plan:
+    """The plan, if its batches divide among the processes."""
+    if rest := settled.batch % world.size:
+        near = f"--batch {settled.batch - rest} or {settled.batch - rest + world.size}"
+        raise UserError(f"batch {settled.batch} does not divide among {world.size} processes: use {near}")
+    return settled
+
+
+def _place(settled: Plan, out: Path | None, fresh: bool) -> None:
+    """Create the run's folder, or check that the run in it is the one that is meant."""
+    folder = home(settled, out)
+    if fresh or not Run.exists(folder):
+        Run.create(settled, folder)
+    else:
+        Run.open(folder).require(settled)
+
+
+def _recording(current: Run, world: World, machine: Machine, observer: Observer) -> ExitStack:
+    """A context in which this process alone writes to the run, and the chosen sinks follow it."""
+    with ExitStack() as stack:
+        stack.enter_context(world.guard())
+        if not world.first:
+            current.recorder = NullRecorder(current.recorder.path)
+        world.on_first_process(lambda: stack.enter_context(current.locked()))
+        stack.enter_context(forward_to_sinks(current, machine.log if world.first else (), observer.warn))
+        return stack.pop_all()
+
+
+@contextmanager
+def _errors(current: Run, world: World) -> Iterator[None]:
+    """Errors in training name the command that goes on after them."""
+    resume = f"tracer resume {current.folder}"
+    try:
+        yield
+    except NonFinite as error:  # every process has computed the same loss
+        raise error if world.first else AlreadyReported from None
+    except Lost as error:
+        raise Lost(f"{error}. Go on with: {resume}") from None
+    except OSError as error:
+        raise UserError(f"{os_error_message(error)}. When that is corrected, go on with: {resume}") from error

@@ -1,0 +1,84 @@
+"""95 % intervals in closed form: Student's t for a mean over seeds, Wilson's for a share of samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+from typing import NamedTuple
+
+from tracer.core.errors import UserError
+
+NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)
+
+
+class Interval(NamedTuple):
+    """A value with the ends of its 95 % interval, which are infinite where the uncertainty is unknown."""
+
+    low: float
+    value: float
+    high: float
+
+    @classmethod
+    def unknown(cls, value: float) -> Interval:
+        """A value whose uncertainty is not known."""
+        return cls(-math.inf, value, math.inf)
+
+    @property
+    def known(self) -> bool:
+        """Whether both ends are finite."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+
+class Spread(NamedTuple):
+    """Mean and sample standard deviation over seeds; one seed has no standard deviation."""
+
+    mean: float
+    std: float | None
+    seeds: int
+
+
+def mean_std(values: Iterable[float]) -> Spread:
+    """Mean and standard deviation (n − 1 in the denominator) over seeds."""
+    numbers = [float(value) for value in values]
+    if not numbers:
+        raise UserError("no values to average")
+    mean = math.fsum(numbers) / len(numbers)
+    if len(numbers) == 1:
+        return Spread(mean, None, 1)
+    variance = math.fsum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1)
+    return Spread(mean, math.sqrt(variance), len(numbers))
+
+
+def t_quantile(df: float) -> float:
+    """The 97.5 % quantile of Student's t with `df` degrees of freedom."""
+    from scipy.special import stdtrit  # late: most commands never need it
+
+    return float(stdtrit(df, 0.975))
+
+
+def t_interval(values: Iterable[float]) -> Interval:
+    """The mean over seeds with x̄ ± t s/√n, Student's interval; unknown for one seed."""
+    mean, std, n = mean_std(values)
+    if std is None:
+        return Interval.unknown(mean)
+    half = t_quantile(n - 1) * std / math.sqrt(n)
+    return Interval(mean - half, mean, mean + half)
+
+
+def wilson_interval(share: float, n: int) -> Interval:
+    """A share of n samples with its score interval (Wilson 1927), which stays inside [0, 1]."""
+    if not 0 <= share <= 1 or n < 1:
+        return Interval.unknown(share)
+    z = NORMAL_QUANTILE
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Interval(max(0.0, centre - half), share, min(1.0, centre + half))

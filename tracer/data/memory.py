@@ -1,0 +1,193 @@
+"""Data given from Python: torch datasets, Hugging Face data sets, arrays, lists of images or paths."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from tracer.core.errors import UserError
+from tracer.data.assembly import assemble
+from tracer.data.classes import Spec
+from tracer.data.encoded import Files
+from tracer.data.examples import Examples, Images, Pixels
+from tracer.data.hub import from_datasets
+from tracer.data.options import Options
+from tracer.data.pixels import rgb
+
+PREFIX = "memory:"
+KEYS = {
+    "image": ("image", "images"),
+    "label": ("label", "labels"),
+    "caption": ("caption", "captions", "text"),
+}
+
+_registry: dict[str, Examples] = {}  # data of this process by their content, so that a run can name them
+
+
+def register(data: Any, classes: Spec | None = None) -> str:
+    """The name, `memory:` and a hash of the content, under which `load` finds these data in this process."""
+    examples = data if isinstance(data, Examples) else from_object(data, classes)
+    name = f"{PREFIX}{examples.fingerprint}"
+    _registry[name] = examples
+    return name
+
+
+def registered(name: str) -> Examples:
+    """The data that `register` named in this process."""
+    if name not in _registry:
+        raise UserError(
+            f"{name} are data that were given from Python, in another process: go on from there, with "
+            "tracer.finetune(the same data, out=the run's folder)"
+        )
+    return _registry[name]
+
+
+def from_object(data: Any, classes: Spec | None = None) -> Examples:
+    """Examples out of
+
+    - a Hugging Face `Dataset` or `DatasetDict`;
+    - a mapping {"image": …, "label": …} or {"image": …, "caption": …} of equally long sequences;
+    - a pair (images, labels) of arrays, images uint8 of shape [n, h, w] or [n, h, w, 3];
+    - a torch `Dataset`, or any sequence, of (image, label) or (image, caption).
+
+    An image is a PIL image, a uint8 array, a tensor (uint8, or float in [0, 1]) or a path. A number is a label, and
+    `classes`, or the data set's own attribute `classes`, has its name. A string is a caption, unless there are
+    `classes`: then it is the name of one. Images are given without random augmentation: they are hashed, and
+    training augments them itself.
+    """
+    if type(data).__module__.split(".")[0] == "datasets":
+        return from_datasets(data, Options(classes=classes))
+    if isinstance(data, Mapping):
+        columns = {
+            kind: next((data[key] for key in keys if key in data), None) for kind, keys in KEYS.items()
+        }
+        strangers = sorted(set(map(str, data)) - {key for keys in KEYS.values() for key in keys})
+        if columns["image"] is None or strangers:
+            problem = f"has the unknown key {strangers[0]!r}" if strangers else 'has no "image"'
+            raise UserError(f"a mapping of data {problem}: expected image, and label or caption")
+        return _build(columns["image"], columns["label"], columns["caption"], classes)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], np.ndarray | torch.Tensor):
+        return _build(data[0], data[1], None, classes)
+    try:
+        count = len(data)
+        first = data[0] if count else None
+    except (TypeError, KeyError, AttributeError):
+        raise UserError(f"data cannot be a {type(data).__name__}: {EXPECTED}") from None
+    if not isinstance(first, tuple | list) or len(first) != 2:
+        raise UserError(f"an element of these data is a {type(first).__name__}: {EXPECTED}")
+    targets = [data[i][1] for i in range(count)]
+    names = classes if classes is not None else getattr(data, "classes", None)
+    labelled = names is not None or not isinstance(targets[0], str)
+    return _build(_First(data), targets if labelled else None, None if labelled else targets, names)
+
+
+EXPECTED = (
+    "expected a folder or file, a torch or Hugging Face data set, or a list of (image, label or caption)"
+)
+
+
+@dataclass(frozen=True)
+class _First(Sequence[Any]):
+    """The images of a sequence of pairs."""
+
+    pairs: Any
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.pairs[index][0]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Images given in any of the accepted forms, converted when asked for."""
+
+    images: Any
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return to_image(self.images[index])
+
+
+def to_image(value: Any) -> Image.Image:
+    """An RGB image out of a PIL image, an array, a tensor or a path."""
+    if isinstance(value, str | Path):
+        return Files(Path(), (str(value),))[0]
+    if isinstance(value, Image.Image):
+        return rgb(value)
+    if isinstance(value, torch.Tensor):
+        if value.is_floating_point():
+            if value.min() < 0 or value.max() > 1:
+                raise UserError("a float image lies outside [0, 1]: give images before they are normalised")
+            value = (value * 255).round().to(torch.uint8)
+        value = value.detach().cpu().numpy()
+        if value.ndim == 3 and value.shape[0] in (1, 3):
+            value = value.transpose(1, 2, 0)
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+        value = value[:, :, 0] if value.ndim == 3 and value.shape[2] == 1 else value
+        if value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (3, 4)):
+            return rgb(Image.fromarray(np.ascontiguousarray(value)))
+    form = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+    raise UserError(f"an image cannot be a {form}: expected a PIL image, a uint8 array, a tensor or a path")
+
+
+def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Examples:
+    if labels is None and captions is None:
+        raise UserError("these data have images and neither labels nor captions")
+    counts = {len(column) for column in (images, labels, captions) if column is not None}
+    if len(counts) != 1:
+        raise UserError(f"images, labels and captions differ in number: {sorted(counts)}")
+    keys = None if labels is None else [_key(label) for label in labels]
+    if keys is not None and classes is None and all(key.lstrip("-").isdecimal() for key in keys):
+        raise UserError(
+            "the labels are numbers: give classes=[…], the name of each, which becomes its caption"
+        )
+    texts = (
+        None if captions is None else [(text,) if isinstance(text, str) else tuple(text) for text in captions]
+    )
+    collection = _collection(images)
+    naming = _naming(keys, classes)
+    return assemble(
+        "data given from Python", collection, list(_ids(collection)), keys=keys, naming=naming, captions=texts
+    )
+
+
+def _collection(images: Any) -> Images:
+    """Arrays and files in the form that the rest of tracer reads fastest; anything else is converted one by one."""
+    if isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim in (3, 4):
+        pixels = np.stack([images] * 3, axis=-1) if images.ndim == 3 else images
+        if pixels.shape[-1] == 3:
+            return Pixels(pixels)
+    listed = isinstance(images, list | tuple)
+    if listed and all(isinstance(image, str | Path) for image in images):
+        return Files(Path(), tuple(map(str, images)))
+    return Given(images)
+
+
+def _naming(keys: list[str] | None, classes: Spec | None) -> Spec | None:
+    """The classes in the order given, where labels are their names; else as `classes` says."""
+    if keys is None or classes is None or isinstance(classes, str | Path | Mapping):
+        return classes
+    return {name: name for name in classes} if set(keys) <= set(classes) else classes
+
+
+def _key(label: Any) -> str:
+    return label if isinstance(label, str) else str(int(label))
+
+
+def _ids(images: Images) -> Iterator[str]:
+    """A number and a hash of the pixels, so that other pixels are other data."""
+    for index in range(len(images)):
+        image = images[index]
+        digest = hashlib.blake2b(repr(image.size).encode() + image.tobytes(), digest_size=8)
+        yield f"{index:07d}-{digest.hexdigest()}"

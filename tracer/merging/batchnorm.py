@@ -1,0 +1,38 @@
+"""BatchNorm statistics of merged weights: they cannot be averaged and are estimated anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from tracer.models.student import Student
+
+
+def has_statistics(student: Student) -> bool:
+    """Whether the model has BatchNorm layers with running statistics."""
+    return any(_tracked(student))
+
+
+@torch.no_grad()
+def reestimate(student: Student, images: Iterable[Tensor]) -> None:
+    """Set the running statistics to their mean over the batches of `images` under the current weights."""
+    layers = list(_tracked(student))
+    momenta = [layer.momentum for layer in layers]
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # a plain mean over the batches
+    frozen, student.frozen_statistics = student.frozen_statistics, False
+    student.train()
+    for batch in images:
+        student.encode_image(batch)
+    student.frozen_statistics = frozen
+    student.eval()
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+
+
+def _tracked(student: Student) -> list[_BatchNorm]:
+    return [m for m in student.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]

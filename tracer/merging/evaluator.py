@@ -1,0 +1,93 @@
+"""Scores of merged weights: accuracy on held-out data, and retention of what the pretrained model could do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tracer.core.errors import UserError
+from tracer.core.metrics import agreement
+from tracer.core.weights import Weights
+from tracer.data.examples import Examples
+from tracer.data.transforms import Transform
+from tracer.evaluation.held_out import held_out_accuracy
+from tracer.evaluation.predict import Scorer
+from tracer.evaluation.summary import imagenet_logits
+from tracer.merging.batchnorm import has_statistics, reestimate
+from tracer.merging.run_group import RunGroup
+from tracer.models.student import initialise_from
+from tracer.parallel import World
+from tracer.runs.plan import prompts_for
+
+STATISTICS_IMAGES = 2048  # training images for new BatchNorm statistics
+BATCH = 128
+
+
+class Scores(NamedTuple):
+    """Accuracy on the task and on each retained data set, and agreement with the pretrained model on ImageNet."""
+
+    accuracy: float
+    retained: dict[str, float]
+    agreement: float
+
+    def retention(self, before: Scores) -> float:
+        """The lowest ratio of accuracy to `before` over the retained data sets; the agreement if there are none."""
+        if not self.retained:
+            return self.agreement
+        return min(self.retained[name] / start if start else 1.0 for name, start in before.retained.items())
+
+
+class Evaluator:
+    """Scores weights in the same way as the result of a run."""
+
+    def __init__(
+        self, group: RunGroup, world: World, held_out: Examples | None = None, retain: Sequence[Examples] = ()
+    ) -> None:
+        self.group, self.world = group, world
+        self.held_out = group.plan.held_out if held_out is None else held_out
+        self.retain = tuple(retain) or group.plan.retain
+        if not len(self.held_out):
+            run, data = group.runs[0].folder, group.plan.experiment.data
+            raise UserError(f"{run} holds nothing out of {data} to choose by: give --held-out")
+        world.place(group.student)
+        self._pretrained: Tensor | None = None
+        self.before = self(group.start)
+
+    def __call__(self, weights: Weights) -> Scores:
+        scorer, plan = self.scorer(weights), self.group.plan
+        held_out = scorer.embed(self.held_out)
+        logits = imagenet_logits(scorer, held_out)
+        if self._pretrained is None:
+            self._pretrained = logits
+        return Scores(
+            held_out_accuracy(scorer, held_out, plan.templates),
+            {data.name: scorer.predict(data, prompts_for(data)).accuracy for data in self.retain},
+            agreement(self._pretrained, logits),
+        )
+
+    def scorer(self, weights: Weights) -> Scorer:
+        """A scorer of the student with these weights."""
+        student = self.group.student
+        initialise_from(student, weights)
+        self.world.place(student)
+        return Scorer(student, self.world, self.group.plan.train.classes)
+
+    def with_batchnorm_statistics(self, weights: Weights) -> Weights:
+        """The weights with BatchNorm statistics estimated for them; unchanged if the model has none."""
+        student = self.group.student
+        if not has_statistics(student):
+            return weights
+        initialise_from(student, weights)
+        reestimate(self.world.place(student), self._images())  # pyright: ignore[reportArgumentType]
+        return {name: tensor.clone() for name, tensor in student.state_dict().items()}
+
+    def _images(self) -> Iterator[Tensor]:
+        examples = self.group.plan.train
+        transform = Transform(self.group.student.preprocess_cfg)
+        count = min(STATISTICS_IMAGES, len(examples))
+        indices = torch.linspace(0, len(examples) - 1, count).long().unique().tolist()
+        for start in range(0, len(indices), BATCH):
+            yield transform.batch(examples.images, indices[start : start + BATCH]).to(self.world.device)

@@ -1,0 +1,172 @@
+"""The merges of `tracer merge`: each makes one set of weights of a group of runs, with scores and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from tracer.core.batch import Batch
+from tracer.core.errors import UserError
+from tracer.core.model_stock import By, stock
+from tracer.core.projection import Norm
+from tracer.core.weights import Weights
+from tracer.data.loader import Batches
+from tracer.data.transforms import Transform
+from tracer.merging import choose
+from tracer.merging.choose import Candidate
+from tracer.merging.evaluator import Evaluator, Scores
+from tracer.merging.fisher import fisher, fisher_information
+from tracer.merging.run_group import RunGroup
+from tracer.merging.soup import greedy, uniform
+from tracer.merging.tpgm import learn_radii
+from tracer.merging.wise import image_tower, interpolate
+from tracer.models.prompts import render
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Merged weights with their name, scores, notes, and the candidates of a sweep."""
+
+    name: str
+    weights: Weights
+    scores: Scores
+    notes: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def interpolation(
+    group: RunGroup,
+    evaluator: Evaluator,
+    alphas: Sequence[float],
+    how: str = "wise",
+    keep: float | None = None,
+) -> Merged:
+    """The chosen α of an interpolation of all weights ("wise"), the image tower ("paint"), or by Fisher ("fisher")."""
+    end = single_run(group, how)
+    merge = _interpolation(group, evaluator, end, how)
+    candidates = tuple(choose.sweep(alphas, merge, evaluator))
+    if keep is not None:
+        chosen, why = (
+            choose.strongest(candidates, keep, evaluator.before),
+            f"the strongest that keeps {keep:g}",
+        )
+    elif len(candidates) == 1:
+        chosen, why = candidates[0], "as given"
+    elif how == "paint":
+        chosen, why = choose.balanced(candidates), "the best mean of task and retained accuracy"
+    else:
+        chosen, why = choose.best(candidates), "the best on held-out data"
+    weights = choose.weights_at(chosen.alpha, merge, evaluator)
+    note = f"α = {chosen.alpha:g}: {why}"
+    return Merged(
+        f"{how}-{chosen.alpha:g}", weights, chosen.scores, (note,), candidates, {"alpha": chosen.alpha}
+    )
+
+
+def soup(group: RunGroup, evaluator: Evaluator, kind: str) -> Merged:
+    """The uniform soup of all runs, or the greedy soup."""
+    if kind == "uniform":
+        weights = evaluator.with_batchnorm_statistics(uniform(list(group.ends.values())))
+        note = f"the mean of {len(group.ends)} runs"
+        return Merged("soup-uniform", weights, evaluator(weights), (note,))
+    if kind != "greedy":
+        raise UserError(f"a soup is uniform or greedy, not {kind!r}")
+    chosen = greedy(
+        group.ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy
+    )
+    weights = (
+        chosen.weights if len(chosen.members) == 1 else evaluator.with_batchnorm_statistics(chosen.weights)
+    )
+    return Merged(
+        "soup-greedy", weights, evaluator(weights), chosen.notes, details={"members": list(chosen.members)}
+    )
+
+
+def model_stock(group: RunGroup, evaluator: Evaluator, by: By) -> Merged:
+    """Model Stock of all runs, with the angle between the runs for every tensor that changed."""
+    merged, cosines = stock(group.start, list(group.ends.values()), by)
+    changed = {
+        name: cos
+        for name, cos in cosines.items()
+        if any(not torch.equal(group.start[name], end[name]) for end in group.ends.values())
+    }
+    angles = {name: float(torch.rad2deg(torch.acos(torch.tensor(cos)))) for name, cos in changed.items()}
+    weights = evaluator.with_batchnorm_statistics(merged)
+    return Merged(f"stock-{by}", weights, evaluator(weights), _angle_note(angles), details={"angles": angles})
+
+
+def tpgm(group: RunGroup, evaluator: Evaluator, norm: Norm, steps: int, seed: int = 0) -> Merged:
+    """TPGM: the run's weights projected to radii that are learned on the held-out data."""
+    end = single_run(group, "tpgm")
+    student = evaluator.scorer(end).student
+    weights, learned = learn_radii(group.start, end, student, _batches(group, evaluator, steps, seed), norm)
+    weights = evaluator.with_batchnorm_statistics({name: tensor.detach() for name, tensor in weights.items()})
+    shares = {name: float(radius) / learned.farthest[name] for name, radius in learned.radius.items()}
+    median = sorted(shares.values())[len(shares) // 2] if shares else 1.0
+    note = f"{len(shares)} radii; the median tensor keeps {median:.1%} of its largest row's distance"
+    return Merged("tpgm", weights, evaluator(weights), (note,), details={"kept_share": shares})
+
+
+def single_run(group: RunGroup, how: str) -> Weights:
+    """The weights of the only run; an error if there are several."""
+    if len(group.ends) != 1:
+        raise UserError(
+            f"{how} merges one run with its pretrained model, and {len(group.ends)} runs are given"
+        )
+    (end,) = group.ends.values()
+    return end
+
+
+def _interpolation(
+    group: RunGroup, evaluator: Evaluator, end: Weights, how: str
+) -> Callable[[float], Weights]:
+    if how == "wise":
+        return lambda alpha: interpolate(group.start, end, alpha)
+    if how == "paint":
+        return lambda alpha: interpolate(group.start, end, alpha, image_tower)
+    f0, f1 = (_fisher_information(group, evaluator, weights) for weights in (group.start, end))
+    return lambda alpha: fisher(group.start, end, alpha, f0, f1)
+
+
+def _fisher_information(group: RunGroup, evaluator: Evaluator, weights: Weights, count: int = 256) -> Weights:
+    _require_labels(group, evaluator, "fisher")
+    student, world = evaluator.scorer(weights).student, evaluator.world
+    rows = range(min(count, len(evaluator.held_out)))
+    images = Transform(student.preprocess_cfg).batch(evaluator.held_out.images, rows).to(world.device)
+    information = fisher_information(student, images, _prompts(group).to(world.device))
+    return {name: tensor.cpu() for name, tensor in information.items()}
+
+
+def _batches(group: RunGroup, evaluator: Evaluator, steps: int, seed: int) -> Iterator[Batch]:
+    """Batches of held-out images with labels, and one prompt per class."""
+    _require_labels(group, evaluator, "tpgm")
+    transform, prompts = Transform(group.student.preprocess_cfg), _prompts(group)
+    size = min(64, len(evaluator.held_out))
+    batches = Batches(evaluator.held_out, batch=size, seed=seed, transform=transform)
+    for step in range(steps):
+        yield evaluator.world.to_device(batches[step]._replace(text=prompts))
+
+
+def _prompts(group: RunGroup) -> torch.Tensor:
+    plan = group.plan
+    return group.student.tokeniser([render(plan.templates[0], name) for name in plan.train.classes])
+
+
+def _require_labels(group: RunGroup, evaluator: Evaluator, how: str) -> None:
+    if not evaluator.held_out.labelled:
+        raise UserError(
+            f"{how} needs labels, and {evaluator.held_out.name}, held out by {group.runs[0].folder}, has none"
+        )
+
+
+def _angle_note(angles: dict[str, float]) -> tuple[str, ...]:
+    if not angles:
+        return ("no tensor has changed",)
+    order = sorted(angles.values())
+    median = order[len(order) // 2]
+    span = f"{order[0]:.1f}° to {order[-1]:.1f}°"
+    return (f"angles between the runs: {span}, median {median:.1f}° over {len(order)} tensors",)

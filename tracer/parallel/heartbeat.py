@@ -1,0 +1,51 @@
+"""A heartbeat in a background thread, to detect processes that hang or vanish without an error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import torch.distributed as dist
+
+from tracer.parallel.world import Lost
+
+BEAT = 5.0  # seconds
+MISSED = (
+    6  # beats until a process counts as lost; counted, not timed, so that suspending a machine is no alarm
+)
+
+
+class Heartbeat:
+    """Each process counts up a key in the store and checks the next one's; the first alarm is raised in all."""
+
+    def __init__(
+        self, store: dist.Store, rank: int, size: int, lost: Callable[[Lost], None], beat: float = BEAT
+    ) -> None:
+        self.store, self.rank, self.next, self.lost, self.beat = store, rank, (rank + 1) % size, lost, beat
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        last, missed = -1, 0
+        while not self._stopped.wait(self.beat):
+            try:
+                self.store.add(f"heart/{self.rank}", 1)
+                beats = self.store.add(f"heart/{self.next}", 0)
+                last, missed = beats, missed + 1 if beats == last else 0
+                if missed == MISSED:
+                    self.store.set("silent", str(self.next))
+                lost_rank = self.store.get("silent").decode() if self.store.check(["silent"]) else None
+            except RuntimeError as error:  # the store is in the launcher or in the first process
+                if not self._stopped.is_set():
+                    self.lost(Lost(f"the first process is gone ({' '.join(str(error).split())[:160]})"))
+                return
+            if lost_rank is not None:
+                seconds = int(MISSED * self.beat)
+                self.lost(Lost(f"process {lost_rank} has not been heard of for {seconds} seconds"))
+                return

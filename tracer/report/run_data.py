@@ -1,0 +1,208 @@
+"""The contents of a run's folder, read tolerantly: what is missing or damaged becomes a note."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tracer.core.errors import UserError
+from tracer.methods.base import method, methods, options
+from tracer.report.number import count, number
+from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
+from tracer.storage.checksum import verify_checksum
+
+DESCRIPTION = "experiment.json"
+
+
+@dataclass(frozen=True, eq=False)
+class RunData:
+    """Everything that a run's folder holds; the run may be finished, in progress or interrupted."""
+
+    folder: Path
+    name: str
+    description: dict[str, Any]
+    log: tuple[dict[str, Any], ...]
+    result: dict[str, Any] | None
+    analysis: dict[str, Any] | None
+    scored: dict[Moment, tuple[dict[str, Any], ...]]  # rows of `tracer eval`: one metric on one test set
+    notes: tuple[str, ...]
+
+    @property
+    def finished(self) -> bool:
+        return self.result is not None
+
+    @property
+    def experiment(self) -> dict[str, Any]:
+        return self.description["experiment"]
+
+    @property
+    def seed(self) -> Any:
+        return self.experiment.get("seed")
+
+    @property
+    def steps(self) -> int | None:
+        return count(self.description.get("steps"))
+
+    @property
+    def step(self) -> int:
+        """The last step in the log."""
+        return max((line["step"] for line in self.log), default=0)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        data = self.description.get("data")
+        return data if isinstance(data, dict) else {}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        classes = self.description.get("classes")
+        return tuple(str(name) for name in classes) if isinstance(classes, list) else ()
+
+    @cached_property
+    def title(self) -> str:
+        """The method's title; its name where this version does not know the method."""
+        name = str(self.experiment.get("method", "unknown method"))
+        if name not in methods():
+            return name
+        try:
+            return method(name, **self.options).title or name
+        except UserError:  # a run of another version with unknown options
+            return name
+
+    @property
+    def options(self) -> dict[str, Any]:
+        values = self.experiment.get("options")
+        return values if isinstance(values, dict) else {}
+
+    @cached_property
+    def settled(self) -> dict[str, Any]:
+        """Settings and options as one mapping, with the method's defaults where the run has none."""
+        name = self.experiment.get("method")
+        defaults = {option.name: option.default for option in options(name)} if name in methods() else {}
+        rest = {key: value for key, value in self.experiment.items() if key != "options"}
+        return {**rest, **defaults, **self.options}
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds from the first file to the result, pauses included; None while it is not finished."""
+        try:
+            start = datetime.fromisoformat(self.description["created"]).timestamp()
+            return max(0.0, (self.folder / "result.json").stat().st_mtime - start)
+        except (KeyError, TypeError, ValueError, OSError):
+            return None
+
+    def names(self, kind: str) -> list[str]:
+        """Names of the values in the log's lines of this kind, in order of appearance."""
+        lines = (line for line in self.log if line.get("kind") == kind)
+        names = dict.fromkeys(name for line in lines for name in line)
+        return [name for name in names if name not in ("step", "kind")]
+
+    def curve(self, kind: str, name: str) -> tuple[list[float], list[float]]:
+        """Steps and values of one name, without missing and non-finite values."""
+        points = [
+            (float(line["step"]), number(line.get(name))) for line in self.log if line.get("kind") == kind
+        ]
+        finite = [(step, value) for step, value in points if value is not None]
+        return [step for step, _ in finite], [value for _, value in finite]
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """The runs in these folders: a folder is a run itself, or holds runs (a sweep, a demo)."""
+    runs: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{path} does not exist")
+        if (path / DESCRIPTION).is_file():
+            folders = [path]
+        else:
+            folders = sorted(
+                file.parent for file in path.glob(f"**/{DESCRIPTION}") if ".tmp" not in str(file)
+            )
+        if not folders:
+            raise UserError(f"{path} is not a run and holds none: there is no {DESCRIPTION} in it")
+        runs.update({run.resolve(): run for run in folders})
+    return list(runs.values())
+
+
+def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[str]]:
+    """Every run that can be read, and an error message for each that cannot."""
+    runs, unreadable = [], []
+    for folder, name in zip(folders, _short_names(folders), strict=True):
+        try:
+            runs.append(read_run(folder, name))
+        except ValueError as error:
+            unreadable.append(f"{name}: {error}")
+    return runs, unreadable
+
+
+def read_run(folder: Path, name: str | None = None) -> RunData:
+    """Everything in a run's folder; ValueError where its description cannot be read."""
+    notes: list[str] = []
+    description = _json(folder / DESCRIPTION, notes)
+    if description is None or not isinstance(description.get("experiment"), dict):
+        raise ValueError(notes[0] if notes else f"{DESCRIPTION} does not describe an experiment")
+    log = _log(folder / "log.jsonl", notes)
+    result = _json(folder / "result.json", notes)
+    run = RunData(
+        folder=folder,
+        name=name or folder.name,
+        description=description,
+        log=log,
+        result=result,
+        analysis=_json(folder / "analysis.json", notes),
+        scored={moment: read_rows(predictions(folder, moment), notes) for moment in WEIGHTS},
+        notes=(),
+    )
+    if result is not None and isinstance(result.get("warnings"), list):
+        notes += [str(warning) for warning in result["warnings"]]
+    if result is None:
+        notes.insert(0, f"not finished: step {run.step} of {run.steps or '?'}")
+    return replace(run, notes=tuple(notes))
+
+
+def _json(path: Path, notes: list[str]) -> dict[str, Any] | None:
+    """The file's JSON object, or None; a file that exists and cannot be read adds a note."""
+    try:
+        return verify_checksum(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        notes.append(f"{path.name} is not readable: {error}")
+        return None
+
+
+def _log(path: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
+    if not path.is_file():
+        notes.append("no log yet")
+        return ()
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    entries = [_line(line) for line in lines if line.strip()]
+    broken = sum(entry is None for entry in entries)
+    if broken:
+        notes.append(f"{broken} of {len(entries)} lines of {path.name} are cut short or unreadable")
+    return tuple(entry for entry in entries if entry is not None)
+
+
+def _line(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and count(value.get("step")) is not None else None
+
+
+def _short_names(folders: Sequence[Path]) -> list[str]:
+    """The last part of each path, and as many parts before it as make the names distinct."""
+    parts = [folder.resolve().parts for folder in folders]
+    names = []
+    for own in parts:
+        length = 1
+        while length < len(own) and sum(other[-length:] == own[-length:] for other in parts) > 1:
+            length += 1
+        names.append("/".join(own[-length:]))
+    return names

@@ -1,0 +1,131 @@
+"""Terminal output: tables, and progress as a bar on a terminal, as plain lines elsewhere."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:  # importing torch would make `tracer --help` slow
+    from tracer.training.loop import Report
+
+console = Console(soft_wrap=True)
+errors = Console(stderr=True, soft_wrap=True)
+LINE_INTERVAL = 10.0  # seconds between two lines of progress if there is no terminal
+
+
+def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table; columns of numbers are right-aligned."""
+    rows = list(rows)
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for index, column in enumerate(columns):
+        numbers = all(row[index][:1] in "0123456789-+−" for row in rows)
+        table.add_column(column, justify="right" if numbers and index else "left")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    console.print(table)
+
+
+def stop_at_once(error: Exception) -> None:
+    """Print the error and exit at once, even if the main thread waits for a process that has ended."""
+    errors.print(
+        f"[bold red]error:[/] {escape(str(error))}: this process stops too. Go on with: tracer resume RUN"
+    )
+    os._exit(2)
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage; an empty string for None."""
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+@contextmanager
+def counting(title: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """Progress of counted work, on standard error: yields a function of (done, total)."""
+    shown_at = time.monotonic()
+    with Progress(console=errors, transient=True, disable=not (shown and errors.is_terminal)) as bar:
+        task = bar.add_task(title, total=None)
+
+        def count(done: int, total: int) -> None:
+            nonlocal shown_at
+            bar.update(task, completed=done, total=total)
+            if shown and not errors.is_terminal and time.monotonic() - shown_at > LINE_INTERVAL:
+                shown_at = time.monotonic()
+                errors.print(f"{title}: {done} of {total}", highlight=False, markup=False)
+
+        yield count
+
+
+class Display:
+    """Shows the reports of a run: step, loss, held-out accuracy, teacher gap and time left."""
+
+    def __init__(self, name: str, steps: int | None = None) -> None:
+        self.name, self.steps = name, steps or 1
+        self.latest: dict[str, float] = {}
+        self.used = False  # whether there was a report
+        self.started: tuple[float, int] | None = None
+        self.shown = 0
+        self.bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.task = self.bar.add_task(name, total=steps, state="")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the bar, so that lines can be printed below it."""
+        self.bar.stop()
+
+    def show(self, report: Report) -> None:
+        """Show a report; without a terminal, only evaluations and every tenth of training print a line."""
+        self.used = True
+        self.bar.start()  # not earlier: work before the first report shows its own progress
+        self.steps = max(1, report.steps)
+        values = {"loss": report.loss, "held-out": report.accuracy, "gap": report.gap}
+        self.latest.update({name: value for name, value in values.items() if value is not None})
+        if report.warning:
+            errors.print(f"[bold red]warning:[/] {escape(report.warning)}", highlight=False)
+        if report.message:
+            console.print(f"{self.name}: {escape(report.message)}", highlight=False)
+        self.bar.update(self.task, completed=report.step, total=report.steps, state=self._state())
+        due = report.accuracy is not None or report.step - self.shown > self.steps / 10
+        if not console.is_terminal and due and not report.message:
+            self.shown = report.step
+            line = f"{self.name} {report.step}/{self.steps} {self._state()} {self._left(report.step)}"
+            console.print(line.rstrip(), highlight=False, markup=False)
+
+    def _state(self) -> str:
+        formats = {"loss": "loss {:.3f}", "held-out": "held-out {:.1%}", "gap": "teacher gap {:.4f}"}
+        return "  ".join(
+            format_.format(self.latest[name]) for name, format_ in formats.items() if name in self.latest
+        )
+
+    def _left(self, step: int) -> str:
+        now = time.monotonic()
+        if self.started is None:
+            self.started = (now, step)
+            return ""
+        then, first = self.started
+        if step == first or step >= self.steps:
+            return ""
+        return f" {(now - then) / (step - first) * (self.steps - step):.0f} s left"
