@@ -19,6 +19,10 @@ from typing import IO, NamedTuple, NoReturn
 
 import torch
 
+import tracer.data
+import tracer.evaluation
+import tracer.merging
+import tracer.report
 from tracer.cli import commands
 from tracer.cli.app import main
 from tracer.models.open_clip_compat import open_clip
@@ -97,8 +101,14 @@ def preload() -> None:
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     for command in iter_modules(commands.__path__):
         import_module(f"{commands.__name__}.{command.name}")
-    for late in ("evaluation.summary", "report", "data.sources", "merging.ways"):
-        import_module(f"tracer.{late}")
+    for package in (
+        tracer.data,
+        tracer.evaluation,
+        tracer.merging,
+        tracer.report,
+    ):  # commands import them late
+        for module in iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
 
 
 def _run_child(arguments: Sequence[str], inject: Injection | None, output: IO[bytes]) -> NoReturn:

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from studies.faults.workspace import Workspace
-from tracer.methods.base import methods
+from tracer.methods.base import methods, options
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -48,7 +48,7 @@ def damaged(content: bytes) -> st.SearchStrategy[bytes]:
 
 def method_options() -> st.SearchStrategy[dict[str, Any]]:
     """Names of real method options with arbitrary values."""
-    known = sorted({name for recipe in methods().values() for name in recipe.__kwdefaults__ or {}})
+    known = sorted({option.name for name in methods() for option in options(name)})
     return st.dictionaries(st.sampled_from(known), json_values, max_size=2)
 
 

@@ -18,7 +18,7 @@ from numpy import ndarray
 
 from studies.theory.problem import Problem
 from studies.theory.solve import distilled_keep
-from tracer.core.teachers import Teacher
+from tracer.core.teachers import Teacher, advance
 
 Pace = Callable[[Float[ndarray, " r"], float], Float[ndarray, " r"]]
 """(spectrum, λ) → the share of the distance to the minimiser of L_t that one step covers, per direction."""
@@ -113,9 +113,7 @@ def step_weights(teacher: Teacher, steps: int) -> Float[ndarray, " times"]:
     moves, mass = np.zeros(steps + 1), teacher.start(steps)
     moves[0] = 1.0
     for step in range(1, steps + 1):
-        mass = teacher.tick(mass, step, steps)
-        if step % teacher.every == 0:
-            moves[step], mass = teacher.move(mass, step, steps)
+        moves[step], mass = advance(teacher, mass, step, steps)
     return moves
 
 

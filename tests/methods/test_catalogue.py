@@ -56,7 +56,7 @@ def test_every_option_is_explained_and_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", methods())
 def test_a_method_fits_on_a_screen(name: str) -> None:
-    file = Path(inspect.getfile(methods()[name]))
+    file = Path(inspect.getfile(inspect.unwrap(methods()[name])))
     if file.parent.name == "methods" and name != "tracer":  # the presets of TRACER stand with it
         assert len(file.read_text().splitlines()) <= 60
 

@@ -48,7 +48,7 @@ def student(made: Plan, steps: int = 3) -> Weights:
     for at in range(steps):
         torch.manual_seed(at)
         step(state, learner.batches[at])
-    return {name: tensor.clone() for name, tensor in pupil.state_dict().items()}
+    return {name: tensor.clone() for name, tensor in state.student.state_dict().items()}
 
 
 def same(one: Weights, other: Weights) -> bool:

@@ -36,8 +36,9 @@ from tracer.runs.plan import plan
 from tracer.runs.record import NullRecorder, read
 from tracer.runs.run import Run
 from tracer.training import loop as training
-from tracer.training import setup as beginning
+from tracer.training import setup
 from tracer.training.checkpoint import _optimised
+from tracer.training.learner import Learner
 from tracer.training.step import State
 
 STEPS, STOP = 5, 3  # steps, and the checkpoint behind which some runs are stopped
@@ -82,25 +83,26 @@ def trained(asked: Experiment, folder: Path, world: World, stop: bool = False) -
     precision = folder.name.partition("-")[0]
     torch.set_default_dtype(torch.float32 if precision in ("single", "half") else torch.float64)
     world.bf16 = precision == "half"
-    made, begin = plan(asked), training.begin
+    settled, build = plan(asked), training.build_learner
 
-    def noting(*arguments: Any) -> list[State]:
-        states = begin(*arguments)
-        states[0].optimiser.register_step_pre_hook(lambda *_: note_gradient(states[0], folder))
-        return states
+    def noting(*arguments: Any) -> Learner:
+        learner = build(*arguments)
+        state = learner.state
+        state.optimiser.register_step_pre_hook(lambda *_: note_gradient(state, folder))
+        return learner
 
-    world.on_first_process(lambda: (folder / "experiment.json").exists() or Run.create(made, folder))
+    world.on_first_process(lambda: (folder / "experiment.json").exists() or Run.create(settled, folder))
     run = Run.open(folder)
     if not world.first:
         run.recorder = NullRecorder(run.recorder.path)
-    training.begin = noting
+    training.build_learner = noting
     try:
         pace = {"save_every": STOP, "evaluate_every": STEPS}
-        for report in training.train(made, run, world, **pace):
+        for report in training.Training(settled, run, world, **pace):
             if stop and report.step > STOP:
                 break
     finally:
-        training.begin = begin
+        training.build_learner = build
 
 
 def note_gradient(state: State, folder: Path) -> None:
@@ -241,7 +243,7 @@ def refused(world: World) -> dict[str, list[str]]:
 def peer(folder: Path, rank: int, ports: list[int]) -> None:
     os.fsync = lambda descriptor: None  # no power is cut here
     torch.set_num_threads(1)
-    beginning.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++
+    setup.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++
     open_clip.IMAGENET_CLASSNAMES = open_clip.IMAGENET_CLASSNAMES[:5]
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}

@@ -131,7 +131,7 @@ def test_in_a_crowd_only_those_are_named_that_none_surpasses(tmp_path: Path) -> 
     ]
     runs.append(write_run(tmp_path / "x", method="flyp", accuracy=(0.5, 0.6), kept=(0.9, 0.85)))
     (group,) = compared(*runs)
-    chart = frontier(group, "f", group.kept)
+    chart = frontier(group, "f", group.retained)
     assert chart is not None
     named = [series.name for series in chart.series if series.named and not series.guide]
     assert named == ["pretrained", "TRACER · strength 1.2", "FLYP"]
@@ -182,7 +182,7 @@ def test_results_may_hold_more_than_we_know(tmp_path: Path) -> None:
     values = measured(read_run(folder), "after")
     assert values[TASK] == (0.8, 0.9, 0.95)
     labels = {key.label: key for key in values}
-    assert labels["kept: digits"].kept
+    assert labels["kept: digits"].retained
     assert labels["rows · sketch"].better == "higher"
     assert labels["ECE"].better == "lower"
     assert len(values) == 5

@@ -76,8 +76,8 @@ def test_a_restored_state_goes_on_to_the_bit(tmp_path: Path, head: bool) -> None
     save(tmp_path, 3, capture(advance(state(head), 3)))
     found = latest(tmp_path)
     assert found is not None
-    number, stopped, damaged = found
-    assert (number, damaged) == (3, [])
+    number, stopped, warnings = found
+    assert (number, warnings) == (3, ())
     fresh = state(head)
     restore(fresh, stopped)
     resumed = capture(advance(fresh, 6))
@@ -190,7 +190,7 @@ def test_a_save_that_fails_keeps_what_was_there(tmp_path: Path, monkeypatch: pyt
     monkeypatch.undo()
     found = latest(tmp_path)
     assert found is not None
-    assert (found[0], found[2]) == (1, [])
+    assert (found[0], found[2]) == (1, ())
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000001"]
 
 
@@ -222,4 +222,4 @@ def test_manifests_from_before_they_had_a_digest_are_read(tmp_path: Path) -> Non
     file.write_text(json.dumps(manifest))
     found = latest(tmp_path)
     assert found is not None
-    assert (found[0], found[2]) == (1, [])
+    assert (found[0], found[2]) == (1, ())

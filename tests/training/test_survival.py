@@ -20,13 +20,13 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 QUICK = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--batch", "8", "--steps", "14"]
 QUICK += ["--lr", "1e-3", "--device", "cpu"]
 
 
 def drive(folder: Path, kills: int, *arguments: str) -> int:
-    command = [sys.executable, str(HERE / "killing.py"), str(folder), str(kills), "7", *arguments]
+    command = [sys.executable, str(TESTS / "killing.py"), str(folder), str(kills), "7", *arguments]
     command += [*QUICK, "--save-every", "2", "--out", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout

@@ -9,10 +9,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from tracer.core.errors import UserError, unknown
 
 Kernel = Callable[[float], float]
+
+
+@runtime_checkable
+class LogKernel(Protocol):
+    """A kernel that also has log κ(t), which stays finite where κ(t) is too small for a float."""
+
+    def log(self, t: float) -> float: ...
+
+
+def log_density(kernel: Kernel, t: float) -> float:
+    """log κ(t), −∞ where κ(t) = 0. Raises ValueError if κ(t) is negative, NaN or infinite."""
+    if isinstance(kernel, LogKernel):
+        value = kernel.log(t)
+        valid = value < math.inf
+    else:
+        density = kernel(t)
+        valid = 0 <= density < math.inf
+        value = math.log(density) if valid and density > 0 else -math.inf
+    if not valid:
+        raise ValueError(f"{kernel!r} is {kernel(t)} at time {t:.6g}: no kernel is negative or infinite")
+    return value
 
 
 @dataclass(frozen=True)
@@ -32,9 +54,12 @@ class Beta:
         return self.a if self.b is None else self.b
 
     def __call__(self, t: float) -> float:
+        return math.exp(self.log(t))
+
+    def log(self, t: float) -> float:
         a, b = self.a, self.right
         log_norm = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-        return math.exp((a - 1) * math.log(t) + (b - 1) * math.log1p(-t) - log_norm)
+        return (a - 1) * math.log(t) + (b - 1) * math.log1p(-t) - log_norm
 
 
 @dataclass(frozen=True)
@@ -57,6 +82,9 @@ class Early:
     def __call__(self, t: float) -> float:
         return (self.power + 1) * (1 - t) ** self.power
 
+    def log(self, t: float) -> float:
+        return math.log(self.power + 1) + self.power * math.log1p(-t)
+
 
 @dataclass(frozen=True)
 class Late:
@@ -69,6 +97,9 @@ class Late:
 
     def __call__(self, t: float) -> float:
         return (self.power + 1) * t**self.power
+
+    def log(self, t: float) -> float:
+        return math.log(self.power + 1) + self.power * math.log(t)
 
 
 def _check_power(power: float) -> None:

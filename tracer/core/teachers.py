@@ -18,41 +18,56 @@ import copy
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from tracer.core.errors import UserError
-from tracer.core.kernels import Beta, Kernel
+from tracer.core.kernels import Beta, Kernel, log_density
 from tracer.core.weights import check_fit
 
 
-class Mass(NamedTuple):
-    """The state of a policy: the sum of kernel values already in the average, and of those since the last move."""
+Clock = Literal["progress", "updates"]
+Buffers = Literal["copy", "average", "keep"]
 
-    held: float = 0.0
-    pending: float = 0.0
+
+class Mass(NamedTuple):
+    """The state of a policy: log of the kernel mass in the average, and log of the mass since the last move.
+
+    Logarithms, because the kernel of a large β spans more than the range of a float.
+    """
+
+    held: float = -math.inf
+    pending: float = -math.inf
 
 
 @runtime_checkable
 class Teacher(Protocol):
     """An averaging policy: when the teacher ψ moves toward the student θ, and by which ω in ψ ← ψ + ω (θ − ψ).
 
-    `start` gives the state before training and `tick` updates it after each of the `steps` optimiser steps.
-    Every `every` steps, `move` gives ω (0 keeps the teacher, 1 copies the student) and the state after the move.
+    `start` gives the state before training and `tick` updates it after each of the `steps` optimiser steps. After
+    the steps that are `due` (one in `every`, and the last) `move` gives ω (0 keeps the teacher, 1 copies the
+    student) and the state after the move.
     """
 
     @property
     def every(self) -> int: ...
     def start(self, steps: int) -> Mass: ...
     def tick(self, mass: Mass, step: int, steps: int) -> Mass: ...
+    def due(self, step: int, steps: int) -> bool: ...
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]: ...
+
+
+def advance(policy: Teacher, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
+    """ω after step `step`, counted from 1, 0 where the teacher does not move; and the state of the policy."""
+    mass = policy.tick(mass, step, steps)
+    return policy.move(mass, step, steps) if policy.due(step, steps) else (0.0, mass)
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """ψ = θ₀: the teacher stays the pretrained model (static self-distillation)."""
+    """ψ = θ₀: the teacher stays the model at the start of its stage (static self-distillation)."""
 
     every: int = field(default=1, init=False)
 
@@ -61,6 +76,9 @@ class Frozen:
 
     def tick(self, mass: Mass, step: int, steps: int) -> Mass:
         return mass
+
+    def due(self, step: int, steps: int) -> bool:
+        return False
 
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
         return 0.0, mass
@@ -72,7 +90,7 @@ class EMA:
 
     Set either `momentum` m of each move, or `horizon` h, the averaging time as a fraction of training:
     m = exp(−every/(hT)). During the first fraction `ramp` of training the momentum rises linearly from
-    `ramp_from` (CaRot: from 0.05 over 20 %).
+    `ramp_from` (CaRot: from 0.05 over 20 %). A last interval of r < `every` steps has the momentum m^(r/every).
     """
 
     momentum: float | None = None
@@ -98,10 +116,15 @@ class EMA:
     def tick(self, mass: Mass, step: int, steps: int) -> Mass:
         return mass
 
+    def due(self, step: int, steps: int) -> bool:
+        return step % self.every == 0 or step == steps
+
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
         final = self._final_momentum(steps)
         ramp = self.ramp * steps  # in steps
         momentum = final if step >= ramp else self.ramp_from + (final - self.ramp_from) * step / ramp
+        if rest := step % self.every:
+            momentum **= rest / self.every
         return 1 - momentum, mass
 
     def _final_momentum(self, steps: int) -> float:
@@ -116,51 +139,73 @@ class WMA:
     """ψ_t = Σ κ(t_k) θ_k / Σ κ(t_k): the kernel-weighted average of all iterates, θ₀ included.
 
     With `every` > 1 each move has the kernel mass of all steps since the last one, which keeps the shape of the
-    kernel. clock="updates" evaluates the kernel at (number of moves) / (number of steps), as the released code
-    does: use it only to reproduce published curves, because it biases the average toward θ₀ if `every` > 1.
+    kernel. clock="updates" is the released code: it moves after steps 1, N + 1, 2N + 1, … and after the last one,
+    and evaluates the kernel at (number of moves) / (number of steps). Use it only to reproduce published curves,
+    because it biases the average toward θ₀ if `every` > 1.
     """
 
     kernel: Kernel = field(default_factory=Beta)
     every: int = 1
-    clock: Literal["progress", "updates"] = "progress"
+    clock: Clock = "progress"
 
     def __post_init__(self) -> None:
         _check_every(self.every)
-        if self.clock not in ("progress", "updates"):
+        if self.clock not in get_args(Clock):
             raise ValueError(f"unknown clock {self.clock!r}: choose progress or updates")
 
-    def density(self, tick: int, steps: int) -> float:
-        """κ(t_k) at k = `tick`, 0 to `steps`. Raises ValueError beyond, and if it is negative, NaN or infinite."""
+    def log_density(self, tick: int, steps: int) -> float:
+        """log κ(t_k) at k = `tick`, 0 to `steps`. Raises ValueError beyond, and where κ is no density."""
         if tick > steps:
             raise ValueError(f"this average was laid out for {steps} steps and cannot follow one more")
-        value = self.kernel((tick + 0.5) / (steps + 1))
-        if not 0 <= value < math.inf:
-            raise ValueError(f"{self.kernel!r} is {value} at step {tick}: no kernel is negative or infinite")
-        return value
+        return log_density(self.kernel, (tick + 0.5) / (steps + 1))
 
     def start(self, steps: int) -> Mass:
-        return Mass(held=self.density(0, steps))
+        return Mass(held=self.log_density(0, steps))
 
     def tick(self, mass: Mass, step: int, steps: int) -> Mass:
         if self.clock == "updates":
             return mass
-        return mass._replace(pending=mass.pending + self.density(step, steps))
+        return mass._replace(pending=_log_add(mass.pending, self.log_density(step, steps)))
+
+    def due(self, step: int, steps: int) -> bool:
+        return (step - (self.clock == "updates")) % self.every == 0 or step == steps
 
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
-        pending = mass.pending if self.clock == "progress" else self.density(step // self.every, steps)
-        held = mass.held + pending
-        return (pending / held if held > 0 else 0.0), Mass(held=held)
+        pending = mass.pending
+        if self.clock == "updates":
+            moves = 1 + math.ceil((step - 1) / self.every)
+            pending = self.log_density(moves, steps)
+        held = _log_add(mass.held, pending)
+        return (math.exp(pending - held) if held > -math.inf else 0.0), Mass(held=held)
 
 
 def mean_age(policy: Teacher, step: int, steps: int) -> float:
-    """Weighted mean age, in steps, of the iterates in the average: a ← (1−ω)(a + 1), a₀ = 0."""
+    """Weighted mean age, in steps, of the iterates in the average after step `step`."""
+    return _replay(policy, step, steps)[0]
+
+
+def check_interval(policy: Teacher, steps: int) -> None:
+    """Raise UserError if a teacher's interval is longer than training: it would stay at its start until the end."""
+    if policy.every > steps:
+        raise UserError(
+            f"the teacher moves every {policy.every} steps and training has {steps}: "
+            f"use --every {steps} or less, or a frozen teacher (static_sd)"
+        )
+
+
+def _replay(policy: Teacher, step: int, steps: int) -> tuple[float, Mass]:
+    """The mean age, a ← (1−ω)(a + 1) from a₀ = 0, and the state of the policy after step `step`."""
     age, mass = 0.0, policy.start(steps)
     for k in range(1, step + 1):
-        age, mass = age + 1, policy.tick(mass, k, steps)
-        if k % policy.every == 0:
-            weight, mass = policy.move(mass, k, steps)
-            age *= 1 - weight
-    return age
+        weight, mass = advance(policy, mass, k, steps)
+        age = (age + 1) * (1 - weight)
+    return age, mass
+
+
+def _log_add(a: float, b: float) -> float:
+    """log(eᵃ + eᵇ)."""
+    low, high = sorted((a, b))
+    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
 
 
 def _check_every(every: int) -> None:
@@ -172,8 +217,9 @@ class Shadow:
     """The teacher model: a copy of a model, in eval mode and without gradients, averaged over training by a policy.
 
     It works with any `nn.Module` in any training loop of `steps` optimiser steps. The copy is at least fp32
-    whatever the model's dtype, because averaging weights of 2e-5 vanish in bf16. When the average moves, buffers
-    are copied from the model; `buffers="average"` averages the floating ones, such as BatchNorm statistics.
+    whatever the model's dtype, because averaging weights of 2e-5 vanish in bf16. When the average moves, `buffers`
+    such as BatchNorm statistics are copied from the model ("copy"), averaged if they are floats ("average"), or left
+    at their initial values ("keep").
     """
 
     def __init__(
@@ -182,12 +228,13 @@ class Shadow:
         policy: Teacher,
         *,
         steps: int,
-        buffers: Literal["copy", "average"] = "copy",
+        buffers: Buffers = "copy",
     ) -> None:
         if steps < 1:
             raise ValueError(f"a shadow needs a run of 1 or more steps, not {steps}")
-        if buffers not in ("copy", "average"):
-            raise ValueError(f"unknown treatment of buffers {buffers!r}: choose copy or average")
+        if buffers not in get_args(Buffers):
+            raise ValueError(f"unknown treatment of buffers {buffers!r}: choose copy, average or keep")
+        check_interval(policy, steps)
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
         for tensor in [*self.model.parameters(), *self.model.buffers()]:
             if tensor.is_floating_point():
@@ -208,22 +255,20 @@ class Shadow:
     def follow(self, model: nn.Module) -> float:
         """Update the average; call it once after every optimiser step. Returns ω, 0 where the average did not move."""
         self.step += 1
-        self.age += 1
-        self.mass = self.policy.tick(self.mass, self.step, self.steps)
-        if self.step % self.policy.every:
-            return 0.0
-        weight, self.mass = self.policy.move(self.mass, self.step, self.steps)
-        self.age *= 1 - weight
+        weight, self.mass = advance(self.policy, self.mass, self.step, self.steps)
+        self.age = (self.age + 1) * (1 - weight)
         if weight > 0:
             self._move(model, weight)
         return weight
 
     def _move(self, model: nn.Module, weight: float) -> None:
         averages, currents = [], []
-        averaged = (True, self.buffers == "average")
-        for average, own, other in zip(averaged, _tensors(self.model), _tensors(model), strict=True):
+        treatments = ("average", self.buffers)  # of parameters and of buffers
+        for treatment, own, other in zip(treatments, _tensors(self.model), _tensors(model), strict=True):
+            if treatment == "keep":
+                continue
             for old, new in zip(own, other, strict=True):
-                if average and (old.is_floating_point() or old.is_complex()):
+                if treatment == "average" and (old.is_floating_point() or old.is_complex()):
                     averages.append(old)
                     currents.append(new.to(old.dtype))
                 else:  # integer counters and masks cannot be averaged
@@ -235,7 +280,7 @@ class Shadow:
         """Weights, counters and the policy's name."""
         return {
             "model": self.model.state_dict(),
-            "counters": {"step": self.step, "steps": self.steps, **self.mass._asdict()},
+            "counters": {"step": self.step, "steps": self.steps},  # the policy's state follows from them
             "policy": _name(self.policy),
         }
 
@@ -246,11 +291,16 @@ class Shadow:
         counters = state["counters"]
         if counters["steps"] != self.steps:
             raise UserError(f"this teacher state is of a run of {counters['steps']} steps, not {self.steps}")
+        if "held" in counters and isinstance(self.policy, WMA) and self.policy.clock == "updates":
+            if self.policy.every > 1:  # version 0.1 moved after steps N, 2N, …
+                raise UserError(
+                    "this teacher state is of version 0.1, whose clock updates moved at other steps: "
+                    "train again from the start"
+                )
         check_fit(state["model"], self.model.state_dict(), what="the teacher's weights", owner="the model")
         self.model.load_state_dict(state["model"])
         self.step = counters["step"]
-        self.age = mean_age(self.policy, self.step, self.steps)
-        self.mass = Mass(counters["held"], counters["pending"])
+        self.age, self.mass = _replay(self.policy, self.step, self.steps)
 
 
 def _tensors(model: nn.Module) -> tuple[dict[Tensor, None], dict[Tensor, None]]:

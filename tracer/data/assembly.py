@@ -21,6 +21,7 @@ def assemble(
     captions: Sequence[tuple[str, ...]] | None = None,
     splits: tuple[str, ...] = (),
     detected: Iterable[str] = (),
+    warnings: Iterable[str] = (),
 ) -> Examples:
     """Examples with label keys as written in the data (`keys`) and class names from `naming`.
 
@@ -36,4 +37,5 @@ def assemble(
         classes=mapping.names if mapping else (),
         splits=splits,
         detected=tuple(filter(None, (*detected, mapping.how if mapping else ""))),
+        warnings=tuple(filter(None, (*warnings, mapping.warning if mapping else ""))),
     )

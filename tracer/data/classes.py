@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from tracer.core.errors import UserError, unknown
 
 Spec = str | Path | Sequence[str] | Mapping[str, str]
 
+NUMBER = re.compile(r"([-+]?)([0-9]+)(\.[0-9]+)?")
+SYNSET = re.compile(r"n[0-9]{8}")  # a WordNet id, as ImageNet's folders are called
+
 
 @dataclass(frozen=True)
 class Classes:
@@ -22,6 +27,7 @@ class Classes:
     keys: tuple[str, ...]
     names: tuple[str, ...]
     how: str = ""  # how names were matched to keys, for the report; empty if nothing was inferred
+    warning: str = ""  # if the names are codes, which prompts should not hold
 
     def labels(self, keys: Iterable[str]) -> np.ndarray:
         """The label of each key; −1 for the empty key, which means no label."""
@@ -37,15 +43,31 @@ def readable_name(key: str) -> str:
     return " ".join(key.replace("_", " ").split())
 
 
+def normal_name(name: str) -> str:
+    """The spelling by which two names are compared: without case, punctuation, underscores and repeated spaces.
+
+    Signs that carry meaning (C++, C#) stay. Numbers are compared by value: 01, 1 and 1.0 are one name, −1 is another.
+    """
+    if number := NUMBER.fullmatch(name):
+        sign, whole, fraction = number.groups("")
+        decimals = fraction.rstrip("0").removesuffix(".")
+        return f"{sign.removeprefix('+')}{whole.lstrip('0') or '0'}{decimals}"
+    text = unicodedata.normalize("NFKC", name).casefold()
+    spaced = "".join(" " if unicodedata.category(c)[0] in "PZ" and c not in "#%&*@" else c for c in text)
+    return " ".join(spaced.split()) or name
+
+
 def classes(keys: Iterable[str], spec: Spec | None = None) -> Classes:
     """The classes of data with these label keys, named by `spec`.
 
     `spec` is "imagenet", a list of names, a mapping from key to name, or a file that holds one of these (one
-    name a line, or JSON). Without it every key is a class, under its own name.
+    name a line, or JSON). Without it every key is a class, under its own name. Raises UserError if two classes
+    would have one name.
     """
     distinct = sort_keys(keys)
     if spec is None:
-        return Classes(distinct, tuple(map(readable_name, distinct)))
+        refuse_one_name(distinct, normal_name)
+        return Classes(distinct, tuple(map(readable_name, distinct)), warning=_warning(distinct))
     if spec == "imagenet":
         return _imagenet(distinct)
     names = _read(Path(spec)) if isinstance(spec, str | Path) else spec
@@ -53,8 +75,36 @@ def classes(keys: Iterable[str], spec: Spec | None = None) -> Classes:
         unnamed = [key for key in distinct if key not in names]
         if unnamed:
             raise unknown("class", unnamed[0], names)
+        refuse_one_name(tuple(names.values()))
         return Classes(tuple(names), tuple(names.values()))
+    refuse_one_name(tuple(names))
     return _match(distinct, tuple(names))
+
+
+def refuse_one_name(names: Sequence[str], normal: Callable[[str], str] | None = None) -> None:
+    """Raise UserError if two of the names are one in the form `normal`; by default in a prompt, which has no case."""
+    first: dict[str, str] = {}
+    for name in names:
+        form = (normal or _in_a_prompt)(name)
+        if form in first:
+            hint = "rename one, merge them, or tell them apart with --classes FILE, a JSON mapping from label to name"
+            raise UserError(f"two classes have one name, {first[form]!r} and {name!r}: {hint}")
+        first[form] = name
+
+
+def _in_a_prompt(name: str) -> str:
+    return readable_name(name).casefold()
+
+
+def _warning(keys: tuple[str, ...]) -> str:
+    """What is wrong with keys that are numbers or WordNet ids as class names."""
+    if keys and all(map(NUMBER.fullmatch, keys)):
+        hint = "--classes FILE names them, one name a line, the first for label 0"
+        return f"the classes are numbers, and prompts read 'a photo of a {keys[-1]}': {hint}"
+    if keys and all(map(SYNSET.fullmatch, keys)):
+        hint = "--classes imagenet names ImageNet's, --classes FILE.json others (a mapping from id to name)"
+        return f"the classes are WordNet ids, and prompts read 'a photo of a {keys[0]}': {hint}"
+    return ""
 
 
 def sort_keys(keys: Iterable[str]) -> tuple[str, ...]:
@@ -70,11 +120,7 @@ def _is_number(key: str) -> bool:
 
 def _match(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
     """Match the keys of the data to a list of names: by spelling, else by number, else by order."""
-    spellings = [readable_name(name).lower() for name in names]
-    counts = Counter(spellings)  # a repeated name is ambiguous
-    unique = {name: i for i, name in enumerate(spellings) if counts[name] == 1}
-    spelling_of = {key: readable_name(key).lower() for key in keys}
-    label_of = {key: unique[spelling] for key, spelling in spelling_of.items() if spelling in unique}
+    label_of = match_names(keys, names)
     if keys and not label_of:
         if all(map(_is_number, keys)):
             return _match_numbers(keys, names)
@@ -87,6 +133,30 @@ def _match(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
     for key, label in label_of.items():
         all_keys[label] = key
     return Classes(tuple(all_keys), names)
+
+
+def match_names(keys: Sequence[str], names: Sequence[str]) -> dict[str, int]:
+    """The index in `names` of each key that is one of them: as it is written, else by its `normal_name`.
+
+    A key that could be several names is left out. Raises UserError if two keys are the same name.
+    """
+    exact, normal = _unique(names), _unique([normal_name(name) for name in names])
+    label_of: dict[str, int] = {}
+    for key in keys:
+        label = exact.get(key, normal.get(normal_name(key)))
+        if label is not None:
+            label_of[key] = label
+    key_of: dict[int, str] = {}
+    for key, label in label_of.items():
+        if (other := key_of.setdefault(label, key)) != key:
+            raise UserError(f"{other!r} and {key!r} are both the class {names[label]!r}: rename one")
+    return label_of
+
+
+def _unique(names: Sequence[str]) -> dict[str, int]:
+    """The index of each name that occurs once."""
+    counts = Counter(names)
+    return {name: i for i, name in enumerate(names) if counts[name] == 1}
 
 
 def _match_numbers(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:

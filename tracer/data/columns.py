@@ -24,6 +24,7 @@ LABEL = (
     *("species", "target", "y", "cls", "class_id", "label_id", "category_id"),
 )
 SPLIT = ("split", "set", "subset", "partition", "fold")
+KNOWN = frozenset((*IMAGE, *CAPTION, *LABEL, *SPLIT))
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def find_columns(names: Sequence[str], options: Options, source: str, *, image: 
 
 def count_known_names(names: Sequence[str]) -> int:
     """How many of the names are known column names."""
-    return sum(_normalise(name) in {*IMAGE, *CAPTION, *LABEL, *SPLIT} for name in names)
+    return sum(_normalise(name) in KNOWN for name in names)
 
 
 def split_column(names: Sequence[str]) -> str | None:

@@ -103,7 +103,7 @@ def decode(encoded: bytes) -> None:
     if not encoded:
         raise OSError("the file is empty")
     with Image.open(BytesIO(encoded)) as image:
-        image.draft(None, (image.width // 8, image.height // 8))
+        image.draft(None, (max(1, image.width // 8), max(1, image.height // 8)))
         image.load()
 
 

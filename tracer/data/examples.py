@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -59,9 +60,12 @@ class Examples:
     detected: tuple[str, ...] = ()  # what was inferred from the source rather than specified, for the report
     skipped: tuple[str, ...] = ()  # unreadable images, left out of these examples, each with the reason
     templates: tuple[str, ...] = ()  # prompt templates for these classes, if the source has any
+    warnings: tuple[str, ...] = ()  # what is probably not meant, each with what mends it
+    contents: np.ndarray | None = None  # a hash of each image, uint8 [n, 16], once all have been read
 
     def __post_init__(self) -> None:
-        sizes = {len(self.images), len(self.ids), len(self.labels), len(self.captions)}
+        hashes = self.labels if self.contents is None else self.contents
+        sizes = {len(self.images), len(self.ids), len(self.labels), len(self.captions), len(hashes)}
         if len(sizes) != 1:
             raise ValueError(
                 f"{self.name}: images, ids, labels and captions differ in number: {sorted(sizes)}"
@@ -90,11 +94,12 @@ class Examples:
             ids=[self.ids[i] for i in indices],
             labels=self.labels[indices],
             captions=[self.captions[i] for i in indices],
+            contents=None if self.contents is None else self.contents[indices],
         )
 
     @property
     def fingerprint(self) -> str:
-        """A short hash of ids, labels, captions and class names. Pixels are not hashed."""
+        """A short hash of ids, labels, captions and class names. Pixels are not hashed: see `digests`."""
         digest = hashlib.blake2b(digest_size=8)
         for part in (*self.classes, *self.ids):
             digest.update(part.encode(errors="surrogatepass") + b"\0")
@@ -102,3 +107,20 @@ class Examples:
         for texts in self.captions:
             digest.update("\0".join(texts).encode() + b"\1")
         return digest.hexdigest()
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """A hash of the images (of their ids if they have not been read), labels, captions and class names."""
+        images = self.contents if self.contents is not None else list(self.ids)
+        parts = {"images": images, "labels": self.labels.astype(np.int64), "captions": list(self.captions)}
+        return {name: _digest(part) for name, part in (parts | {"class names": self.classes}).items()}
+
+    @property
+    def content_fingerprint(self) -> str:
+        """A short hash of `digests`: equal for data with the same images, labels, captions and class names."""
+        return _digest(sorted(self.digests.items()))
+
+
+def _digest(part: object) -> str:
+    encoded = part.tobytes() if isinstance(part, np.ndarray) else json.dumps(part).encode()
+    return hashlib.blake2b(encoded, digest_size=8).hexdigest()

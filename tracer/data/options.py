@@ -9,7 +9,7 @@ from tracer.data.classes import Spec
 
 SYNONYMS = {
     **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "eval"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
 FLAGS = {
@@ -65,7 +65,6 @@ def sort_splits(splits: set[str]) -> tuple[str, ...]:
     return tuple(sorted(splits, key=lambda each: (order.index(each) if each in order else len(order), each)))
 
 
-def held_out_split(splits: tuple[str, ...]) -> str | None:
-    """The split to hold out of training: test, else val; None if there is neither."""
-    names = {canonical(each): each for each in splits}
-    return names.get("test") or names.get("val")
+def has_split(splits: tuple[str, ...], wanted: str) -> bool:
+    """Whether a source with these splits has the one that is called train, val or test, or a synonym of it."""
+    return wanted in map(canonical, splits)

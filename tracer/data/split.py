@@ -3,44 +3,85 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
+from tracer.data.classes import match_names
 from tracer.data.examples import Examples
 
+SMALL, LARGE = 500, 5_000  # images; below and above them the share does not depend on their number
+SMALL_SHARE, LARGE_SHARE = 0.2, 0.1
+MOST = 10_000  # held-out images: more would not make the interval of an accuracy noticeably smaller
 
-def hold_out(examples: Examples, share: float = 0.02, seed: int = 0) -> tuple[Examples, Examples]:
+
+def default_share(count: int) -> float:
+    """The share of `count` images that is held out by default, larger if they are few.
+
+    20 % up to 500 images; from there it falls with the logarithm of their number to 10 % at 5 000; and less above
+    100 000, because at most 10 000 images are held out.
+    """
+    if count <= SMALL:
+        return SMALL_SHARE
+    progress = min(1.0, math.log(count / SMALL) / math.log(LARGE / SMALL))
+    share = SMALL_SHARE + progress * (LARGE_SHARE - SMALL_SHARE)
+    return min(round(share, 3), MOST / count)
+
+
+def hold_out(
+    examples: Examples, share: float | None = None, seed: int = 0
+) -> tuple[Examples, Examples]:
     """Split into examples for training and held-out ones: `share` of each class, at least one if it has two.
 
-    Examples are chosen by a hash of their ids, so that reordering or adding a few changes the split little.
+    By default `default_share`. Examples are chosen by a hash of their ids, so that reordering or adding a few changes
+    the split little.
     """
+    if share is None:
+        share = default_share(len(examples))
     if not 0 <= share < 1:
-        raise UserError(f"the held-out share {share} must be at least 0 and less than 1, such as 0.02")
+        raise UserError(f"the held-out share {share} must be at least 0 and less than 1, such as 0.1")
     held = np.zeros(len(examples), bool)
     if share > 0:
         hashes = np.array([_hash(each, seed) for each in examples.ids], np.uint64)
-        for label in np.unique(examples.labels):
-            members = np.flatnonzero(examples.labels == label)
-            held[members[np.argsort(hashes[members])[: _count(len(members), share)]]] = True
+        members = [np.flatnonzero(examples.labels == label) for label in np.unique(examples.labels)]
+        for own, count in zip(members, _counts([len(own) for own in members], share), strict=True):
+            held[own[np.argsort(hashes[own])[:count]]] = True
     return examples.take(np.flatnonzero(~held)), examples.take(np.flatnonzero(held))
 
 
 def align_labels(examples: Examples, classes: Sequence[str]) -> Examples:
-    """The same examples with labels that index `classes`, such as those of the training set."""
-    label_of = {name: i for i, name in enumerate(classes)}
+    """The same examples with labels that index `classes`, such as those of the training set.
+
+    A class that is spelled differently in case, punctuation or spaces is taken for the same, with a warning.
+    """
+    label_of = match_names(examples.classes, classes)
     for name in examples.classes:
         if name not in label_of:
             raise unknown(f"class in {examples.name}", name, classes)
     table = np.array([*(label_of[name] for name in examples.classes), -1], np.int64)
-    return replace(examples, labels=table[examples.labels], classes=tuple(classes))
+    other = [f"{name!r} is taken for {classes[i]!r}" for name, i in label_of.items() if name != classes[i]]
+    more = f", and {len(other) - 1} more likewise" if len(other) > 1 else ""
+    warning = (f"{examples.name}: the class {other[0]}{more}",) if other else ()
+    return replace(
+        examples,
+        labels=table[examples.labels],
+        classes=tuple(classes),
+        warnings=(*examples.warnings, *warning),
+    )
 
 
-def _count(members: int, share: float) -> int:
-    """How many examples of a class are held out: at least one if there are two, never all."""
-    return min(max(1, round(share * members)), members - 1)
+def _counts(members: list[int], share: float) -> list[int]:
+    """How many examples of each class are held out: at least one if there are two, never all.
+
+    Rounded to the nearest number; downwards if their sum would exceed MOST by rounding alone.
+    """
+    counts = [round(share * count) for count in members]
+    if share * sum(members) < MOST + 0.5 <= sum(counts):
+        counts = [math.floor(share * count) for count in members]
+    return [min(max(1, held), count - 1) for held, count in zip(counts, members, strict=True)]
 
 
 def _hash(name: str, seed: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -16,6 +17,7 @@ from tracer.data.columns import count_known_names
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
+MAX_COLUMNS = 10_000
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -81,10 +83,17 @@ def _lines(text: str, mark: str, path: Path) -> list[tuple[int, list[str]]]:
 
 def _header(path: Path, header: Sequence[str]) -> list[str]:
     names = [name.strip() for name in header]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    _limit_columns(path, len(names))
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise UserError(f"{path} has more than one column {repeated[0]!r}")
     return names
+
+
+def _limit_columns(path: Path, count: int) -> None:
+    if count > MAX_COLUMNS:
+        hint = "it must have a row for each image, below a header (--separator sets another separator)"
+        raise UserError(f"{path} has {count} columns, more than {MAX_COLUMNS}: {hint}")
 
 
 def _separator(text: str, expected: Sequence[str]) -> str:
@@ -137,6 +146,7 @@ def _records(path: Path, items: Iterable[tuple[str, Any]]) -> Table:
     if not records:
         raise UserError(f"{path} is empty")
     names = dict.fromkeys(name for record in records for name in record)
+    _limit_columns(path, len(names))
     return Table({name: [record.get(name) for record in records] for name in names})
 
 

@@ -59,7 +59,7 @@ def read_samples(url: str) -> list[Sample]:
                     raise UserError(f"the shard {url} is cut off in the middle of {member.name}")
                 _add(samples, member, shard, url)
             _check_end(shard, file, url)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, LookupError) as error:
         raise UserError(f"the shard {url} cannot be read as a plain tar file: {error}") from error
     return list(samples.values())
 
@@ -77,7 +77,9 @@ def _regular(shard: tarfile.TarFile, url: str) -> Iterator[tarfile.TarInfo]:
     for member in shard:
         if member.name.startswith("/") or ".." in member.name.split("/"):
             raise UserError(f"the shard {url} holds {member.name!r}, which points outside of it: refused")
-        if member.isreg() and not member.issparse():
+        if member.isreg() and member.issparse():
+            raise UserError(f"the shard {url} holds {member.name} as a sparse file: pack it without --sparse")
+        if member.isreg():
             yield member
 
 

@@ -47,7 +47,7 @@ def _charts(
     log = min(values) > 0 and max(values) / min(values) > 20
     axis = Axis(name.replace("_", " "), log=log)
     charts = []
-    for key in [key for key in (group.task, *group.kept, *_calibration(group)) if key]:
+    for key in [key for key in (group.task, *group.retained, *_calibration(group)) if key]:
         series = []
         for slot, (label, points) in enumerate(curves.items()):
             known = [(at, e) for at, setting in points if (e := setting.estimate(key)) is not None]

@@ -56,7 +56,7 @@ class Setting:
             if keys and all(key in values for key in keys)
         ]
 
-    def kept(self, keys: Sequence[Key], moment: Moment = "after") -> Interval | None:
+    def mean(self, keys: Sequence[Key], moment: Moment = "after") -> Interval | None:
         """The mean accuracy over these data sets, with its interval over seeds."""
         means = self.means(keys, moment)
         return t_interval(means) if means else None
@@ -92,15 +92,16 @@ class Group:
     @property
     def task(self) -> Key | None:
         return next(
-            (key for key in self.keys if key.metric == "accuracy" and not key.kept and not key.suite), None
+            (key for key in self.keys if key.metric == "accuracy" and not key.retained and not key.suite),
+            None,
         )
 
     @cached_property
-    def kept(self) -> tuple[Key, ...]:
+    def retained(self) -> tuple[Key, ...]:
         """Retained data that every finished setting was evaluated on, before and after; else the shifts."""
         finished = [setting for setting in self.settings if setting.finished]
         both = [key for key in self.keys if all(key in s.measures[m] for s in finished for m in s.measures)]
-        return tuple(key for key in both if key.kept) or tuple(key for key in both if key.shifted)
+        return tuple(key for key in both if key.retained) or tuple(key for key in both if key.shifted)
 
     @cached_property
     def shifts(self) -> tuple[Key, ...]:
@@ -109,14 +110,14 @@ class Group:
         return tuple(k for k in self.keys if k.shifted and all(k in s.measures["after"] for s in evaluated))
 
     @property
-    def kept_name(self) -> str:
+    def retained_name(self) -> str:
         """The retained data in a sentence: "a", "a and b", "the 5 retained sets"."""
-        return list_data(self.kept)
+        return list_data(self.retained)
 
     @property
-    def kept_mean(self) -> str:
+    def retained_mean(self) -> str:
         """The name of the mean accuracy over them."""
-        return self.kept_name if len(self.kept) < 2 else f"the mean of {self.kept_name}"
+        return self.retained_name if len(self.retained) < 2 else f"the mean of {self.retained_name}"
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:

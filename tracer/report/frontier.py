@@ -16,18 +16,18 @@ from tracer.report.scored import Moment
 Keys = tuple[Key, ...]
 
 
-def frontier(group: Group, name: str, kept: Keys) -> Chart | None:
-    """Accuracy on the task against accuracy on the data `kept`, one point per setting; None where either is missing.
+def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
+    """Accuracy on the task against accuracy on `retained`, one point per setting; None where either is missing.
 
-    `kept` are retained data or shifted test sets; for shifts, ID accuracy is drawn against their mean.
+    `retained` are retained data or shifted test sets; for shifts, ID accuracy is drawn against their mean.
     """
-    learned = _learned(group, kept)
+    learned = _learned(group, retained)
     finished = [setting for setting in group.settings if setting.finished]
-    if not learned or not kept or not finished:
+    if not learned or not retained or not finished:
         return None
-    before = _starts(finished, learned, kept)
-    points = _name_best({setting: _point(setting, learned, kept) for setting in finished})
-    paths = {setting: _path(setting, kept) if learned == (group.task,) else None for setting in finished}
+    before = _starts(finished, learned, retained)
+    points = _name_best({setting: _point(setting, learned, retained) for setting in finished})
+    paths = {setting: _path(setting, retained) if learned == (group.task,) else None for setting in finished}
     guides = [paths[setting] or _straight_line(before, point) for setting, point in points.items()]
     meaning = "lead"
     if any(paths.values()):
@@ -35,27 +35,28 @@ def frontier(group: Group, name: str, kept: Keys) -> Chart | None:
     if all(paths.values()):
         meaning = "follow the interpolated weights (WiSE-FT)"
     crowded = not all(point.named for point in points.values() if point)
-    shifted = kept[0].suite
+    shifted = retained[0].suite
+    direction = "more robust to" if shifted else "forgets less of"
     lines = f" Thin lines {meaning} from the pretrained model." if any(guides) else ""
     return Chart(
         name=name,
         title="In distribution against under shift" if shifted else "Learned against kept",
-        caption=f"Up: better on the task. Right: {'robust to' if shifted else 'forgets less of'} {list_data(kept)}."
+        caption=f"Up: better on the task. Right: {direction} {list_data(retained)}."
         f"{lines}{_subset_note(finished) if any(paths.values()) else ''}"
         f"{' Only settings that no other surpasses in both are named.' if crowded else ''}",
-        x=Axis(f"{'OOD' if shifted else 'kept'}: {_mean_of(kept)}", percent=True),
+        x=Axis(f"{'OOD' if shifted else 'kept'}: {_mean_of(retained)}", percent=True),
         y=Axis(f"{'ID' if learned[0].suite else 'learned'}: {_accuracy(group, learned)}", percent=True),
         series=tuple(part for part in (*guides, *before, *points.values()) if part is not None),
         labelled=True,
     )
 
 
-def _learned(group: Group, kept: Keys) -> Keys:
+def _learned(group: Group, retained: Keys) -> Keys:
     """The task; against shifts, the suite's ID sets if every setting with the shifts has them."""
-    scored = [s for s in group.settings if kept and all(key in s.measures["after"] for key in kept)]
+    scored = [s for s in group.settings if all(key in s.measures["after"] for key in retained)]
     own = [key for key in group.keys if key.path[:2] == (SUITE, "id") and key.metric == "accuracy"]
     own = [key for key in own if all(key in setting.measures["after"] for setting in scored)]
-    if own and kept[0].suite:
+    if own and any(key.suite for key in retained):
         return tuple(own)
     return () if group.task is None else (group.task,)
 
@@ -70,17 +71,17 @@ def _accuracy(group: Group, learned: Keys) -> str:
 
 def _estimate(setting: Setting, keys: Keys, moment: Moment = "after") -> Interval | None:
     """The accuracy on one data set, or the mean over several."""
-    return setting.estimate(keys[0], moment) if len(keys) == 1 else setting.kept(keys, moment)
+    return setting.estimate(keys[0], moment) if len(keys) == 1 else setting.mean(keys, moment)
 
 
-def _starts(finished: list[Setting], task: Keys, kept: Keys) -> list[Series]:
+def _starts(finished: list[Setting], task: Keys, retained: Keys) -> list[Series]:
     """The pretrained model, or models where the settings start from several."""
     starts: dict[tuple[str, str], str] = {}
     for setting in finished:
-        learned, retained = _estimate(setting, task, "before"), _estimate(setting, kept, "before")
-        if learned is not None and retained is not None:
+        y, x = _estimate(setting, task, "before"), _estimate(setting, retained, "before")
+        if x is not None and y is not None:
             model = "/".join(str(setting.runs[0].experiment.get("model", "")).split("/")[-2:])
-            starts.setdefault((f"{retained.value:.4f}", f"{learned.value:.4f}"), model)
+            starts.setdefault((f"{x.value:.4f}", f"{y.value:.4f}"), model)
     label = "pretrained" if len(starts) == 1 else "pretrained {}"
     return [
         Series(label.format(model), BASE, (float(x),), (float(y),), mark="points")
@@ -88,21 +89,21 @@ def _starts(finished: list[Setting], task: Keys, kept: Keys) -> list[Series]:
     ]
 
 
-def _point(setting: Setting, task: Keys, kept: Keys) -> Series | None:
-    learned, retained = _estimate(setting, task), _estimate(setting, kept)
-    if learned is None or retained is None:
+def _point(setting: Setting, task: Keys, retained: Keys) -> Series | None:
+    y, x = _estimate(setting, task), _estimate(setting, retained)
+    if x is None or y is None:
         return None
-    note = f"kept {shown(retained.value, True)}, learned {shown(learned.value, True)}"
-    seeds = len(setting.means(kept))
+    note = f"kept {shown(x.value, True)}, learned {shown(y.value, True)}"
+    seeds = len(setting.means(retained))
     if seeds > 1:
         note += f", mean of {seeds} seeds"
     return Series(
         setting.label,
         setting.slot,
-        (retained.value,),
-        (learned.value,),
-        (number(learned.low),),
-        (number(learned.high),),
+        (x.value,),
+        (y.value,),
+        (number(y.low),),
+        (number(y.high),),
         (note,),
         mark="points",
     )
@@ -129,13 +130,13 @@ def _straight_line(before: list[Series], point: Series | None) -> Series | None:
     return Series(f"{point.name}, from", point.slot, start.x + point.x, start.y + point.y, guide=True)
 
 
-def _path(setting: Setting, kept: Keys) -> Series | None:
+def _path(setting: Setting, retained: Keys) -> Series | None:
     """Accuracies along the line between pretrained and finetuned weights, from the first run with an analysis."""
     for run in setting.finished:
         rows = (run.analysis or {}).get("path")
         if not isinstance(rows, list):
             continue
-        points = [_path_point(row, kept) for row in rows if isinstance(row, dict)]
+        points = [_path_point(row, retained) for row in rows if isinstance(row, dict)]
         known = [point for point in points if point is not None]
         if len(known) > 2:
             alphas, x, y = zip(*known, strict=True)
@@ -153,10 +154,10 @@ def _subset_note(finished: list[Setting]) -> str:
     return ""
 
 
-def _path_point(row: dict, kept: Keys) -> tuple[float, float, float] | None:
+def _path_point(row: dict, retained: Keys) -> tuple[float, float, float] | None:
     """α, mean retained accuracy and task accuracy."""
     try:
-        retained = [float(row["retain"][key.data]) for key in kept]
-        return float(row["alpha"]), sum(retained) / len(retained), float(row["accuracy"])
+        scores = [float(row["retain"][key.data]) for key in retained]
+        return float(row["alpha"]), sum(scores) / len(scores), float(row["accuracy"])
     except (KeyError, TypeError, ValueError):
         return None

@@ -47,11 +47,11 @@ def _single(group: Group, setting: Setting) -> str:
             f"{setting.label} takes {group.name} from {shown(before.value, task.percent)} "
             f"to {shown(after.value, task.percent)} ({points(after.value - before.value)} points)"
         )
-    start, end = setting.kept(group.kept, "before"), setting.kept(group.kept)
+    start, end = setting.mean(group.retained, "before"), setting.mean(group.retained)
     if start is None or end is None:
         return f"{sentence}{_calibration(group, setting)}. No retained data were evaluated."
     trade = f"from {shown(start.value, True)} to {shown(end.value, True)} ({points(end.value - start.value)})"
-    return f"{sentence}; {group.kept_mean} goes {trade}{_calibration(group, setting)}."
+    return f"{sentence}; {group.retained_mean} goes {trade}{_calibration(group, setting)}."
 
 
 def _several(group: Group, finished: list[Setting]) -> str:
@@ -96,9 +96,9 @@ def _forgotten(group: Group, winners: dict[str, float]) -> str:
         return "."
     least, most = max(winners, key=winners.__getitem__), min(winners, key=winners.__getitem__)
     if points(winners[least]) == points(winners[most]):
-        return f"; {group.kept_mean} changes by {points(winners[least])} points."
+        return f"; {group.retained_mean} changes by {points(winners[least])} points."
     return (
-        f"; of these, {least} keeps most of {group.kept_name} ({points(winners[least])} points), "
+        f"; of these, {least} keeps most of {group.retained_name} ({points(winners[least])} points), "
         f"{most} least ({points(winners[most])})."
     )
 
@@ -108,5 +108,5 @@ def _subject(labels: list[str]) -> str:
 
 
 def _change(group: Group, setting: Setting) -> float | None:
-    start, end = setting.kept(group.kept, "before"), setting.kept(group.kept)
+    start, end = setting.mean(group.retained, "before"), setting.mean(group.retained)
     return None if start is None or end is None else end.value - start.value

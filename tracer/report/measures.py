@@ -39,7 +39,7 @@ class Key:
         return "accuracy" if self.path[0] == "retain" and len(self.path) == 2 else None
 
     @property
-    def kept(self) -> bool:
+    def retained(self) -> bool:
         """Whether it is the accuracy on retained data."""
         return self.path[0] == "retain" and self.metric == "accuracy"
 

@@ -176,8 +176,8 @@ def _template() -> Any:
 
 def _section(number: int, group: Group) -> Section:
     prefix = f"g{number}"
-    kept = frontier(group, f"{prefix}-frontier", group.kept)
-    shifts = None if group.shifts == group.kept else frontier(group, f"{prefix}-shifts", group.shifts)
+    retained = frontier(group, f"{prefix}-frontier", group.retained)
+    shifts = None if group.shifts == group.retained else frontier(group, f"{prefix}-shifts", group.shifts)
     kinds = [
         ("Learning", learning, SMALL),
         ("Teacher", teaching, SMALL),
@@ -194,7 +194,7 @@ def _section(number: int, group: Group) -> Section:
         number,
         group,
         headline(group),
-        Figure(kept, LARGE) if kept else None,
+        Figure(retained, LARGE) if retained else None,
         comparison(group),
         tuple(suite_tables(group)),
         Figure(shifts, LARGE) if shifts else None,

@@ -45,7 +45,7 @@ def setting_tables(groups: Sequence[Group]) -> str:
 
 
 def _markdown(group: Group) -> str:
-    keys = [key for key in (group.task, *group.kept, *_rest(group)) if key is not None]
+    keys = [key for key in (group.task, *group.retained, *_rest(group)) if key is not None]
     rows = [["before", "", *(_cell(group.settings[0], key, "before") for key in keys)]]
     for setting in group.settings:
         cells = [_cell(setting, key, "after") for key in keys]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,8 +37,8 @@ class Forgetful(WMA):
 class Late(WMA):
     """The kernel is read one step too late: α_{t+1} where α_t belongs (and α_T twice)."""
 
-    def density(self, tick: int, steps: int) -> float:
-        return super().density(min(tick + 1, steps) if tick else 0, steps)
+    def log_density(self, tick: int, steps: int) -> float:
+        return super().log_density(min(tick + 1, steps) if tick else 0, steps)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Short(WMA):
 
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
         _, after = super().move(mass, step, steps)
-        return min(1.0, mass.pending / mass.held), after
+        return math.exp(min(0.0, mass.pending - mass.held)), after
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Sparse(WMA):
     """A sparse move carries its own step's mass and drops that of the steps between."""
 
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
-        return super().move(Mass(mass.held, self.density(step, steps)), step, steps)
+        return super().move(Mass(mass.held, self.log_density(step, steps)), step, steps)
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,29 @@ class Rescaled(WMA):
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]:
         if self.clock == "progress":
             return super().move(mass, step, steps)
-        held = mass.held + (pending := self.density(step // self.every, steps // self.every))
-        return pending / held, Mass(held)
+        moves = 1 + math.ceil((step - 1) / self.every)
+        pending = self.log_density(moves, 1 + math.ceil((steps - 1) / self.every))
+        held = float(np.logaddexp(mass.held, pending))
+        return math.exp(pending - held), Mass(held)
 
 
-@pytest.mark.parametrize("mutant", [Forgetful, Late, Short, Sparse, Rescaled])
+@dataclass(frozen=True)
+class Endless(WMA):
+    """The last step is not an end: a last interval shorter than the others never reaches the average."""
+
+    def due(self, step: int, steps: int) -> bool:
+        return super().due(step, steps + 1)
+
+
+@dataclass(frozen=True)
+class Aligned(WMA):
+    """The released clock moves after steps N, 2N, … instead of 1, N + 1, …"""
+
+    def due(self, step: int, steps: int) -> bool:
+        return step % self.every == 0 or step == steps
+
+
+@pytest.mark.parametrize("mutant", [Forgetful, Late, Short, Sparse, Rescaled, Endless, Aligned])
 def test_wrong_averages_are_caught(mutant: type[WMA], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instances, "WMA", mutant)
     largest = violations("unrolled average", "mass of θ₀", "teacher contraction")

@@ -114,21 +114,25 @@ def test_persistence_bound_says_something_on_nearly_every_instance() -> None:
 @pytest.mark.parametrize("every", [2, 5])
 def test_released_clock_moves_by_the_same_shares_at_any_interval(kernel: Beta, every: int) -> None:
     """ω_j = α_j / Σ_{i≤j} α_i for the j-th move, α on the grid of all T steps: fewer moves, the same shares."""
-    steps = 41
+    steps = 42  # moves after 1, N + 1, …, 41 and once more after 42
     densely = flow.step_weights(WMA(kernel, clock="updates"), steps)
     sparsely = flow.step_weights(WMA(kernel, every=every, clock="updates"), steps)
     defined = definitions.defined_moves(WMA(kernel, every=every, clock="updates"), steps)
-    np.testing.assert_allclose(sparsely[::every], densely[: steps // every + 1], rtol=1e-14)
-    np.testing.assert_allclose(sparsely, defined, rtol=1e-14)
-    np.testing.assert_array_equal(sparsely[1:every], 0.0)
+    moved = [0, *range(1, steps, every), steps]
+    np.testing.assert_allclose(sparsely[moved], densely[: len(moved)], rtol=1e-14)
+    np.testing.assert_allclose(sparsely, defined, rtol=1e-13)
+    np.testing.assert_array_equal(sparsely[2 : every + 1], 0.0)
 
 
 def test_clocks_of_the_running_mean_by_hand() -> None:
-    """Uniform, every 3: by progress ω = 3/4, 3/7, 3/10; by the released clock 1/2, 1/3, 1/4."""
-    expected = {"progress": [3 / 4, 3 / 7, 3 / 10], "updates": [1 / 2, 1 / 3, 1 / 4]}
+    """Uniform, every 3 of 10: by progress ω = 3/4, 3/7, 3/10 and 1/11; by the released clock 1/2, 1/3, 1/4, 1/5."""
+    expected = {
+        "progress": {3: 3 / 4, 6: 3 / 7, 9: 3 / 10, 10: 1 / 11},
+        "updates": {1: 1 / 2, 4: 1 / 3, 7: 1 / 4, 10: 1 / 5},
+    }
     for clock in instances.CLOCKS:
         defined = definitions.defined_moves(WMA(Uniform(), every=3, clock=clock), 10)
-        np.testing.assert_allclose(defined[3::3], expected[clock], rtol=1e-15)
+        np.testing.assert_allclose(defined, [expected[clock].get(k, float(k == 0)) for k in range(11)], rtol=1e-15)
 
 
 def test_policies_are_of_every_kind() -> None:

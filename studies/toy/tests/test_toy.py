@@ -530,7 +530,7 @@ def test_a_study_is_shown_from_its_json(rows, tmp_path, capsys):
     assert not (tmp_path / "new" / "toy-colour.json").exists()
     (tmp_path / "other.json").write_text("[]")
     for other in ("other.json", "missing.json"):
-        with pytest.raises(UserError, match=rf"--show .*{other}: no JSON that a toy study"):
+        with pytest.raises(UserError, match=rf"--show .*{other}: not a result file of the toy study"):
             show(tmp_path / other)
 
 

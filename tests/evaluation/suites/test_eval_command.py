@@ -121,7 +121,7 @@ def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
     assert main(["check", "imagenet", "--at", place]) == 1
     said = capsys.readouterr().out
     assert "ImageNet: 6 of 50000 images in hf:" in said
-    assert "ImageNet-R is nowhere" in said
+    assert "ImageNet-R is missing" in said
     assert main(["check", "imagenet", "--at", "vall=x"]) == 2
     assert "did you mean val" in capsys.readouterr().err
     assert main([*asked, str(tmp_path / "c"), "--at", "val"]) == 2

@@ -170,7 +170,7 @@ def test_check_tells_what_is_there_and_where_to_get_the_rest(
     assert lines[3].endswith("https://github.com/hendrycks/natural-adv-examples")
     assert lines[0].startswith("✗ ImageNet: 6 of 50000 images")
     (root / "objectnet-1.0/mappings/imagenet_to_label_2012_v2").unlink()
-    assert "imagenet_to_label_2012_v2 is not there" in check(root)[5]
+    assert "imagenet_to_label_2012_v2 is missing" in check(root)[5]
 
 
 def test_folders_of_other_classes_are_refused(root: Path) -> None:

@@ -33,8 +33,8 @@ def main(arguments: list[str]) -> int:
             log: also log to tensorboard or wandb; no step is logged twice.
             shard: under torchrun, shard the weights over the processes (FSDP2); their number may change.
         """
-        opened = Run.open(run)
         machine = Machine(device=device, workers=workers, save_every=save_every, log=log, shard=shard)
+        opened = Run.open(run)
         if opened.finished:
             console.print(f"{opened.folder} is finished: there is nothing to resume", highlight=False)
             return 0

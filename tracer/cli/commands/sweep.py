@@ -190,7 +190,7 @@ def _state(now: SweepProgress) -> str:
     if now.failed:
         text += f", {len(now.failed)} failed"
     if now.starting:
-        text += ", preparing the model that they start from"
+        text += ", making the model that they start from"
     if now.seconds_left is not None and now.done < now.total:
         text += f", {duration(now.seconds_left)} left"
     return text

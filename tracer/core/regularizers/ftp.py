@@ -20,7 +20,7 @@ class FTP:
     """θ ← θ₀ + min(1, γ/n) (θ − θ₀) after every step, row by row, n the L1 norm of a row, γ a radius per tensor.
 
     γ starts at 1e-8 and is trained by Adam with learning rate `rate`: ∂L/∂γ = Σ_rows ⟨∇θ, c⟩ / n, with c = θ − θ₀
-    and n of the previous step before its projection. `keenness` ≤ 1 scales the gradients that shrink γ. A `radius`
+    and n of the previous step before its projection; the gradient of the first step is 0. `keenness` ≤ 1 scales the gradients that shrink γ. A `radius`
     fixes γ instead. Use it without weight decay. Heads are projected only with head=True. Reference: FTP
     (arXiv 2310.19182).
     """
@@ -51,12 +51,15 @@ class _AttachedFTP:
         dtype = torch.promote_types(first.dtype, torch.float32)
         self.radii = torch.full((len(pairs),), start, dtype=dtype, device=first.device)
         self.mean, self.square = torch.zeros_like(self.radii), torch.zeros_like(self.radii)
-        self.updates = 0
+        self.steps = 0
         self.changes: list[Tensor] = []  # θ − θ₀ of the previous step, before its projection
 
     @torch.no_grad()
     def pull(self) -> None:
-        if self.regularizer.radius is not None or not self.changes:
+        if self.regularizer.radius is not None:
+            return
+        self.steps += 1
+        if not self.changes:  # Adam with the gradient 0: only its step count changes
             return
         gradients = torch.stack(
             [_radius_gradient(p.parameter, c) for p, c in zip(self.pairs, self.changes, strict=True)]
@@ -75,24 +78,24 @@ class _AttachedFTP:
             pair.parameter.copy_(project(pair.anchor, pair.parameter, radius))
 
     def _adam_step(self, gradients: Tensor) -> None:
-        self.updates += 1
         self.mean = self.mean.lerp(gradients, 1 - BETAS[0])
         self.square = self.square.lerp(gradients.square(), 1 - BETAS[1])
-        mean = self.mean / (1 - BETAS[0] ** self.updates)
-        square = self.square / (1 - BETAS[1] ** self.updates)
+        mean = self.mean / (1 - BETAS[0] ** self.steps)
+        square = self.square / (1 - BETAS[1] ** self.steps)
         self.radii = self.radii - self.regularizer.rate * mean / (square.sqrt() + TINY)
 
     def state_dict(self) -> dict[str, Any]:
         changes = {f"change/{p.name}": c for p, c in zip(self.pairs, self.changes, strict=False)}
         adam = {"radii": self.radii, "mean": self.mean, "square": self.square}
-        return {**changes, **adam, "updates": torch.tensor(self.updates)}
+        return {**changes, **adam, "steps": torch.tensor(self.steps)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         device = self.radii.device
         self.radii, self.mean, self.square = (state[key].to(device) for key in ("radii", "mean", "square"))
-        self.updates = int(state["updates"])
         if any(key.startswith("change/") for key in state):
             self.changes = [state[f"change/{pair.name}"].to(device) for pair in self.pairs]
+        # Version 0.1 counted the updates of γ, one less than the steps.
+        self.steps = int(state["steps"]) if "steps" in state else int(state["updates"]) + bool(self.changes)
 
 
 def _radius_gradient(parameter: Tensor, change: Tensor) -> Tensor:
