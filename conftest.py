@@ -26,6 +26,12 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # beside that lie older runs
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(common: Path) -> None:
+    """Scans are cached with the tests, not with the user."""
+    os.environ["TRACER_CACHE"] = str(common / "cache")
+
+
 @pytest.fixture(scope="session")
 def shared_student():
     """A tiny-28 with random weights, in eval mode: for tests that only look."""

@@ -100,8 +100,9 @@ def cross_frobenius(scene: Any, squared: bool = False) -> float:
     return total / 2 if squared else total**0.5
 
 
-def orthogonal(scene: Any) -> float:
+def orthogonal(scene: Any, of: str = "columns") -> float:
     image, _ = scene.student.projections
+    image = image if of == "columns" else image.T
     columns = range(image.shape[1])
     return sum((float(image[:, a] @ image[:, b]) - (a == b)) ** 2 for a in columns for b in columns) ** 0.5
 
@@ -150,6 +151,19 @@ def margin(scene: Any, strength: float = 0.3) -> float:
     away = 1 - np.array([[float(np.dot(classes[y], c)) for c in classes] for y in scene.label])
     logits = student.scale * (similarity(student.image, classes, 1.0) + strength * away)
     return cross_entropy(logits, one_hot(scene.label, len(classes)))
+
+
+def token_features(scene: Any) -> float:
+    taps = []
+    for mine, theirs in zip(scene.student.features, scene.teacher.features, strict=True):
+        total = 0.0
+        for a, b in zip(mine, theirs, strict=True):  # [token, feature] of one image
+            for d in range(a.shape[1]):
+                total += float(
+                    np.sum((a[:, d] / np.linalg.norm(a[:, d]) - b[:, d] / np.linalg.norm(b[:, d])) ** 2)
+                )
+        taps.append(total / mine.size)
+    return float(np.mean(taps))
 
 
 def intermediate(scene: Any, unit: bool = True) -> float:

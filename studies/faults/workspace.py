@@ -138,11 +138,15 @@ class Workspace:
 
 
 def contents(run: Path) -> dict[str, Any]:
-    """Hashes of the weights, the log without warnings, and the result of a finished run."""
+    """Hashes of the weights, the log without warnings and times, and the result of a finished run."""
     weights = {file.name: file_hash(file) for file in sorted((run / "weights").glob("*.safetensors"))}
     log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     result = json.loads((run / "result.json").read_text())
-    return {"weights": weights, "log": [e for e in log if e["kind"] != "warning"], "result": result}
+    return {
+        "weights": weights,
+        "log": [e for e in log if e["kind"] not in ("warning", "time")],
+        "result": result,
+    }
 
 
 def difference(run: Path, other: Path) -> str:

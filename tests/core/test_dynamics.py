@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -37,12 +38,20 @@ def test_probes_equal_their_twins() -> None:
             "teacher_entropy": -(p * np.log(p)).sum(axis=1).mean(),
             "student_entropy": -(q * np.log(q)).sum(axis=1).mean(),
             "teacher_confidence": p.max(axis=1).mean(),
+            "teacher_entropy_both": both(taught, lambda p: -(p * np.log(p)).sum(axis=1).mean()),
+            "student_entropy_both": both(learned, lambda p: -(p * np.log(p)).sum(axis=1).mean()),
+            "teacher_confidence_both": both(taught, lambda p: p.max(axis=1).mean()),
             "agreement": (p.argmax(axis=1) == q.argmax(axis=1)).mean(),
             "top5_overlap": np.mean([len(both) / 5 for both in top]),
             "teacher_pair": np.diag(p).mean(),
             "student_pair": np.diag(q).mean(),
         }
     )
+
+
+def both(logits: np.ndarray, measure: Callable[[np.ndarray], float]) -> float:
+    """The mean of a measure over images to texts and texts to images."""
+    return (measure(twins.softmax(logits)) + measure(twins.softmax(logits.T))) / 2
 
 
 def test_a_teacher_like_the_student_teaches_nothing() -> None:

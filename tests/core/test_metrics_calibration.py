@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -33,6 +34,25 @@ def test_batching_reads_error_where_there_is_none() -> None:
     assert readings == sorted(readings, reverse=True)
     assert 0.03 < ece_batched(logits, label) < 0.046
     assert ece_batched(logits, label, batch=N, bins=15) == pytest.approx(ece(logits, label), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [5000, 1024, 513])
+def test_batches_are_weighted_by_their_size(n: int) -> None:
+    """Against a loop in NumPy: 5 000 samples are nine batches of 512 and one of 392, 513 leave a batch of one."""
+    logits, label = calibrated(n)
+    p = np.exp(logits.double().numpy())
+    p /= p.sum(axis=1, keepdims=True)
+    sure, right = p.max(axis=1), p.argmax(axis=1) == label.numpy()
+    total = 0.0
+    for start in range(0, n, 512):
+        batch = slice(start, min(start + 512, n))
+        error = 0.0
+        for b in range(10):
+            inside = np.minimum(np.floor(sure[batch] * 10), 9) == b
+            if inside.any():
+                error += inside.mean() * abs(right[batch][inside].mean() - sure[batch][inside].mean())
+        total += error * len(sure[batch]) / n
+    assert ece_batched(logits, label) == pytest.approx(total, abs=1e-12)
 
 
 def test_one_batch_is_the_whole_data_set_in_any_order() -> None:

@@ -73,14 +73,14 @@ def test_ftp_over_six_steps() -> None:
             if name not in held:
                 theta[name] = stepped
                 continue
-            if t > 1:
+            if t > 1:  # Adam's step is t, as in the authors' code: at t = 1 its gradient is 0
                 products = g * change[name]
                 rows = products.reshape(len(products), -1) if g.ndim > 1 else products.reshape(1, -1)
                 slope = float((rows.sum(axis=1) / row_norms(change[name])).sum())
                 slope *= 0.5 if slope > 0 else 1.0
                 mean[name] = 0.9 * mean[name] + 0.1 * slope
                 square[name] = 0.999 * square[name] + 0.001 * slope**2
-                m, v = mean[name] / (1 - 0.9 ** (t - 1)), square[name] / (1 - 0.999 ** (t - 1))
+                m, v = mean[name] / (1 - 0.9**t), square[name] / (1 - 0.999**t)
                 gamma[name] -= 1e-2 * m / (np.sqrt(v) + 1e-8)
             change[name] = stepped - start[name]
             far = row_norms(change[name])
@@ -89,6 +89,41 @@ def test_ftp_over_six_steps() -> None:
             theta[name] = start[name] + spread(ratio, stepped) * change[name]
         for name, value in path.now.items():
             np.testing.assert_allclose(value.detach().numpy(), theta[name], rtol=1e-10)
+
+
+def test_the_radius_of_ftp_is_trained_by_torchs_adam() -> None:
+    """20 steps against torch.optim.Adam in float64 on the radius alone, whose first gradient is 0."""
+    path = Path(FTP())
+    assert path.hold is not None
+    radius = torch.tensor(1e-8, dtype=torch.float64, requires_grad=True)
+    adam = torch.optim.Adam([radius], lr=1e-2)
+    before = torch.zeros(SHAPES["clip.matrix"], dtype=torch.float64)
+    start = path.start["clip.matrix"]
+    for _ in range(20):
+        free = path.now["clip.matrix"].detach().clone()
+        gradient = torch.from_numpy(path.step()["clip.matrix"])
+        lengths = before.abs().sum(dim=1) + 1e-8
+        radius.grad = ((gradient * before).sum(dim=1) / lengths).sum()
+        adam.step()
+        before = free - 0.1 * gradient - start
+        with torch.no_grad():
+            radius.clamp_(1e-8, float((before.abs().sum(dim=1) + 1e-8).max()))
+        assert float(path.hold.state_dict()["radii"][0]) == pytest.approx(float(radius.detach()), rel=1e-12)
+
+
+def test_ftp_resumes_a_checkpoint_of_version_01() -> None:
+    """It counted the updates of the radius, one less than the steps."""
+    path = Path(FTP())
+    assert path.hold is not None
+    for steps in range(3):
+        state = path.hold.state_dict()
+        old = {key: value for key, value in state.items() if key != "steps"}
+        old["updates"] = torch.tensor(max(0, steps - 1))
+        resumed = Path(FTP())
+        assert resumed.hold is not None
+        resumed.hold.load_state_dict(old)
+        assert int(resumed.hold.state_dict()["steps"]) == int(state["steps"]) == steps
+        path.step()
 
 
 def test_ftp_begins_at_the_pretrained_weights() -> None:

@@ -153,6 +153,19 @@ def test_batch_norm_statistics_are_averaged_on_request() -> None:
     assert shadow.model.state_dict()["1.num_batches_tracked"] == 3  # a counter has no average
 
 
+def test_batch_norm_statistics_stay_as_pretrained_on_request() -> None:
+    model = network().train()
+    model(torch.randn(8, 3))
+    shadow = Shadow(model, EMA(momentum=0.5), steps=3, buffers="keep")
+    start = tensors(shadow.model)
+    for step in range(3):
+        model(torch.randn(8, 3))
+        shadow.follow(moved(model, step))
+    for name, tensor in shadow.model.state_dict().items():
+        statistic = name.startswith("1.") and name not in ("1.weight", "1.bias")
+        assert torch.equal(tensor, start[name]) == statistic
+
+
 def test_frozen_leaves_statistics_alone() -> None:
     model = network().train()
     shadow = Shadow(model, Frozen(), steps=3)
@@ -264,6 +277,26 @@ def test_a_state_of_something_else_is_refused(other, named: str) -> None:
     assert same(before, tensors(shadow.model))
 
 
+def state_of_version_01(shadow: Shadow) -> dict[str, Any]:
+    """Version 0.1 wrote the kernel mass, which is now computed from the step."""
+    state = shadow.state_dict()
+    return {**state, "counters": {**state["counters"], "held": 3.0, "pending": 0.5}}
+
+
+def test_a_state_of_version_01_resumes_unless_its_moves_were_others() -> None:
+    model = network()
+    for policy in (WMA(every=3), EMA(horizon=0.3), WMA(clock="updates")):
+        whole, resumed = Shadow(model, policy, steps=7), Shadow(model, policy, steps=7)
+        whole.follow(moved(model, 1))
+        resumed.load_state_dict(state_of_version_01(whole))
+        whole.follow(moved(model, 2)), resumed.follow(model)
+        assert same(tensors(whole.model), tensors(resumed.model))
+        assert whole.mass == resumed.mass
+    released = Shadow(model, WMA(every=3, clock="updates"), steps=7)
+    with pytest.raises(UserError, match=r"version 0\.1.*train again"):
+        released.load_state_dict(state_of_version_01(released))
+
+
 def test_a_kernel_that_is_a_function_resumes_in_another_process() -> None:
     """Its printed form holds a memory address, which is another one there."""
 
@@ -290,6 +323,6 @@ def test_the_recursion_serves_anybody_s_loop() -> None:
         optimiser.zero_grad()
         shadow.follow(model)
         path.append(model.weight.detach().numpy().copy())
-    alpha = np.array([policy.density(k, 10) for k in range(11)])
+    alpha = np.array([policy.kernel((k + 0.5) / 11) for k in range(11)])
     expected = np.tensordot(alpha / alpha.sum(), np.array(path), axes=1)
     np.testing.assert_allclose(shadow.model.get_parameter("weight").numpy(), expected, atol=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from scipy.special import ive
 from torch import nn
 
-from tracer.core.kernels import Beta, Exponential, Kernel, Uniform
-from tracer.core.teachers import EMA, WMA, Frozen, Shadow, Teacher, mean_age
+from tracer.core.errors import UserError
+from tracer.core.kernels import Beta, Early, Exponential, Kernel, Late, Uniform
+from tracer.core.teachers import EMA, WMA, Frozen, Shadow, Teacher, advance, mean_age
 
 PAPER_STEPS = 25_030  # ten epochs of ImageNet at batch 512
 
@@ -51,12 +53,20 @@ def masses(policy: Teacher, steps: int) -> np.ndarray:
     """θ₀'s weight in the average after each step, from the policy alone: each move keeps 1 − far of it."""
     mass, kept = policy.start(steps), [1.0]
     for step in range(1, steps + 1):
-        mass = policy.tick(mass, step, steps)
-        far = 0.0
-        if step % policy.every == 0:
-            far, mass = policy.move(mass, step, steps)
-        kept.append(kept[-1] * (1 - far))
+        weight, mass = advance(policy, mass, step, steps)
+        kept.append(kept[-1] * (1 - weight))
     return np.array(kept)
+
+
+def visited(policy: Teacher, clock: str, steps: int) -> list[int]:
+    """0 and the steps after which a teacher moves: every N-th by progress, 1, N + 1, … as released; and the last."""
+    first = policy.every if clock == "progress" else 1
+    return [0, *sorted({*range(first, steps + 1, policy.every), steps})]
+
+
+def grid(kernel: Kernel, steps: int) -> np.ndarray:
+    """α_k = κ((k + ½)/(T + 1)) of every iterate."""
+    return np.array([kernel((k + 0.5) / (steps + 1)) for k in range(steps + 1)])
 
 
 def tabled(values: list[float]) -> Kernel:
@@ -64,28 +74,28 @@ def tabled(values: list[float]) -> Kernel:
     return lambda t: values[round(t * len(values) - 0.5)]
 
 
-def explicit(alpha: np.ndarray, path: np.ndarray, every: int, clock: str) -> np.ndarray:
-    """Σ w_j θ_j / Σ w_j over the visited iterates 0, every, 2 every…, after each step, with no recursion."""
+def explicit(policy: WMA, alpha: np.ndarray, path: np.ndarray) -> np.ndarray:
+    """Σ w_j θ_j / Σ w_j over the visited iterates, after each step, with no recursion."""
     rows = []
+    ends = visited(policy, policy.clock, len(path) - 1)
     for t in range(len(path)):
-        visited = np.arange(0, t + 1, every)
-        if clock == "updates":  # the j-th visited iterate weighs α_j
-            w = alpha[: len(visited)]
+        seen = [end for end in ends if end <= t]
+        if policy.clock == "updates":  # the j-th visited iterate weighs α_j
+            w = alpha[: len(seen)]
         else:  # … or the kernel mass of the interval that it ends
-            w = np.array([alpha[max(j - every + 1, 0) : j + 1].sum() for j in visited])
-        rows.append((w[:, None] * path[visited]).sum(axis=0) / w.sum())
+            w = np.array([alpha[low + 1 : high + 1].sum() for low, high in pairwise([-1, *seen])])
+        rows.append((w[:, None] * path[seen]).sum(axis=0) / w.sum())
     return np.array(rows)
 
 
 @settings(max_examples=60)
 @given(st.data(), st.sampled_from(["progress", "updates"]))
 def test_wma_is_the_explicit_weighted_sum(data: st.DataObject, clock) -> None:
-    """For any kernel and any `every`, at every step, under both clocks."""
+    """For any kernel and any `every`, whether or not it divides the steps, at every step, under both clocks."""
     alpha = data.draw(st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=25))
-    every = data.draw(st.integers(1, len(alpha)))
+    policy = WMA(tabled(alpha), data.draw(st.integers(1, len(alpha) - 1)), clock)
     path = np.random.default_rng(data.draw(st.integers(0, 2**32))).normal(size=(len(alpha), 3))
-    got = averages(WMA(tabled(alpha), every, clock), path)
-    np.testing.assert_allclose(got, explicit(np.array(alpha), path, every, clock), atol=1e-12)
+    np.testing.assert_allclose(averages(policy, path), explicit(policy, np.array(alpha), path), atol=1e-12)
 
 
 def test_uniform_kernel_is_the_running_mean() -> None:
@@ -135,19 +145,12 @@ def test_figures_of_the_paper_s_teacher() -> None:
     kept = masses(policy, PAPER_STEPS)
     for share, mass in [(0.001, 0.147), (0.01, 0.045), (0.1, 0.014), (0.5, 0.0057), (1.0, 0.00285)]:
         assert kept[round(share * PAPER_STEPS)] == pytest.approx(mass, rel=0.03)
-    alpha = np.array([policy.density(k, PAPER_STEPS) for k in range(PAPER_STEPS + 1)])
+    alpha = grid(policy.kernel, PAPER_STEPS)
     alpha /= alpha.sum()
     tenth = PAPER_STEPS // 10
     assert alpha[:tenth].sum() == pytest.approx(0.204, abs=2e-3)
     assert alpha[-tenth:].sum() == pytest.approx(0.204, abs=2e-3)
     assert (alpha * np.arange(PAPER_STEPS, -1, -1)).sum() / PAPER_STEPS == pytest.approx(0.5, abs=1e-6)
-
-
-@pytest.mark.usefixtures("unchecked")  # for speed
-def test_released_clock_keeps_ten_percent_of_the_start() -> None:
-    """Moving every 500 steps while counting moves uses 0.2 % of the kernel: θ₀ ends with 10 %, not 0.3 %."""
-    assert masses(WMA(Beta(0.5), 500, "updates"), PAPER_STEPS)[-1] == pytest.approx(0.10, abs=0.005)
-    assert masses(WMA(Beta(0.5), 500), PAPER_STEPS)[-1] == pytest.approx(0.00285, abs=1e-4)
 
 
 @pytest.mark.usefixtures("unchecked")  # for speed
@@ -157,12 +160,12 @@ def test_rare_moves_keep_the_average_and_the_released_clock_does_not() -> None:
     With the progress clock a move every N steps gives each interval's mass to the iterate at its end. The path
     rises, so the average may only rise, and by no more than Σ mass · rise of the path: an end-point error, which
     vanishes with N (0.818, 0.820, 0.837, 0.903 for N = 1, 10, 100, 500). Counting moves instead reads only the
-    first T/N of the kernel, where it falls: the average sinks toward θ₀ (0.731, 0.730, 0.695), and at N = 500 a
-    quarter of it is θ₀ itself, which should have 0.6 %.
+    first T/N of the kernel, where it falls: the average sinks toward θ₀ (0.727, 0.697, 0.594), and at N = 500 more
+    than a third of it is θ₀ and θ₁, which should have 1 %.
     """
     steps = 5000
     path = (1 - np.exp(-10 * np.arange(steps + 1) / steps))[:, None]
-    alpha = np.array([WMA().density(k, steps) for k in range(steps + 1)])
+    alpha = grid(Beta(0.5), steps)
     exact = (alpha * path[:, 0]).sum() / alpha.sum()
     assert exact == pytest.approx(1 - ive(0, 5), abs=0.002)  # a sum of 5 000 instead of the integral
     for every, value in {1: 0.818, 10: 0.820, 100: 0.837, 500: 0.903}.items():
@@ -171,12 +174,14 @@ def test_rare_moves_keep_the_average_and_the_released_clock_does_not() -> None:
         rise = (np.diff(np.cumsum(alpha)[ends]) * np.diff(path[ends, 0])).sum() / alpha.sum()
         assert -1e-12 <= found - exact <= rise + 1e-12
         assert found == pytest.approx(value, abs=5e-4)
-    for every, value in {10: 0.731, 100: 0.730, 500: 0.695}.items():
-        found = averages(WMA(every=every, clock="updates"), path)[-1, 0]
-        used = alpha[: steps // every + 1]
-        assert found == pytest.approx((used * path[::every, 0]).sum() / used.sum(), abs=1e-12)
+    for every, value in {10: 0.727, 100: 0.697, 500: 0.594}.items():
+        policy = WMA(every=every, clock="updates")
+        found = averages(policy, path)[-1, 0]
+        ends = visited(policy, "updates", steps)
+        used = alpha[: len(ends)]
+        assert found == pytest.approx((used * path[ends, 0]).sum() / used.sum(), abs=1e-12)
         assert found == pytest.approx(value, abs=5e-4)
-    assert masses(WMA(every=500, clock="updates"), steps)[-1] == pytest.approx(0.234, abs=1e-3)
+    assert weights(WMA(every=500, clock="updates"), steps)[-1, :2].sum() == pytest.approx(0.353, abs=1e-3)
     assert masses(WMA(every=500), steps)[-1] == pytest.approx(0.0064, abs=1e-4)
 
 
@@ -196,15 +201,15 @@ def momentum(policy: EMA, step: int, steps: int) -> float:
 
 
 def test_ramp_rises_linearly_and_stays() -> None:
-    """CaRot: every 500 steps, momentum from 0.05 to 0.9 over the first fifth."""
+    """CaRot: every 500 steps, momentum from 0.05 to 0.9 over the first fifth; the last 30 steps are 6 % of a move."""
     policy = EMA(momentum=0.9, every=500, ramp=0.2)
-    fifth = PAPER_STEPS // 5
-    for share in (0.1, 0.25, 0.5, 0.9):
-        step = round(share * fifth)
+    fifth = PAPER_STEPS / 5
+    for step in (500, 1500, 2500, 4500, 5000):
         assert momentum(policy, step, PAPER_STEPS) == pytest.approx(0.05 + 0.85 * step / fifth)
     assert momentum(policy, 0, PAPER_STEPS) == pytest.approx(0.05)
-    for step in (fifth, fifth + 1, PAPER_STEPS):
+    for step in (5500, 25_000):
         assert momentum(policy, step, PAPER_STEPS) == pytest.approx(0.9)
+    assert momentum(policy, PAPER_STEPS, PAPER_STEPS) == pytest.approx(0.9**0.06)
     assert momentum(EMA(momentum=0.9), 1, PAPER_STEPS) == pytest.approx(0.9)  # no ramp, no rise
 
 
@@ -213,13 +218,51 @@ def test_frozen_never_moves() -> None:
     assert (averages(Frozen(), path) == path[0]).all()
 
 
-@pytest.mark.parametrize("every", [2, 3, 7, 50])
+@pytest.mark.parametrize("every", [2, 3, 7, 30])
 def test_between_moves_nothing_moves(every: int) -> None:
     path = np.random.default_rng(3).normal(size=(31, 2))
     for policy in (WMA(every=every), WMA(every=every, clock="updates"), EMA(momentum=0.5, every=every)):
         rows = averages(policy, path)
+        moved = visited(policy, getattr(policy, "clock", "progress"), 30)
         for step in range(1, 31):
-            assert (step % every == 0) == bool((rows[step] != rows[step - 1]).any())
+            assert (step in moved) == bool((rows[step] != rows[step - 1]).any())
+
+
+@pytest.mark.parametrize(("steps", "every"), [(60, 50), (24, 10), (7, 2), (9, 9)])
+def test_the_last_interval_reaches_the_average(steps: int, every: int) -> None:
+    """However long it is: by progress with the kernel mass of its steps, in an EMA with the momentum of its steps."""
+    rest = steps % every or every
+    alpha = grid(Beta(0.5), steps)
+    last = weights(WMA(every=every), steps)[-1]
+    assert last[-1] == pytest.approx(alpha[-rest:].sum() / alpha.sum(), rel=1e-12)
+    kept = masses(EMA(horizon=0.3, every=every), steps)
+    assert kept[-1] == pytest.approx(math.exp(-1 / 0.3), rel=1e-12)
+    assert weights(EMA(momentum=0.8, every=every), steps)[-1, -1] == pytest.approx(1 - 0.8 ** (rest / every))
+    assert weights(WMA(every=every, clock="updates"), steps)[-1, -1] > 0
+
+
+@pytest.mark.parametrize("policy", [WMA(every=21), WMA(every=21, clock="updates"), EMA(horizon=0.3, every=50)])
+def test_an_interval_longer_than_training_is_refused(policy: Teacher) -> None:
+    with pytest.raises(UserError, match=f"every {policy.every} steps and training has 20: use --every 20 or less"):
+        Shadow(Point(np.zeros(1)), policy, steps=20)
+
+
+@pytest.mark.parametrize("kernel", [Beta(1e4), Beta(1e4, 3e3), Early(1e4), Late(1e4), Beta(1e-4)], ids=repr)
+def test_kernels_beyond_the_range_of_a_float_are_weighed(kernel: Kernel) -> None:
+    """ω_k = α_k / Σ_{j≤k} α_j with logarithms: α₀ of β = 10⁴ is e^(−38 000), and its ratio to α₁ is what counts."""
+    steps = 100
+    t = (np.arange(steps + 1) + 0.5) / (steps + 1)
+    a, b = {
+        Beta: lambda: (kernel.a - 1, kernel.right - 1),  # pyright: ignore[reportAttributeAccessIssue]
+        Early: lambda: (0.0, kernel.power),  # pyright: ignore[reportAttributeAccessIssue]
+        Late: lambda: (kernel.power, 0.0),  # pyright: ignore[reportAttributeAccessIssue]
+    }[type(kernel)]()
+    logs = a * np.log(t) + b * np.log1p(-t)
+    expected = np.exp(logs - np.logaddexp.accumulate(logs))
+    policy, mass = WMA(kernel), WMA(kernel).start(steps)
+    for step in range(1, steps + 1):
+        weight, mass = advance(policy, mass, step, steps)
+        assert weight == pytest.approx(expected[step], rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize(
@@ -247,8 +290,8 @@ def test_what_is_no_policy_is_refused(make: Callable[[], object], named: str) ->
 def test_unknown_words_are_refused() -> None:
     with pytest.raises(ValueError, match="progress or updates"):
         WMA(clock="steps")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="copy or average"):
-        Shadow(Point(np.zeros(1)), Frozen(), steps=1, buffers="keep")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="copy, average or keep"):
+        Shadow(Point(np.zeros(1)), Frozen(), steps=1, buffers="hold")  # pyright: ignore[reportArgumentType]
 
 
 def test_one_step_too_many_is_named() -> None:

@@ -20,6 +20,13 @@ from tracer.core.errors import UserError
 from tracer.core.objective import NEEDS, Term
 
 LN3, LN4, LN43 = math.log(3), math.log(4), math.log(4 / 3)
+
+
+def tokens(*values: float) -> Tensor:
+    """One image whose tokens have one feature."""
+    return torch.tensor(values, dtype=torch.float64)[None, :, None]
+
+
 EYE, SWAP = torch.eye(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64).flip(0)
 
 # With s = ln 3, a row (1, 0) of similarities is the distribution (¾, ¼). The teacher's texts are exchanged, so
@@ -46,6 +53,13 @@ THREE = Scene(
     Embedding(torch.eye(3, dtype=torch.float64), scale=5.0, probe=CYCLE),
     Embedding(torch.eye(3, dtype=torch.float64), scale=1.0, probe=CYCLE.T),
     label=torch.tensor([0, 1, 2]),
+)
+
+# One image, two tokens, one feature. The tokens are (3, 4) and (4, 3): (0.6, 0.8) and (0.8, 0.6) at unit length, 0.04
+# apart in each of two tokens. At the second tap they are (1, 0) and (−1, 0): 4 and 0. The mean is (0.04 + 2) / 2.
+TOKENS = Scene(
+    Embedding(torch.ones(1, 1, dtype=torch.float64), features=(tokens(3.0, 4.0), tokens(1.0, 0.0))),
+    Embedding(torch.ones(1, 1, dtype=torch.float64), features=(tokens(4.0, 3.0), tokens(-1.0, 0.0))),
 )
 
 
@@ -88,6 +102,7 @@ CASES = [
     Case("cross_frobenius", 3.0),  # entries 1, 2, 0, 2
     Case("cross_frobenius", 4.5, options={"squared": True}),
     Case("orthogonal", math.sqrt(57)),  # P = (1 2; 0 2): PᵀP − I = (0 2; 2 7)
+    Case("orthogonal", math.sqrt(57), options={"of": "rows"}),  # PPᵀ − I = (4 4; 4 3): equal, as P is square
     Case("anchored", LN4),
     Case("soft_classes", LN3 / 2, at_teacher="zero"),
     Case("soft_classes", 0.4 * LN3, options={"temperature": 0.5}, at_teacher="zero"),  # ¼ KL(⅒ ⁹⁄₁₀ ‖ ⁹⁄₁₀ ⅒)
@@ -104,6 +119,7 @@ CASES = [
     Case(
         "intermediate", 26.0, options={"unit": False}, at_teacher="zero"
     ),  # … and (5, 0) from (0, 1) as it is
+    Case("token_features", 1.02, TOKENS, at_teacher="zero"),
 ]
 cases = pytest.mark.parametrize("case", CASES, ids=str)
 

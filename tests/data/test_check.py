@@ -13,6 +13,8 @@ from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import hold_out
 from tracer.models.open_clip_compat import open_clip
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
 
 
 @pytest.fixture
@@ -60,13 +62,51 @@ def test_duplicates_across_splits(birds):
 
 
 def test_the_command_compares_the_splits_that_the_data_bring(tmp_path, picture, capsys):
-    for name in ("train/cat/1.png", "train/dog/2.png", "test/cat/3.png"):
+    for name in ("train/cat/1.png", "train/dog/2.png", "val/cat/3.png", "test/dog/5.png"):
         picture(name)
-    shutil.copy(tmp_path / "train" / "dog" / "2.png", tmp_path / "test" / "cat" / "4.png")
+    shutil.copy(tmp_path / "train" / "dog" / "2.png", tmp_path / "val" / "cat" / "4.png")
     assert main(["check", str(tmp_path)]) == 0
     output = capsys.readouterr().out
-    assert "images      2, and 2 held out" in output
-    assert "1 held-out images are also trained on, such as test/cat/4.png" in output
+    assert "images      2, and 2 held out (the split val)" in output
+    assert "1 held-out images are also trained on, such as val/cat/4.png" in output
+    assert "split folders: train, val, test; this is train" in output
+
+
+def test_check_and_train_divide_the_data_alike(tmp_path, picture, capsys):
+    for i in range(20):
+        picture(f"train/{'ab'[i % 2]}/{i}.png")
+    picture("test/a/1.png")
+    assert main(["check", str(tmp_path)]) == 0
+    assert "images      16, and 4 held out (20.0% of the training data)" in capsys.readouterr().out
+    settled = plan(Experiment(data=str(tmp_path), model="tiny-28", pretrained="none"))
+    assert settled.division == "16 images to train on, 4 held out (20.0% of the training data)"
+    assert (len(settled.train), len(settled.held_out)) == (16, 4)
+    assert settled.experiment.held_out_share == 0.2
+
+
+def test_what_is_probably_not_meant_is_said(tmp_path, picture, capsys):
+    for name in ("0/1.png", "0/2.png", "1/3.png"):
+        picture(name)
+    (tmp_path / "2").mkdir()
+    assert main(["check", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert "warning     the classes are numbers" in output
+    assert "--classes FILE" in output
+    assert "the folder 2 holds no image, and is no class" in output
+    assert "with one image to train on: 0, 1" in output
+    assert (
+        len(plan(Experiment(data=str(tmp_path), model="tiny-28", pretrained="none", batch=2)).warnings) == 2
+    )
+
+
+def test_the_command_goes_on_without_unreadable_images(tmp_path, picture, capsys):
+    for i in range(6):
+        picture(f"{'ab'[i % 2]}/{i}.png")
+    (tmp_path / "a" / "0.png").write_bytes(b"")
+    assert main(["check", str(tmp_path)]) == 2
+    assert "--skip-unreadable" in capsys.readouterr().err
+    assert main(["check", str(tmp_path), "--skip-unreadable"]) == 0
+    assert f"tracer train --data {tmp_path} --skip-unreadable" in capsys.readouterr().out
 
 
 def test_pixels_are_compared_where_there_are_no_files():

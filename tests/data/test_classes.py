@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
-from tracer.data.classes import classes
+from tracer.data.classes import classes, normal_name
 from tracer.models.open_clip_compat import open_clip
 
 
@@ -55,13 +57,49 @@ def test_imagenet_by_synset_number_and_name():
         (["cat", "dgo"], ["cat", "dog"], "unknown class 'dgo': did you mean dog"),
         (["cot"], {"cat": "a cat"}, "unknown class 'cot': did you mean"),
         (["0", "2"], ["cat", "dog"], "label 2 lies outside the 2 class names"),
-        (["cat", "dog"], ["cat", "cat", "dog"], "unknown class 'cat'"),
+        (["cat", "dog"], ["cat", "Cat", "dog"], "two classes have one name, 'cat' and 'Cat'"),
+        (["a", "b"], {"a": "cat", "b": "cat"}, "two classes have one name, 'cat' and 'cat'"),
+        (["Cat", "cat"], ["cat", "dog"], "'Cat' and 'cat' are both the class 'cat'"),
+        (["hot_dog", "hot dog"], None, "two classes have one name, 'hot dog' and 'hot_dog': .*--classes"),
+        (["St. Bernard", "st bernard"], None, "'St. Bernard' and 'st bernard'"),
+        (["1", "01"], None, "two classes have one name, '01' and '1'"),
         (["a"], "nowhere.txt", "unknown class names 'nowhere.txt'"),
     ],
 )
 def test_classes_that_do_not_fit_are_named(keys, spec, message):
     with pytest.raises(UserError, match=message):
         classes(keys, spec)
+
+
+@pytest.mark.parametrize(
+    "keys", [("C", "C++", "C#"), ("-1", "1"), ("hotdog", "hot dog"), ("?", "!"), ("1.5", "15")]
+)
+def test_classes_that_differ_stay_apart(keys):
+    assert len(classes(keys).names) == len(keys)
+
+
+KEYS = st.text(st.sampled_from("aAbB _-.,'1０é"), min_size=1, max_size=5).map(str.strip).filter(bool)
+
+
+@settings(deadline=None)
+@given(st.lists(KEYS, min_size=1, max_size=6))
+def test_no_two_keys_share_a_class_and_no_key_is_lost(keys):
+    try:
+        result = classes(keys)
+    except UserError:
+        assert len({normal_name(key) for key in set(keys)}) < len(set(keys))
+        return
+    labels = result.labels(keys).tolist()
+    assert len(set(labels)) == len(set(keys))
+    assert len({name.casefold() for name in result.names}) == len(result.names)
+    assert [result.keys[label] for label in labels] == keys
+
+
+def test_names_that_are_codes_are_warned_of():
+    assert "--classes FILE names them" in classes(["0", "1", "2"]).warning
+    assert "--classes imagenet" in classes(["n01440764", "n01443537"]).warning
+    assert classes(["0", "1"], ["cat", "dog"]).warning == ""
+    assert classes(["0", "cat"]).warning == ""
 
 
 @pytest.mark.parametrize(

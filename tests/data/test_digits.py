@@ -11,6 +11,7 @@ from tracer.core.errors import UserError
 from tracer.data.digits import coloured_digits, digits
 from tracer.data.examples import Pixels
 from tracer.data.idx import FILES, idx
+from tracer.data.sources import load
 
 
 def pixels(examples):
@@ -104,7 +105,29 @@ def test_idx_names_what_is_missing_broken_or_not_mnist(tmp_path):
         idx(tmp_path, "test")
     (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"not digits"))
     with pytest.raises(UserError, match="is not MNIST's t10k-images-idx3-ubyte"):
-        idx(tmp_path, "test")
+        coloured_digits("test", folder=tmp_path)
     (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(b"not gzip")
     with pytest.raises(UserError, match="cannot be unpacked"):
         idx(tmp_path, "test")
+
+
+def test_other_idx_files_ask_for_the_names_of_their_classes(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (4, 5, 6), dtype=np.uint8)
+    for split, count in (("train", 4), ("t10k", 2)):
+        header = np.array([0x0803, count, 5, 6], ">u4").tobytes()
+        (tmp_path / f"{split}-images-idx3-ubyte").write_bytes(header + images[:count].tobytes())
+        labels = np.array([0x0801, count], ">u4").tobytes() + bytes([0, 1, 1, 2][:count])
+        (tmp_path / f"{split}-labels-idx1-ubyte").write_bytes(labels)
+    with pytest.raises(UserError, match=r"not MNIST's .*--classes FILE"):
+        load(tmp_path)
+    train = load(tmp_path, classes=["shirt", "boot", "bag"])
+    assert train.classes == ("shirt", "boot", "bag")
+    assert train.labels.tolist() == [0, 1, 1, 2]
+    assert train.splits == ("train", "test")
+    assert (np.asarray(train.images[3])[..., 0] == images[3]).all()
+    assert len(load(tmp_path, split="test", classes=["shirt", "boot", "bag"])) == 2
+    with pytest.raises(UserError, match="label 2 lies outside"):
+        load(tmp_path, classes=["shirt", "boot"])
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(header + images.tobytes())
+    with pytest.raises(UserError, match="not an idx file of bytes, or is cut off"):
+        load(tmp_path, classes=["shirt", "boot", "bag"])

@@ -77,8 +77,23 @@ def test_parquet_with_the_images_inside(tmp_path):
     examples = load(f"hf:{tmp_path}/x.parquet")
     assert examples.labels.tolist() == [0, 1]
     assert np.asarray(posted(examples.images)[1])[0, 0, 0] == 1
-    with pytest.raises(UserError, match="'label', 'caption'"):
-        load(tmp_path / "x.parquet")
+    table = load(tmp_path / "x.parquet")
+    assert [table.classes[i] for i in table.labels] == [examples.classes[i] for i in examples.labels]
+    assert table.captions == examples.captions
+    for i in range(2):
+        assert (np.asarray(table.images[i]) == np.asarray(examples.images[i])).all()
+
+
+def test_classes_of_one_name_are_not_merged(tmp_path):
+    features = datasets.Features(
+        {"image": datasets.Image(), "label": datasets.ClassLabel(names=["crane", "cat", "Crane"])}
+    )
+    rows = {"image": [{"bytes": png(i), "path": None} for i in range(3)], "label": [0, 1, 2]}
+    datasets.Dataset.from_dict(rows, features).save_to_disk(tmp_path / "saved")
+    with pytest.raises(UserError, match="two classes have one name, 'crane' and 'Crane'"):
+        load(f"hf:{tmp_path}/saved")
+    names = {"crane": "crane (bird)", "cat": "cat", "Crane": "crane (machine)"}
+    assert load(f"hf:{tmp_path}/saved", classes=names).labels.tolist() == [0, 1, 2]
 
 
 def test_what_is_not_there_is_named(tmp_path):

@@ -31,8 +31,17 @@ def test_sixteen_bits_are_scaled_not_clipped():
 def test_deep_integers_and_floats():
     assert np.asarray(rgb(Image.fromarray(np.array([[0, 65535]], np.int32))))[0, :, 0].tolist() == [0, 255]
     assert np.asarray(rgb(Image.fromarray(np.array([[7, 255]], np.int32))))[0, :, 0].tolist() == [7, 255]
-    floats = np.array([[0, 0.5, 1, np.nan, 7]], np.float32)
+    floats = np.array([[0, 0.5, 1, np.nan, 1.2]], np.float32)
     assert np.asarray(rgb(Image.fromarray(floats)))[0, :, 0].tolist() == [0, 128, 255, 0, 255]
+
+
+@pytest.mark.parametrize("highest", [1, 255, 65535])
+def test_floats_keep_their_contrast_whatever_their_range(highest, tmp_path):
+    values = (np.linspace(0, 1, 6).reshape(2, 3) * highest).astype(np.float32)
+    Image.fromarray(values).save(tmp_path / "x.tif")
+    with Image.open(tmp_path / "x.tif") as image:
+        assert image.mode == "F"
+        assert np.asarray(rgb(image))[..., 0].tolist() == [[0, 51, 102], [153, 204, 255]]
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "PA"])

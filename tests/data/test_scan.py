@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,8 +42,12 @@ def bomb() -> bytes:
 def test_good_data_come_back_as_they_are(photos):
     examples = load(photos)
     reports = []
-    assert scan(examples, strict=True, progress=lambda done, total: reports.append((done, total))) is examples
-    assert reports[-1] == (200, 200)
+    again = scan(examples, strict=True, progress=lambda done, total: reports.append((done, total)))
+    assert again.images is examples.images
+    assert again.fingerprint == examples.fingerprint
+    assert again.contents.shape == (200, 16)
+    assert scan(again) is again
+    assert reports == [(200, 200)]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +108,39 @@ def test_more_than_one_per_cent_is_refused_always(photos):
     (photos / "b" / "000.jpg").write_bytes(b"")
     with pytest.raises(UserError, match=r"3 of 200 images \(1\.5%, more than 1%\) .* cannot be read"):
         scan(load(photos))
+    assert len(scan(load(photos), skip_unreadable=True)) == 197
+    with pytest.raises(UserError, match=r"--strict .* --skip-unreadable .*: give one"):
+        scan(load(photos), strict=True, skip_unreadable=True)
+
+
+def test_all_unreadable_images_are_listed_in_a_file(photos, monkeypatch):
+    monkeypatch.setenv("TRACER_CACHE", str(photos / "cache"))
+    for i in range(9):
+        (photos / "a" / f"{i:03d}.jpg").write_bytes(b"")
+    with pytest.raises(
+        UserError, match=r"all are listed in (?s:.*)--skip-unreadable leaves them out"
+    ) as error:
+        scan(load(photos))
+    path = str(error.value).partition("listed in ")[2].split("\n")[0]
+    assert Path(path).read_text().splitlines() == [f"a/{i:03d}.jpg: the file is empty" for i in range(9)]
+
+
+def test_what_is_left_must_still_be_data(photos):
+    for path in (photos / "b").iterdir():
+        path.write_bytes(b"")
+    assert len(scan(load(photos), skip_unreadable=True)) == 100  # the class stays, without an image
+    for path in (photos / "a").iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(UserError, match="there are no images in"):
+        scan(load(photos), skip_unreadable=True)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 300), (300, 3)])
+def test_tiny_jpegs_are_images(tmp_path, size):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        Image.new("RGB", size, "red").save(tmp_path / name / "1.jpg")
+    assert len(scan(load(tmp_path), strict=True)) == 2
 
 
 def test_a_subset_can_be_scanned(photos):
@@ -146,9 +184,11 @@ def test_data_that_nothing_can_be_learnt_from_are_refused(examples, message):
 
 def test_one_class_with_captions_is_enough():
     examples = make_examples([0, 0], [("a",), ("b",)], ("x",))
-    assert scan(examples) is examples
+    assert len(scan(examples)) == 2
 
 
 def test_pixels_in_memory_need_no_look():
     examples = digits("test")
-    assert scan(examples) is examples
+    again = scan(examples)
+    assert again.images is examples.images
+    assert len({row.tobytes() for row in again.contents}) == len(examples)

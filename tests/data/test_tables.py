@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
 from tracer.data.check import validate
+from tracer.data.encoded import content
+from tracer.data.scan import scan
 from tracer.data.sources import load
 
 
@@ -111,6 +113,71 @@ def test_a_split_column_is_understood(write_table):
     assert held_out.splits == ("train", "val")
     plain = write_table("image,label,set\na.png,x,left\nb.png,y,right\n")
     assert load(plain, split="train").ids == ["a.png", "b.png"]
+    assert any("column set: no split" in note for note in load(plain).detected)
+    null = [{"image": f"{each}.png", "label": each, "split": None} for each in "ab"]
+    assert load(write_table("\n".join(map(json.dumps, null)), "t.jsonl")).splits == ()
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["a.png", "./a.png", "b.png", "c.png", "x/../c.png"]),
+            st.sampled_from(["cat", "dog"]),
+            st.sampled_from(["train", "Training", "val", "eval", "test", "", "left"]),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_no_row_is_dropped_and_no_image_is_in_two_splits(write_table, rows):
+    """Whatever the table holds, it is refused or every row is in exactly one split."""
+    path = write_table("\n".join(["image,label,split", *map(",".join, rows)]) + "\n")
+    try:
+        splits = load(path, split=None).splits if any(row[2] == "train" for row in rows) else ()
+        parts = [load(path, split=split) for split in splits] or [load(path, label="label")]
+    except UserError:
+        return
+    images = {"./a.png": "a.png", "x/../c.png": "c.png"}
+    ids = [images.get(name, name) for part in parts for name in part.ids]
+    assert len(ids) == len(set(ids))
+    if not parts[0].splits or splits:
+        assert set(ids) == {images.get(name, name) for name, _, _ in rows}
+    for part in parts:
+        for name, label in zip(part.ids, part.labels, strict=True):
+            assert {key for image, key, _ in rows if image == name} == {part.classes[label]}
+
+
+def test_wide_records_are_refused_at_once(write_table):
+    records = [json.dumps({f"column {i}": 1}) for i in range(20_000)]
+    with pytest.raises(UserError, match="20000 columns, more than 10000"):
+        load(write_table("\n".join(records), "t.jsonl"))
+
+
+@pytest.mark.parametrize("kind", ["binary", "struct"])
+def test_parquet_may_hold_the_images_themselves(tmp_path, picture, kind, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    contents = [picture(f"{i}.png").read_bytes() for i in range(4)]
+    images = contents if kind == "binary" else [{"bytes": each, "path": None} for each in contents]
+    columns = {
+        "image": images,
+        "path": list("wxyz"),
+        "label": list("abab"),
+        "split": ["train", "val", "train", "train"],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    train, held_out = load(tmp_path / "t.parquet"), load(tmp_path / "t.parquet", split="val")
+    assert train.classes == held_out.classes == ("a", "b")
+    assert train.labels.tolist() == [0, 0, 1]
+    assert [content(train.images, i) for i in range(3)] == [contents[0], contents[2], contents[3]]
+    assert [content(held_out.images, i) for i in range(1)] == [contents[1]]
+    assert len(scan(train)) == 3
+    del columns["image"]
+    pq.write_table(pa.table({"jpeg_data": images, **columns}), tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="no image w in"):
+        load(tmp_path / "t.parquet")
+    assert len(load(tmp_path / "t.parquet", image="jpeg_data")) == 3
 
 
 def test_paths_as_written_on_windows(write_table, picture):
@@ -131,8 +198,15 @@ BAD = {
     "image,label\n,x\n": "row 1: the image path is empty",
     "image,label\nhttp://x.org/a.png,x\n": "is an address: download",
     "image,label\nz.png,x\n": "no image z.png in .*relative to the table",
-    "image,label\na.png,x\nb.png,y\na.png,z\n": "rows 1 and 3 label a.png differently, 'x' and 'z'",
+    "image,label\na.png,x\nb.png,y\na.png,z\n": "rows 1 and 3 give a.png a different label, 'x' and 'z'",
     "image,label\0\na.png,x\n": "zero bytes",
+    "image,label\na.png,x\n./a.png,z\n": "rows 1 and 2 give ./a.png a different label, 'x' and 'z'",
+    "image,label\na.png,x\nd/../a.png,z\n": "rows 1 and 2 give d/../a.png a different label",
+    "image,label,split\na.png,x,train\nb.png,y,\nc.png,x,test\n": r"1 of 3 rows have no split in the column split "
+    r"\(row 2\); the first is empty: write train, val or test, or rename the column",
+    "image,label,split\na.png,x,train\nb.png,y,holdout\n": "the first says 'holdout'",
+    "image,label,split\na.png,x,train\na.png,x,test\nb.png,y,train\n": "rows 1 and 2 give a.png a different split",
+    ",".join(f"c{i}" for i in range(50_000)) + "\n": "50000 columns, more than 10000",
 }
 
 

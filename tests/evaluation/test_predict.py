@@ -76,6 +76,6 @@ def test_labels_and_captions_share_a_pass(shared_student: Student, tmp_path: Pat
     np.savez(tmp_path / "both.npz", images=pixels, labels=np.arange(9) % 3, captions=captions)
     opening = own(f"id={tmp_path / 'both.npz'}").open()
     with counted(shared_student) as images:
-        ((_, rows),) = score_test_sets(Scorer(shared_student, World("cpu", "fp32")), opening.shifts)
+        ((_, rows, _),) = score_test_sets(Scorer(shared_student, World("cpu", "fp32")), opening.shifts)
     assert sum(images) == 9
     assert {"accuracy", "image_to_text@1"} <= {row.metric for row in rows}

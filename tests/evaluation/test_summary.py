@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from tracer.cli.app import main
+from tracer.core.metrics import wilson_interval
 from tracer.evaluation import summary as outcome
+from tracer.evaluation.probe import can_name, emoji_probe
 from tracer.evaluation.summary import (
     COLLAPSED,
     MAX_COMPARED,
@@ -19,15 +21,20 @@ from tracer.evaluation.summary import (
     describe_compared,
     warnings,
 )
+from tracer.evaluation.verdict import Change
 from tracer.methods.base import methods, options
+from tracer.models.export import export
 from tracer.models.open_clip_compat import open_clip
+from tracer.models.student import load
 
 
-def result(agreement: float = 1.0, before: float = 0.8, after: float = 0.8) -> dict[str, Any]:
+def result(agreement: float = 1.0, before: float = 0.8, after: float = 0.8, n: int = 1000) -> dict[str, Any]:
+    """A result with the accuracies of one retained set (none if n is 0) and an agreement on 1000 images."""
+    hits = [[i < round(share * n) for i in range(n)] for share in (before, after)]
+    retain = {"pets": Change.of(*hits).to_json()} if n else {}
     return {
-        "before": {"retain": {"pets": before}},
-        "after": {"retain": {"pets": after}},
-        "retention": {"agreement": agreement, "kl": 0.1},
+        "changes": {"retain": retain},
+        "retention": {"agreement": agreement, "interval": list(wilson_interval(agreement, 1000))},
     }
 
 
@@ -49,16 +56,18 @@ def test_it_is_said_how_many_were_compared() -> None:
     assert describe_compared(50_000) == "1000 of 50000 held-out images, evenly spaced,"
 
 
-def test_nothing_is_told_at_the_threshold_and_something_below() -> None:
-    assert warnings(result(agreement=COLLAPSED), "tracer") == []
+def test_only_a_clear_loss_is_warned_of() -> None:
     assert warnings(result(after=0.8 * COLLAPSED), "tracer") == []
-    lost, told = warnings(result(agreement=COLLAPSED - 0.01), "tracer")
-    assert lost == "it agrees with the pretrained model on only 49% of images"
-    assert told == advice("tracer")
     lost, told = warnings(result(after=0.8 * COLLAPSED - 0.01), "ft")
     assert lost == "pets fell from 80.0% to 39.0%"
     assert told == advice("ft")
-    assert len(warnings(result(agreement=0.0, after=0.0), "ft")) == 3
+    assert warnings(result(before=0.8, after=0.2, n=3), "ft") == [], "three images show nothing"
+    assert warnings(result(agreement=COLLAPSED - 0.01, n=0), "tracer") == [], (
+        "within the noise of the threshold"
+    )
+    lost, told = warnings(result(agreement=COLLAPSED - 0.1, n=0), "tracer")
+    assert lost == "it agrees with the pretrained model on only 40% of images"
+    assert told == advice("tracer")
 
 
 @pytest.mark.parametrize("method", methods())
@@ -74,17 +83,31 @@ def test_advice_fits_the_method() -> None:
     assert "--strength" not in advice("clipood"), "its strength widens a margin and holds nothing"
 
 
-def test_a_collapse_is_printed(
+def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
-    monkeypatch.setattr(outcome, "agreement", lambda *_: 0.25)
+    monkeypatch.setattr(outcome, "agreement", lambda *_: 0.0)
     monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
-    small = ["--model", "tiny-28", "--pretrained", "none", "--steps", "1", "--batch", "4", "--device", "cpu"]
-    asked = ["train", "flyp", "--data", "digits", *small, "--templates", "name"]
-    assert main([*asked, "--out", str(tmp_path / "run")]) == 0
-    said = capsys.readouterr()
-    assert "On 25.0 % of 20 of " in said.out
-    assert "held-out images, evenly spaced, it still picks the pretrained model's ImageNet name" in said.out
-    assert "retention: it agrees with the pretrained model on only 25% of images" in said.err
-    assert f"retention: {advice('flyp')}" in said.err
+    export(load("tiny-28", seed=0), tmp_path / "model")
+    small = ["--steps", "1", "--batch", "4", "--device", "cpu", "--data", "digits", "--templates", "name"]
+    known = ["--model", str(tmp_path / "model"), "--out", str(tmp_path / "known")]
+    assert main(["train", "flyp", *small, *known]) == 0
+    printed = capsys.readouterr()
+    assert "On 0.0 ± " in printed.out
+    assert "20 of " in printed.out
+    assert "retention: it agrees with the pretrained model on only 0% of images" in printed.err
+    assert f"retention: {advice('flyp')}" in printed.err
+    random = ["--model", "tiny-28", "--pretrained", "none", "--out", str(tmp_path / "random")]
+    assert main(["train", "flyp", *small, *random]) == 0
+    printed = capsys.readouterr()
+    assert "retention" not in printed.err
+    assert "ImageNet name" not in printed.out
+
+
+def test_the_built_in_probe_is_shown_only_to_models_that_can_name_emoji() -> None:
+    probe = emoji_probe(100_000)
+    assert len(probe) == len(set(probe.classes)) == 240
+    assert len(emoji_probe(0)) == 60
+    assert can_name([True] * 20 + [False] * 220)
+    assert not can_name([True] * 3 + [False] * 237)

@@ -13,6 +13,7 @@ from tracer.cli.app import main
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.models.student import read_weights
+from tracer.runs.plan import plan
 from tracer.runs.run import Run
 
 
@@ -51,9 +52,11 @@ def test_a_sweep_chooses_and_tells(finished: Finished) -> None:
     assert main(["merge", str(run), "--wise", "0:1:0.5", "--name", "chosen", "--device", "cpu"]) == 0
     told = json.loads((run / "merges" / "chosen.json").read_text())
     assert [each["alpha"] for each in told["candidates"]] == [0.0, 0.5, 1.0]
-    best = max(each["accuracy"] for each in told["candidates"])
-    assert told["after"]["accuracy"] == best
-    assert told["alpha"] == min(each["alpha"] for each in told["candidates"] if each["accuracy"] == best)
+    assert told["alpha"] == 0.5  # a handful of held-out images cannot choose
+    assert "cannot tell these α apart" in told["notes"][0]
+    chosen = next(each for each in told["candidates"] if each["alpha"] == 0.5)
+    assert told["after"] == {key: value for key, value in chosen.items() if key != "alpha"}
+    assert told["after"]["n"] == len(plan(Run.open(run).experiment).held_out)
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.9, 1.0])

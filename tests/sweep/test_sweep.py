@@ -25,12 +25,13 @@ from tracer.models.open_clip_compat import open_clip
 from tracer.recipes import ablation, own_data, paper
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
+from tracer.storage.lock import lock
 from tracer.sweep import START, Sweep, product, recipe
 from tracer.sweep.recipe import flag_help
 from tracer.sweep.recipe import recipes as recipes_of
 from tracer.sweep.supervisor import SweepProgress, sweep_progress
 from tracer.sweep.tables import write_tables
-from tracer.sweep.worker import held, work
+from tracer.sweep.worker import work
 
 RECIPE = '''
 from tracer.runs.experiment import Experiment
@@ -142,9 +143,9 @@ def test_the_papers_intervals_are_kept_as_shares_of_training() -> None:
 
 
 def test_a_lock_is_for_one_and_ends_with_its_block(tmp_path: Path) -> None:
-    with held(tmp_path / "lock") as mine, held(tmp_path / "lock") as yours:
+    with lock(tmp_path / "lock") as mine, lock(tmp_path / "lock") as yours:
         assert (mine, yours) == (True, False)
-    with held(tmp_path / "lock") as free:
+    with lock(tmp_path / "lock") as free:
         assert free
 
 

@@ -13,13 +13,14 @@ from tracer.api.inputs import data_names
 from tracer.core.errors import UserError, unknown
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.evaluation.predict import Scorer
-from tracer.evaluation.score import Row, score_test_sets
+from tracer.evaluation.score import Scored, score_test_sets
 from tracer.evaluation.score_tables import score_tables
 from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, parse_locations, with_role
 from tracer.evaluation.suites import corrupt as corrupted
 from tracer.evaluation.suites.emojishift import suite_from_spec
 from tracer.evaluation.tables import document
 from tracer.evaluation.target import Target, run_at, target, targets
+from tracer.evaluation.verdict import Change, Verdict
 from tracer.models.prompts import templates as prompts
 from tracer.models.student import Student
 from tracer.parallel import World, launched
@@ -46,13 +47,33 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
     Prints as a table, in a terminal and in a notebook.
     """
 
-    def __init__(self, rows: dict[str, list[Row]], suite: Suite, opening: Opening) -> None:
+    def __init__(self, scored: dict[str, list[Scored]], suite: Suite, opening: Opening) -> None:
         super().__init__()
-        self.rows, self.suite, self.opening = rows, suite, opening
-        for name, measured in rows.items():
+        self.rows = {name: [row for each in sets for row in each.rows] for name, sets in scored.items()}
+        self.suite, self.opening = suite, opening
+        self.hits = {
+            name: {each.opened.shift.name: each.hits for each in sets} for name, sets in scored.items()
+        }
+        for name, rows in self.rows.items():
             sets = self.setdefault(name, {})
-            for row in measured:
+            for row in rows:
                 sets.setdefault(row.shift, {})[row.metric] = Score(row.value, row.low, row.high, row.n)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What was gained and lost between the first model and the last, on the same images; None for one model."""
+        first, *_, last = self.hits if len(self.hits) > 1 else (None, None)
+        if first is None or last is None:
+            return None
+        changes = {
+            shift.name: Change.of(self.hits[first][shift.name], self.hits[last][shift.name])
+            for shift in sorted(self.suite, key=lambda shift: shift.role != "id")
+            if self.hits[first].get(shift.name)
+        }
+        if not changes:
+            return None
+        task, *others = changes
+        return Verdict(changes[task], {name: changes[name] for name in others})
 
     def table(self, format: str = "text") -> str:
         """The scores as text, markdown, latex, csv or json."""
@@ -203,25 +224,26 @@ def score(chosen: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         if inherited:
             notify(f"{spec} is read as the run read its data: {' '.join(inherited)}")
     suite, opening = sets.open(first, world)
+    for warning in dict.fromkeys(each for opened in opening.shifts for each in opened.examples.warnings):
+        notify(warning)
     if sets.data and sets.reading.classes is None:
         _warn_of_other_classes(first, opening, notify)
-    rows = {each.name: _rows(each, opening, world, sets.flags, notify) for each in chosen}
+    scored = {each.name: _score(each, opening, world, sets.flags, notify) for each in chosen}
     before_first = [*(each.name for each in chosen[1:]), first.name]
-    return Scores({name: rows[name] for name in before_first}, suite, opening)
+    return Scores({name: scored[name] for name in before_first}, suite, opening)
 
 
-def _rows(target: Target, opening: Opening, world: World, flags: list[str], notify: Tell) -> list[Row]:
+def _score(target: Target, opening: Opening, world: World, flags: list[str], notify: Tell) -> list[Scored]:
     """All scores of a target; several processes share the images, and the first one writes."""
     student = target.student()
     world.place(student)
     scorer = Scorer(student, world, target.trained_on)
     keep = target.keep if world.first else None
-    rows = [
-        row for _, each in score_test_sets(scorer, opening.shifts, keep, target.temperature) for row in each
-    ]
+    scored = list(score_test_sets(scorer, opening.shifts, keep, target.temperature))
     if keep is not None:
-        _write_rows(keep, [row._asdict() | {"asked": flags} for row in rows], notify)
-    return rows
+        rows = [row._asdict() | {"asked": flags} for each in scored for row in each.rows]
+        _write_rows(keep, rows, notify)
+    return scored
 
 
 def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:

@@ -32,12 +32,17 @@ def data_names(data: Any) -> tuple[str, ...]:
 def model_name(model: Any, home: Path) -> str:
     """The name of this model: a name or folder as it is; a run's or a module's weights are written below `home`.
 
-    `model` is a name, a folder, a finished `Run`, an open_clip module, or a pair of such a module and the name of its
-    config. The folder that is written is named by a hash of the weights, so that the same model has the same name.
+    `model` is a name, a folder, a finished `Run` or its folder, an open_clip module, or a pair of such a module and the
+    name of its config. The folder that is written is named by a hash of the weights, so that the same model has the
+    same name.
     """
     if isinstance(model, str | os.PathLike):
-        return os.fspath(model)
+        if not Run.exists(Path(model)):
+            return os.fspath(model)
+        model = Run.open(Path(model))
     if isinstance(model, Run):
+        if not model.finished:
+            raise UserError(f"{model.folder} is not finished: go on with: tracer resume {model.folder}")
         student = model.student()
     elif isinstance(model, nn.Module):
         student = from_module(model)

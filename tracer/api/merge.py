@@ -11,6 +11,7 @@ from tracer.api.inputs import data_name, data_names
 from tracer.core.errors import UserError, at_least
 from tracer.core.model_stock import By
 from tracer.core.projection import Norm
+from tracer.data.division import read_held_out
 from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
@@ -155,11 +156,11 @@ def keep(prepared: Prepared, merged: Merged, name: str | None = None) -> Run:
     group, evaluator = prepared
     run, name = group.runs[0], name or merged.name
     run.keep(name, merged.weights)
-    candidates = [{"alpha": each.alpha, **each.scores._asdict()} for each in merged.candidates]
+    candidates = [{"alpha": each.alpha, **each.scores.to_json()} for each in merged.candidates]
     story = {"way": merged.name, "runs": [str(each.folder) for each in group.runs], "notes": merged.notes}
     scores = {
-        "before": evaluator.before._asdict(),
-        "after": merged.scores._asdict(),
+        "before": evaluator.before.to_json(),
+        "after": merged.scores.to_json(),
         "candidates": candidates,
     }
     write_json(run.folder / "merges" / f"{name}.json", {**story, **scores, **merged.details})
@@ -169,5 +170,8 @@ def keep(prepared: Prepared, merged: Merged, name: str | None = None) -> Run:
 def _held_out(request: Merge, group: RunGroup) -> Examples | None:
     if request.held_out is None:
         return None
-    examples = scan(load_data(request.held_out, split="test"))
+    measured = request.way in ("dawin", "ensemble")  # the others choose by these data
+    examples = scan(
+        load_data(request.held_out, split="test") if measured else read_held_out(request.held_out)
+    )
     return align_labels(examples, group.plan.train.classes) if group.plan.train.labelled else examples

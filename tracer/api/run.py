@@ -5,18 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracer.api.inputs import model_name
 from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_message
-from tracer.data.loader import decoders
+from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
+from tracer.models.registry import locate, pretrained_tag
 from tracer.parallel import Lost, World, launched
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
 from tracer.runs.record import NullRecorder
 from tracer.runs.run import Run, home
 from tracer.runs.sinks import Name, check_installed, forward_to_sinks
+from tracer.training.clock import Clock
 from tracer.training.loop import NonFinite, Report, Training
 
 
@@ -29,7 +32,7 @@ class Machine:
     workers: int | None = None
     """Processes that decode images; by default none for data in memory, else up to 8."""
     save_every: int | None = None
-    """Steps between checkpoints; by default a twentieth of training."""
+    """Steps between checkpoints; by default about every two minutes, and less often if writing one takes long."""
     log: tuple[Name, ...] = ()
     """Show the curves elsewhere too: tensorboard, wandb. The run's own log.jsonl is written in any case."""
     shard: bool = False
@@ -45,6 +48,7 @@ class Observer:
     """Functions that are told how a run goes; all are optional."""
 
     scan: Callable[[World], AbstractContextManager[Progress]] | None = None  # while all images are read once
+    note: Callable[[str], object] | None = None  # what is trained on and held out
     report: Callable[[Report], object] | None = None
     warn: Callable[[str], object] = warnings.warn
     lost: Callable[[Lost], None] | None = None  # another process has gone; called from a thread
@@ -67,8 +71,11 @@ def run(
     """
     machine, observer = machine or Machine(), observer or Observer()
     check_installed(machine.log)
+    clock = Clock()
     with launched(machine.device, experiment.precision, shard=machine.shard, lost=observer.lost) as world:
-        settled = world.all_or_none(lambda: _divisible(_plan(experiment, observer, world), world))
+        with clock.measure("start"):
+            experiment = _with_model_at_hand(experiment, out, world)
+            settled = world.all_or_none(lambda: _divisible(_plan(experiment, observer, world), world))
         world.on_first_process(lambda: _place(settled, out, fresh))
         current = world.all_or_none(lambda: Run.open(home(settled, out)))
         if not current.finished:
@@ -83,14 +90,34 @@ def run(
                     save_every=machine.save_every,
                     evaluate_every=evaluate_every,
                     workers=workers,
+                    clock=clock,
                 )
                 training.finish(observer.report if world.first else None)
     return current
 
 
+def _with_model_at_hand(experiment: Experiment, out: Path | None, world: World) -> Experiment:
+    """The experiment, once its model is on this machine; a run as the model is replaced by a folder of its weights."""
+    beside = Path("runs") if out is None else out.parent
+
+    def fetch() -> None:
+        model = model_name(experiment.model, beside)
+        if out is None or not Run.exists(out):  # else the run may be finished, and need no model
+            locate(model, pretrained_tag(model, experiment.pretrained)).fetch()
+
+    world.on_first_process(fetch)
+    return replace(experiment, model=world.all_or_none(lambda: model_name(experiment.model, beside)))
+
+
 def _plan(experiment: Experiment, observer: Observer, world: World) -> Plan:
     with observer.scan(world) if observer.scan else nullcontext() as progress:
-        return plan(experiment, progress=progress)
+        settled = plan(experiment, progress=progress)
+    if world.first:
+        for warning in settled.warnings:
+            observer.warn(warning)
+        if observer.note is not None:
+            observer.note(settled.division)
+    return settled
 
 
 def _divisible(settled: Plan, world: World) -> Plan:
@@ -126,10 +153,11 @@ def _errors(current: Run, world: World) -> Iterator[None]:
     """Errors in training name the command that goes on after them."""
     resume = f"tracer resume {current.folder}"
     try:
-        yield
+        with worker_errors():
+            yield
     except NonFinite as error:  # every process has computed the same loss
         raise error if world.first else AlreadyReported from None
-    except Lost as error:
-        raise Lost(f"{error}. Go on with: {resume}") from None
+    except (Lost, WorkerLost) as error:
+        raise type(error)(f"{error}. Go on with: {resume}") from None
     except OSError as error:
         raise UserError(f"{os_error_message(error)}. When that is corrected, go on with: {resume}") from error

@@ -8,11 +8,13 @@ from typing import Any
 from rich.markup import escape
 
 from tracer.api.run import Machine, Observer, run
+from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.summary import describe_compared
+from tracer.evaluation.verdict import Change, Verdict, plus_minus, verdict
 from tracer.methods.base import method
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
-from tracer.terminal import Display, console, counting, errors, percent, show_table, stop_at_once
+from tracer.terminal import Display, console, counting, errors, show_table, stop_at_once
 from tracer.training.interrupt import Interrupted
 
 
@@ -21,6 +23,7 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
     with Display(experiment.method) as display:
         observer = Observer(
             scan=lambda world: counting("reading the images", world.first),
+            note=lambda message: console.print(message, highlight=False, markup=False),
             report=display.show,
             warn=lambda message: errors.print(f"[bold yellow]warning:[/] {escape(message)}", highlight=False),
             lost=stop_at_once,
@@ -37,35 +40,57 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
 
 
 def show_result(finished: Run) -> None:
-    """Print task accuracy, retention and calibration before and after training, and a next command."""
+    """Print accuracy, retention and calibration before and after with intervals, then the verdict in one sentence."""
     result = finished.result
-    before, after = result["before"], result["after"]
-    rows = [("held-out accuracy", percent(before["accuracy"]), percent(after["accuracy"]))]
-    rows += [
-        (f"retained: {name}", percent(before["retain"][name]), percent(score))
-        for name, score in after["retain"].items()
-    ]
+    before, after, changes = result["before"], result["after"], result["changes"]
+    rows = [_accuracies("held-out accuracy", changes["task"])]
+    rows += [_accuracies(f"retained: {name}", value) for name, value in changes["retain"].items()]
     titles = {"ece": "calibration error (ECE)", "temperature": "temperature that would calibrate it"}
     rows += [
-        (title, f"{before[name]:.3f}", f"{after[name]:.3f}")
+        (title, f"{before[name]:.3f}", f"{after[name]:.3f}", "")
         for name, title in titles.items()
-        if name in after
+        if name in after and name in before
     ]
-    show_table(method(finished.experiment.method).title, ("", "before", "after"), rows)
+    show_table(method(finished.experiment.method).title, ("", "before", "after", "images"), rows)
     retention = result["retention"]
-    images = describe_compared(finished.description["data"]["held_out"])
-    console.print(
-        f"On {percent(retention['agreement'])} of {images} it still picks the pretrained model's ImageNet name "
-        f"(KL {retention['kl']:.3f}).",
-        highlight=False,
-    )
+    if finished.experiment.pretrained != "none":
+        agreement = plus_minus(Interval(*retention["interval"]))
+        images = describe_compared(finished.description["data"]["held_out"])
+        console.print(
+            f"On {agreement} of {images} it still picks the pretrained model's ImageNet name.",
+            highlight=False,
+        )
     for warning in result["warnings"]:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
-    console.print(
-        f"The run is in {finished.folder}. Next: tracer export {finished.folder}",
-        highlight=False,
-        markup=False,
-    )
+    console.print(f"The run is in {finished.folder}.", highlight=False, markup=False)
+    outcome = verdict(result)
+    show_verdict(outcome, next_step(outcome, finished.folder))
+
+
+def show_verdict(outcome: Verdict | None, next_command: str | None, images: str = "held-out images") -> None:
+    """Print what was gained and lost in one sentence, in colour where it is bad, and the next command."""
+    if outcome is None:
+        return
+    colour = "bold red" if outcome.bad else "yellow" if outcome.useless else "bold green"
+    console.print(f"[{colour}]{escape(outcome.sentence(images))}[/]", highlight=False)
+    if next_command:
+        console.print(f"Next: {next_command}", highlight=False, markup=False)
+
+
+def next_step(outcome: Verdict | None, folder: Path) -> str:
+    """The command that a finished run calls for: no export of a model that got worse."""
+    if outcome is None:
+        return f"tracer export {folder}"
+    if outcome.bad or outcome.task.difference.value < 0:
+        return f"tracer merge {folder} --wise 0:1:0.1, or train again with a lower --lr"
+    if outcome.useless:
+        return f"tracer eval {folder} --data MORE-TEST-IMAGES, or train again for longer"
+    return f"tracer export {folder}"
+
+
+def _accuracies(title: str, value: dict[str, Any]) -> tuple[str, str, str, str]:
+    change = Change.from_json(value)
+    return title, plus_minus(change.before), plus_minus(change.after), str(change.n)
 
 
 def run_with_progress(

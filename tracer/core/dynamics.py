@@ -15,13 +15,14 @@ from tracer.core.terms.distill import divergence
 def probes(scene: Scene) -> dict[str, Tensor]:
     """KL, entropies, confidence, agreement and true-pair probability; empty without a teacher or without text.
 
-    All are computed from the image-to-text logits of the batch, each model at its own temperature, except
-    `kl`, which is the mean over both directions.
+    All are computed from the image-to-text logits of the batch, each model at its own temperature. `kl` and the names
+    that end in `_both` are means over both directions, image to text and text to image, as in the paper's figures.
     """
     if scene.teacher is None or scene.teacher.text is None or scene.student.text is None:
         return {}
     teacher_logits, student_logits = scene.teacher.logits, scene.student.logits
     teacher, student = log_softmax(teacher_logits, dim=1), log_softmax(student_logits, dim=1)
+    teacher_texts, student_texts = log_softmax(teacher_logits.T, dim=1), log_softmax(student_logits.T, dim=1)
     k = min(5, teacher_logits.shape[1])
     shared = (teacher.topk(k).indices[:, :, None] == student.topk(k).indices[:, None, :]).any(dim=2)
     kl = divergence(teacher_logits, student_logits) + divergence(teacher_logits.T, student_logits.T)
@@ -29,7 +30,10 @@ def probes(scene: Scene) -> dict[str, Tensor]:
         "kl": kl / 2,
         "teacher_entropy": entropy(teacher),
         "student_entropy": entropy(student),
-        "teacher_confidence": teacher.exp().amax(dim=1).mean(),
+        "teacher_confidence": confidence(teacher),
+        "teacher_entropy_both": (entropy(teacher) + entropy(teacher_texts)) / 2,
+        "student_entropy_both": (entropy(student) + entropy(student_texts)) / 2,
+        "teacher_confidence_both": (confidence(teacher) + confidence(teacher_texts)) / 2,
         "agreement": (teacher.argmax(dim=1) == student.argmax(dim=1)).float().mean(),
         "top5_overlap": shared.float().mean(),
         "teacher_pair": teacher.diagonal().exp().mean(),
@@ -40,6 +44,11 @@ def probes(scene: Scene) -> dict[str, Tensor]:
 def entropy(log_probability: Float[Tensor, "n k"]) -> Float[Tensor, ""]:
     """Mean entropy of the rows, in nats."""
     return -(log_probability.exp() * log_probability).sum(dim=1).mean()
+
+
+def confidence(log_probability: Float[Tensor, "n k"]) -> Float[Tensor, ""]:
+    """Mean over the rows of their largest probability."""
+    return log_probability.exp().amax(dim=1).mean()
 
 
 @torch.no_grad()

@@ -27,7 +27,6 @@ from tracer.core.errors import UserError
 from tracer.core.kernels import Beta, Kernel, log_density
 from tracer.core.weights import check_fit
 
-
 Clock = Literal["progress", "updates"]
 Buffers = Literal["copy", "average", "keep"]
 

@@ -42,12 +42,15 @@ def describe(
     examples: Examples,
     held_out: Examples | None = None,
     *,
+    source: str = "",
     flags: Mapping[str, str | None] | None = None,
+    switches: Sequence[str] = (),
     tokens: Callable[[str], int] | None = None,
     context: int = CONTEXT,
 ) -> Report:
     """Counts, caption lengths and duplicates. `flags` are added to the training command that the report recommends.
 
+    `source` says where the held-out examples come from.
     `tokens` counts the tokens of a caption; by default CLIP's tokeniser does.
     """
     counts = np.bincount(examples.labels[examples.labels >= 0], minlength=len(examples.classes))
@@ -55,19 +58,22 @@ def describe(
         name=examples.name,
         images=len(examples),
         held_out=None if held_out is None else len(held_out),
+        source=source,
         classes=tuple(zip(examples.classes, counts.tolist(), strict=True)),
         lengths=_lengths(examples.captions, tokens, context),
         duplicates=duplicates(examples, held_out),
         skipped=examples.skipped,
         detected=examples.detected,
-        command=command({"data": examples.name, **(flags or {})}),
+        warnings=tuple(dict.fromkeys((*examples.warnings, *(held_out.warnings if held_out else ())))),
+        command=command({"data": examples.name, **(flags or {})}, switches),
     )
 
 
-def command(flags: Mapping[str, str | None]) -> str:
-    """The training command with these flags, quoted for a shell."""
+def command(flags: Mapping[str, str | None], switches: Sequence[str] = ()) -> str:
+    """The training command with these flags, and switches without a value, quoted for a shell."""
     pairs = [(f"--{name.replace('_', '-')}", value) for name, value in flags.items() if value is not None]
-    return shlex.join(["tracer", "train", *(part for pair in pairs for part in pair)])
+    words = [*(part for pair in pairs for part in pair), *(f"--{name}" for name in switches)]
+    return shlex.join(["tracer", "train", *words])
 
 
 def _lengths(

@@ -54,7 +54,7 @@ def normal_name(name: str) -> str:
         return f"{sign.removeprefix('+')}{whole.lstrip('0') or '0'}{decimals}"
     text = unicodedata.normalize("NFKC", name).casefold()
     spaced = "".join(" " if unicodedata.category(c)[0] in "PZ" and c not in "#%&*@" else c for c in text)
-    return " ".join(spaced.split()) or name
+    return " ".join(spaced.split()) or readable_name(name)
 
 
 def classes(keys: Iterable[str], spec: Spec | None = None) -> Classes:

@@ -41,15 +41,29 @@ class Columns:
         return tuple(f"{role} column: {name}" for role, name in roles.items() if name is not None)
 
 
-def find_columns(names: Sequence[str], options: Options, source: str, *, image: str | None = None) -> Columns:
-    """The columns named in the options, else detected by name; `image` overrides if it is already known."""
-    image = image or _column(names, options.image, IMAGE)
+def find_columns(
+    names: Sequence[str],
+    options: Options,
+    source: str,
+    *,
+    image: str | None = None,
+    binary: Sequence[str] = (),
+) -> Columns:
+    """The columns named in the options, else detected by name; `image` overrides if it is already known.
+
+    A column out of `binary`, which hold images themselves, is preferred to one that holds paths.
+    """
+    embedded = None if options.image else _column(binary, None, IMAGE)
+    image = image or embedded or _column(names, options.image, IMAGE)
+    if image is None and len(binary) == 1:
+        image = binary[0]
     if image is None:
         raise UserError(
             f"{source} has no column that looks like an image path: its columns are {_join(names)}; "
             "name the right one with --image-column"
         )
-    caption, label = _column(names, options.caption, CAPTION), _column(names, options.label, LABEL)
+    plain = [name for name in names if name not in binary]
+    caption, label = _column(plain, options.caption, CAPTION), _column(plain, options.label, LABEL)
     if caption is None and label is None and NONE not in (options.caption, options.label):
         raise UserError(
             f"{source} has no column that looks like a caption or a label: its columns are {_join(names)}; "

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from dataclasses import dataclass
 
-import numpy as np
-
-from tracer.data.encoded import content
 from tracer.data.examples import Examples
+from tracer.data.hashing import hash_image
 
 
 @dataclass(frozen=True)
@@ -44,9 +41,6 @@ def duplicates(examples: Examples, held_out: Examples | None = None) -> Duplicat
 
 
 def _digest(examples: Examples, index: int) -> bytes:
-    """A hash of the encoded image, or of its pixels if they are all there is."""
-    encoded = content(examples.images, index)
-    if encoded is None:
-        pixels = np.asarray(examples.images[index])
-        encoded = repr(pixels.shape).encode() + pixels.tobytes()
-    return hashlib.blake2b(encoded, digest_size=16).digest()
+    if examples.contents is not None:
+        return examples.contents[index].tobytes()
+    return hash_image(examples.images, index)

@@ -49,6 +49,15 @@ class Encoded(ABC):
     def name(self, index: int) -> str:
         """Where it is stored, for messages."""
 
+    @property
+    def place(self) -> str | None:
+        """The folder of images that are local files; None if they are stored elsewhere."""
+        return None
+
+    def file(self, index: int) -> tuple[Path, str]:
+        """The local file of an image, and which part of the file it is; only if there is a `place`."""
+        raise NotImplementedError
+
     def __getitem__(self, index: int) -> Image.Image:
         return self.draft(index, None).image
 
@@ -80,18 +89,43 @@ class Files(Encoded):
     def name(self, index: int) -> str:
         return str(self.root / self.paths[index])
 
+    @property
+    def place(self) -> str:
+        return str(self.root.absolute())
+
+    def file(self, index: int) -> tuple[Path, str]:
+        return self.root.absolute() / self.paths[index], ""
+
 
 def content(images: Images, index: int) -> bytes | None:
     """The encoded bytes of an image; None if it is stored as pixels."""
-    while isinstance(images, Subset):
-        images, index = images.images, int(images.indices[index])
+    images, index = _origin(images, index)
     return images.content(index) if isinstance(images, Encoded) else None
+
+
+def place(images: Images) -> str | None:
+    """The folder of images that are local files; None if they are stored elsewhere."""
+    images, _ = _origin(images)
+    return images.place if isinstance(images, Encoded) else None
+
+
+def file(images: Images, index: int) -> tuple[Path, str]:
+    """The local file of an image, and which part of the file it is; only if there is a `place`."""
+    images, index = _origin(images, index)
+    assert isinstance(images, Encoded)
+    return images.file(index)
+
+
+def _origin(images: Images, index: int | None = None) -> tuple[Images, int]:
+    """The collection that a subset is taken from, and the index of an image in it."""
+    while isinstance(images, Subset):
+        images, index = images.images, index if index is None else int(images.indices[index])
+    return images, index or 0
 
 
 def draft(images: Images, index: int, least: tuple[int, int]) -> Draft:
     """Decode an image at a reduced size if it is a large JPEG: see `Encoded.draft`."""
-    while isinstance(images, Subset):
-        images, index = images.images, int(images.indices[index])
+    images, index = _origin(images, index)
     if isinstance(images, Encoded):
         return images.draft(index, least)
     image = images[index]

@@ -10,7 +10,8 @@ from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples
-from tracer.data.options import SYNONYMS, Options, canonical, sort_splits
+from tracer.data.nesting import nesting_warnings, splits_of
+from tracer.data.options import Options, canonical
 
 
 def read_folder(root: Path, options: Options) -> Examples:
@@ -20,13 +21,14 @@ def read_folder(root: Path, options: Options) -> Examples:
     images = [path for path in files if path[path.rfind(".") :].lower() in SUFFIXES]
     if not images:
         raise UserError(f"no images in {root}: looked for {', '.join(sorted(SUFFIXES))} at any depth")
-    splits = _splits(images)
+    splits = splits_of(images, root)
     paths, split_note = _choose_split(images, splits, options, root)
     keys = {path: _key(path, splits) for path in paths}
     outside = [path for path in paths if not keys[path]]
     labelled = len(outside) < len(paths)
     used = [path for path in paths if keys[path]] if labelled else paths
     captions = _captions(root, used, files)
+    warnings = nesting_warnings(root, used, splits) if labelled and not any(captions) else ()
     note = f"outside the class folders: {len(outside)} images, left out" if labelled and outside else ""
     return assemble(
         str(root),
@@ -38,6 +40,7 @@ def read_folder(root: Path, options: Options) -> Examples:
         captions=captions,
         splits=splits,
         detected=(split_note, "captions: text files beside the images" if any(captions) else "", note),
+        warnings=(*warnings, *(_empty(root, images, splits) if labelled else ())),
     )
 
 
@@ -67,10 +70,17 @@ def _choose_split(
     return paths, f"split folders: {', '.join(splits)}; this is {chosen}"
 
 
-def _splits(paths: list[str]) -> tuple[str, ...]:
-    """The splits, if all top-level folders are named after splits."""
-    tops = {canonical(top) for top, slash, _ in (path.partition("/") for path in paths) if slash}
-    return sort_splits(tops) if tops <= set(SYNONYMS.values()) else ()
+def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[str]:
+    """A remark on class folders without any image, which are no classes."""
+    parents = {path.rpartition("/")[0] for path in images}
+    used = {"/".join(parent.split("/")[: 1 + bool(splits)]) for parent in parents}
+    tops = sorted({name.partition("/")[0] for name in used}) if splits else [""]
+    below = (each for top in tops for each in sorted((root / top).iterdir()))
+    folders = [each for each in below if each.is_dir() and not each.name.startswith(".")]
+    empty = [each.name for each in folders if each.relative_to(root).as_posix() not in used]
+    if empty:
+        more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+        yield f"{root}: the folder {empty[0]}{more} holds no image, and is no class"
 
 
 def _key(path: str, splits: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
-from tracer.data.classes import readable_name
+from tracer.data.classes import readable_name, refuse_one_name
 from tracer.data.columns import find_columns
 from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples
@@ -57,10 +57,12 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     columns = find_columns(tuple(dataset.column_names), options, spec, image=image)
     names = _class_names(dataset, columns.label)
     keys = {each: _keys(part, columns.label, names) for each, part in parts.items()} if columns.label else {}
+    if options.classes is None:
+        refuse_one_name(names)
     from_data = {name: readable_name(name) for name in names} or None
     return assemble(
         spec,
-        _images(dataset, columns.image, f"{spec} ({split})"),
+        encoded_images(dataset, columns.image, f"{spec} ({split})"),
         [f"{split}/{i:07d}" for i in range(len(dataset))],
         keys=keys.get(split),
         vocabulary=(key for each in keys.values() for key in each),
@@ -71,6 +73,21 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     )
 
 
+def read_parquet_file(path: Path) -> Any:
+    """A Parquet file as a `datasets.Dataset`, which keeps its rows on disk."""
+    try:
+        import datasets
+        from datasets.exceptions import DatasetsError
+    except ImportError as error:
+        raise UserError(
+            "images in Parquet need the datasets library: pip install 'tracer-clip[data]'"
+        ) from error
+    try:
+        return datasets.load_dataset("parquet", data_files=str(path), split="train")
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+        raise UserError(f"the data set {str(path)!r} cannot be loaded: {error}") from error
+
+
 def _load(where: str) -> dict[str, Any]:
     """The splits of a data set, by name. Loading scripts that come with a data set are never run."""
     try:
@@ -79,11 +96,11 @@ def _load(where: str) -> dict[str, Any]:
     except ImportError as error:
         raise UserError("hf: needs the datasets library: pip install 'tracer-clip[data]'") from error
     name, _, configuration = where.partition(":")
+    if Path(where).is_file():
+        return {"train": read_parquet_file(Path(where))}
     try:
         if any((Path(where) / each).is_file() for each in SAVED):
             data = datasets.load_from_disk(where)
-        elif Path(where).is_file():
-            data = datasets.load_dataset("parquet", data_files=where)
         else:
             data = datasets.load_dataset(name, configuration or None)
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
@@ -109,7 +126,8 @@ def _image_column(dataset: Any) -> str | None:
     return next((name for name, kind in dataset.features.items() if isinstance(kind, datasets.Image)), None)
 
 
-def _images(dataset: Any, column: str, source: str) -> HubImages:
+def encoded_images(dataset: Any, column: str, source: str) -> HubImages:
+    """The images of a column that holds them, or their paths."""
     import datasets
 
     kind = dataset.features[column]
@@ -131,4 +149,6 @@ def _keys(dataset: Any, label: str, names: tuple[str, ...]) -> list[str]:
     values = list(dataset[label])
     if not names:
         return [text(value) for value in values]
+    if len(set(names)) < len(names):  # two classes of one name: only their numbers tell them apart
+        return [text(value) if value is not None and value >= 0 else "" for value in values]
     return [names[value] if value is not None and value >= 0 else "" for value in values]

@@ -1,4 +1,4 @@
-"""MNIST as it is distributed: four idx files, plain or gzipped, verified by checksum.
+"""idx files, plain or gzipped: MNIST, verified by checksum, and other data sets in its format (Fashion-MNIST, …).
 
 Y. LeCun, C. Cortes, C. Burges, *The MNIST database of handwritten digits*; licence CC BY-SA 3.0.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
 import zlib
 from pathlib import Path
 from typing import Literal, get_args
@@ -14,11 +15,14 @@ from typing import Literal, get_args
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
+from tracer.data.assembly import assemble
+from tracer.data.classes import Spec
 from tracer.data.examples import Examples, Pixels
 
 Split = Literal["train", "test"]
 DIGITS = tuple("0123456789")
-MAX_BYTES = 1 << 26  # limit on unpacking; every genuine file is smaller
+MAX_BYTES = 1 << 30  # limit on unpacking; the largest data set in this format, EMNIST, is smaller
+IMAGES, LABELS = 0x0803, 0x0801  # magic numbers: bytes in three dimensions, and in one
 
 # SHA-256 of the *uncompressed* files: mirrors compress them differently.
 FILES: dict[Split, tuple[tuple[str, str], tuple[str, str]]] = {
@@ -33,20 +37,51 @@ FILES: dict[Split, tuple[tuple[str, str], tuple[str, str]]] = {
 }
 
 
-def idx(folder: str | Path, split: Split) -> Examples:
-    """All of MNIST's `split` (60 000 or 10 000 images) from the folder that holds its idx files."""
-    grey, labels = arrays(folder, split)
-    return digit_examples(f"mnist/{split}", grey, labels)
+def idx(folder: str | Path, split: Split, names: Spec | None = None) -> Examples:
+    """The images of `split` from the folder that holds its idx files: MNIST's digits, or classes called `names`.
+
+    Labels of other data sets than MNIST are numbers without a meaning: raises UserError if they have no names.
+    """
+    contents = [_read(Path(folder), name) for name, _ in FILES[split]]
+    if all(_sha256(each) == sha for each, (_, sha) in zip(contents, FILES[split], strict=True)):
+        return digit_examples(f"mnist/{split}", *arrays(folder, split))
+    if names is None:
+        problem = f"the idx files in {folder} are not MNIST's (their checksums differ), and their labels are numbers"
+        raise UserError(f"{problem}: name the classes with --classes FILE, one a line, the first for label 0")
+    grey, labels = (
+        _array(each, Path(folder) / name) for each, (name, _) in zip(contents, FILES[split], strict=True)
+    )
+    if len(grey) != len(labels):
+        raise UserError(f"the idx files in {folder} hold {len(grey)} images and {len(labels)} labels")
+    return assemble(
+        str(folder),
+        Pixels(np.repeat(grey[..., None], 3, axis=-1)),
+        [f"{split}/{i:05d}" for i in range(len(labels))],
+        keys=list(map(str, labels.tolist())),
+        naming=names,
+    )
 
 
 def arrays(folder: str | Path, split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """The grey images [n, 28, 28] and the digits [n] of `split`, both uint8, with verified checksums."""
+    """MNIST's grey images [n, 28, 28] and digits [n] of `split`, both uint8, with verified checksums."""
     if split not in FILES:
         raise unknown("split", split, get_args(Split))
     (images, images_sha), (labels, labels_sha) = FILES[split]
     grey = np.frombuffer(_read_verified(Path(folder), images, images_sha), np.uint8, offset=16)
     digits = np.frombuffer(_read_verified(Path(folder), labels, labels_sha), np.uint8, offset=8)
     return grey.reshape(-1, 28, 28), digits
+
+
+def _array(content: bytes, path: Path) -> np.ndarray:
+    """The bytes of an idx file in the shape that its header gives."""
+    header = np.frombuffer(content[:16], ">u4", count=min(4, len(content) // 4)).tolist()
+    size = {IMAGES: 4, LABELS: 2}.get(header[0] if header else 0, 0)
+    shape = header[1:size]
+    if not size or len(shape) != size - 1 or len(content) != 4 * size + math.prod(shape):
+        raise UserError(
+            f"{path} is not an idx file of bytes, or is cut off: {len(content)} bytes, header {header}"
+        )
+    return np.frombuffer(content, np.uint8, offset=4 * size).reshape(shape)
 
 
 def digit_examples(name: str, grey: np.ndarray, labels: np.ndarray) -> Examples:
@@ -63,15 +98,23 @@ def digit_examples(name: str, grey: np.ndarray, labels: np.ndarray) -> Examples:
 
 
 def _read_verified(folder: Path, name: str, sha256: str) -> bytes:
+    content = _read(folder, name)
+    digest = _sha256(content)
+    if digest != sha256:
+        raise UserError(f"{folder / name} is not MNIST's {name}: its SHA-256 is {digest}, not {sha256}")
+    return content
+
+
+def _read(folder: Path, name: str) -> bytes:
     path = next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
     if path is None:
         raise UserError(f"no file {name} or {name}.gz in {folder}")
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(MAX_BYTES)
+            return file.read(MAX_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be unpacked: {error}") from error
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != sha256:
-        raise UserError(f"{path} is not MNIST's {name}: its SHA-256 is {digest}, not {sha256}")
-    return content
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

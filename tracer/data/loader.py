@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TypeVar
 
@@ -25,8 +27,15 @@ T = TypeVar("T")
 # The first element of the seed of each random stream, which keeps the streams independent.
 ORDER, CAPTION, AUGMENT, PROBE = 1, 2, 3, 4
 
+# Signals with which schedulers, terminals and users stop a run. They may reach every process of it.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
 Captions = Callable[[], Sequence[str]]  # the texts of the global batch, made only if a draw needs them
 Draw = Callable[[np.random.Generator, Captions], Tensor]  # further texts of a step: token ids or embeddings
+
+
+class WorkerLost(UserError):
+    """A worker process has ended, so that the next batch cannot be read."""
 
 
 class Batches(Dataset[Batch]):
@@ -125,17 +134,43 @@ def decoders(images: Images, neighbours: int = 1) -> int:
     return 0 if isinstance(images, Pixels) else min(8, (os.cpu_count() or 1) // neighbours)
 
 
-def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = False) -> DataLoader[T]:
-    """The batches of `steps`, in order, prefetched by worker processes."""
-    return DataLoader(
+def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = False) -> Iterator[T]:
+    """The batches of `steps`, in order, prefetched by worker processes.
+
+    Signals that stop a run do not reach workers: they end with this process, which may still need them.
+    """
+    data = DataLoader(
         batches,
         batch_size=None,
         sampler=steps,
         num_workers=workers,
         pin_memory=pin,
-        worker_init_fn=_ignore_interrupts,
+        worker_init_fn=_end_with_parent,
         generator=torch.Generator(),  # its own, so that the loader draws nothing from the global one
     )
+    blocked = signal.pthread_sigmask(
+        signal.SIG_BLOCK, SIGNALS
+    )  # workers inherit it from their first instruction on
+    try:
+        iterator = iter(data)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    with worker_errors():
+        yield from iterator
+
+
+@contextmanager
+def worker_errors() -> Iterator[None]:
+    """A context in which the death of a worker, which torch may raise at any line, is raised as `WorkerLost`."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        message = " ".join(str(error).split()).partition(" It is possible")[0].rstrip(".")
+        raise WorkerLost(
+            f"a process that reads images has ended ({message}), often for lack of memory: use fewer --workers"
+        ) from None
 
 
 @lru_cache(maxsize=8)
@@ -161,6 +196,14 @@ def _caption_groups(examples: Examples) -> np.ndarray:
     )
 
 
-def _ignore_interrupts(worker: int) -> None:
+def _end_with_parent(worker: int) -> None:
+    """Let SIGTERM end this worker if its parent sends it, and only then."""
     del worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent finishes its step and stops the workers itself
+    parent = os.getppid()
+
+    def wait() -> None:
+        while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent:
+            pass
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples, Images, Pixels
+from tracer.data.hashing import SIZE
 from tracer.data.hub import from_datasets
 from tracer.data.options import Options
 from tracer.data.pixels import rgb
@@ -156,10 +157,17 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
         None if captions is None else [(text,) if isinstance(text, str) else tuple(text) for text in captions]
     )
     collection = _collection(images)
-    naming = _naming(keys, classes)
-    return assemble(
-        "data given from Python", collection, list(_ids(collection)), keys=keys, naming=naming, captions=texts
+    digests = list(_digests(collection))
+    examples = assemble(
+        "data given from Python",
+        collection,
+        [f"{index:07d}-{digest.hex()}" for index, digest in enumerate(digests)],
+        keys=keys,
+        naming=_naming(keys, classes),
+        captions=texts,
     )
+    padded = b"".join(digest.ljust(SIZE, b"\0") for digest in digests)
+    return replace(examples, contents=np.frombuffer(padded, np.uint8).reshape(-1, SIZE))
 
 
 def _collection(images: Any) -> Images:
@@ -185,9 +193,8 @@ def _key(label: Any) -> str:
     return label if isinstance(label, str) else str(int(label))
 
 
-def _ids(images: Images) -> Iterator[str]:
-    """A number and a hash of the pixels, so that other pixels are other data."""
+def _digests(images: Images) -> Iterator[bytes]:
+    """A hash of the pixels of each image: a part of its id, so that other pixels are other data."""
     for index in range(len(images)):
         image = images[index]
-        digest = hashlib.blake2b(repr(image.size).encode() + image.tobytes(), digest_size=8)
-        yield f"{index:07d}-{digest.hexdigest()}"
+        yield hashlib.blake2b(repr(image.size).encode() + image.tobytes(), digest_size=8).digest()

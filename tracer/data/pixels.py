@@ -10,7 +10,7 @@ TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
 
 def rgb(image: Image.Image) -> Image.Image:
     """The first frame as RGB. Transparent images are placed on white. 16 bits are scaled to 8, and floating values by
-    their maximum: up to 1, up to 255, or up to 65535.
+    their maximum: up to 1 (or a little more, which is cut), up to 255, or up to 65535.
 
     As in open_clip's preprocessing, the EXIF orientation is not applied.
     """
@@ -18,7 +18,7 @@ def rgb(image: Image.Image) -> Image.Image:
         return _grey(image, scale=255 / 65535)
     if image.mode == "F":
         highest = np.nan_to_num(np.asarray(image)).max()
-        return _grey(image, scale=255.0 if highest <= 1 else 1.0 if highest <= 255 else 255 / 65535)
+        return _grey(image, scale=255.0 if highest <= 2 else 1.0 if highest <= 255 else 255 / 65535)
     if image.mode == "I":  # 32 bits, of which 8 or, more often, 16 are used
         return _grey(image, scale=255 / 65535 if np.asarray(image).max() > 255 else 1.0)
     if image.mode in TRANSPARENT or "transparency" in image.info:

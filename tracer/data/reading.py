@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.data.hub import PREFIX
-from tracer.data.sources import TABLES
+from tracer.data.sources import TABLES, embedded_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,8 @@ AS_FOUND = Reading()
 
 def kind(spec: str) -> str:
     """The kind of a source: sources of one kind take the same options."""
-    if spec.startswith((PREFIX, "digits", "emoji:")):
-        return spec.partition(":")[0]
+    embedded = embedded_name(spec)
+    if embedded is not None or spec.startswith(PREFIX):
+        return (embedded or spec).partition(":")[0]
     suffix = Path(spec).suffix.lower()
     return "table" if suffix in TABLES else suffix

@@ -47,11 +47,13 @@ class Report:
     name: str
     images: int
     held_out: int | None
+    source: str  # of the held-out images
     classes: tuple[tuple[str, int], ...]  # name and number of images
     lengths: Lengths
     duplicates: Duplicates
     skipped: tuple[str, ...]
     detected: tuple[str, ...]
+    warnings: tuple[str, ...]
     command: str
 
     @property
@@ -63,7 +65,8 @@ class Report:
         return [f"{about:<11} {finding}" for about, finding in self._findings()]
 
     def _findings(self) -> Iterator[tuple[str, str]]:
-        held_out = "" if self.held_out is None else f", and {self.held_out} held out"
+        source = f" ({self.source})" if self.source else ""
+        held_out = "" if self.held_out is None else f", and {self.held_out} held out{source}"
         yield "data", self.name
         yield "images", f"{self.images}{held_out}"
         yield from (("found", note) for note in self.detected)
@@ -73,6 +76,7 @@ class Report:
         if self.skipped:
             yield "unreadable", f"{len(self.skipped)} images, left out"
             yield from (("", each) for each in _some(self.skipped))
+        yield from (("warning", each) for each in self.warnings)
         yield "train with", self.command
 
     def _class_findings(self) -> Iterator[tuple[str, str]]:
@@ -85,6 +89,9 @@ class Report:
         empty = [name for name, count in self.classes if not count]
         if empty:
             yield "", f"without any image: {', '.join(_some(empty))}"
+        single = [name for name, count in self.classes if count == 1]
+        if single:
+            yield "", f"with one image to train on: {', '.join(_some(single))}"
 
     def _caption_findings(self) -> Iterator[tuple[str, str]]:
         lengths = self.lengths

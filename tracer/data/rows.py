@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from tracer.core.errors import UserError
@@ -12,6 +12,7 @@ from tracer.data.columns import Columns, find_columns, split_column
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
 from tracer.data.options import SYNONYMS, Options, canonical, sort_splits
+from tracer.data.parquet import read_images
 from tracer.data.table import Table, parse_table
 from tracer.data.values import text, texts
 
@@ -21,68 +22,106 @@ class Entry:
     """One image, from all rows that name it."""
 
     row: int
+    image: str
     key: str
+    split: str
     captions: dict[str, None] = field(default_factory=dict)  # used as an ordered set
 
 
 def read_table(path: Path, options: Options) -> Examples:
-    """Read the table in `path`; image paths are relative to its folder."""
+    """Read the table in `path`; image paths are relative to its folder, images may be in the table itself (Parquet)."""
     requested = [name for name in (options.image, options.caption, options.label) if name is not None]
     table = parse_table(path, options.separator, requested)
     if not len(table):
         raise UserError(f"{path} has no rows below its header")
-    columns = find_columns(tuple(table.columns), options, path.name)
-    rows, splits, note = _rows(table, options, path.name)
-    entries = _entries(table, columns, rows, path)
-    _refuse_all_missing(path, entries)
-    repeats = len(rows) - len(entries)
+    columns = find_columns(tuple(table.columns), options, path.name, binary=table.binary)
+    split_of, note = _splits(table, columns, path)
+    splits = sort_splits(set(split_of))
+    chosen = options.choose(splits, path.name) if splits else ""
+    embedded = columns.image in table.binary
+    entries = _entries(table, columns, split_of, path)
+    own = [entry for entry in entries if not splits or entry.split == chosen]
+    rows = sum(split == chosen for split in split_of) if splits else len(table)
+    if not embedded:
+        _refuse_all_missing(path, own)
+    repeats = rows - len(own)
+    images = (
+        read_images(path, columns.image, [entry.row for entry in own])
+        if embedded
+        else Files(path.parent, tuple(entry.image for entry in own))
+    )
     return assemble(
         str(path),
-        Files(path.parent, tuple(entries)),
-        list(entries),
-        keys=[entry.key for entry in entries.values()] if columns.label else None,
+        images,
+        [entry.image for entry in own],
+        keys=[entry.key for entry in own] if columns.label else None,
         vocabulary=map(text, table.columns[columns.label]) if columns.label else None,
         naming=options.classes,
-        captions=[tuple(entry.captions) for entry in entries.values()],
+        captions=[tuple(entry.captions) for entry in own],
         splits=splits,
         detected=(
             *table.detected,
             *columns.detected,
-            note,
+            f"{note}; this is {chosen}" if splits else note,
             f"repeated images: {repeats} rows merged into those before them" if repeats else "",
         ),
     )
 
 
-def _rows(table: Table, options: Options, source: str) -> tuple[list[int], tuple[str, ...], str]:
-    """The rows of the chosen split, the names of all splits, and a note for the report."""
-    rows = list(range(len(table)))
-    name = split_column(tuple(table.columns))
-    values = [canonical(str(value)) for value in table.columns[name]] if name else []
-    if not name or not set(values) <= set(SYNONYMS.values()):
-        return rows, (), ""
-    splits = sort_splits(set(values))
-    chosen = options.choose(splits, source)
-    note = f"split column: {name}, with {', '.join(splits)}; this is {chosen}"
-    return [i for i in rows if values[i] == chosen], splits, note
+def _splits(table: Table, columns: Columns, path: Path) -> tuple[list[str], str]:
+    """The split of each row, or none if the table has no such column; and a note for the report.
+
+    Raises UserError if some rows name a split and others do not.
+    """
+    free = [name for name in table.columns if name not in (columns.image, columns.caption, columns.label)]
+    name = split_column(free)
+    if name is None:
+        return [], ""
+    cells = table.columns[name]
+    values = [canonical(_cell(value)) for value in cells]
+    wrong = [i for i, value in enumerate(values) if value not in SYNONYMS.values()]
+    if len(wrong) == len(values):
+        return (
+            [],
+            f"column {name}: no split, its values are not train, val or test, such as {_cell(cells[0])!r}",
+        )
+    if wrong:
+        numbers = ", ".join(str(i + 1) for i in wrong[:5]) + (", …" if len(wrong) > 5 else "")
+        problem = f"{len(wrong)} of {len(values)} rows have no split in the column {name} (row {numbers})"
+        value = _cell(cells[wrong[0]])
+        shown = f"the first says {value!r}" if value else "the first is empty"
+        raise UserError(f"{path}: {problem}; {shown}: write train, val or test, or rename the column")
+    return values, f"split column: {name}, with {', '.join(sort_splits(set(values)))}"
 
 
-def _entries(table: Table, columns: Columns, rows: list[int], path: Path) -> dict[str, Entry]:
+def _cell(value: object) -> str:
+    try:
+        return text(value)
+    except UserError:
+        return f"{value!r:.60}"
+
+
+def _entries(table: Table, columns: Columns, split_of: list[str], path: Path) -> list[Entry]:
     """The images in order of first appearance, each with its label and all its captions."""
     entries: dict[str, Entry] = {}
-    for row in rows:
+    for row in range(len(table)):
         try:
-            image = _image_path(table.columns[columns.image][row])
+            # Images in the table itself have no path: each row is one.
+            embedded = columns.image in table.binary
+            image = f"{row:07d}" if embedded else _image_path(table.columns[columns.image][row])
             key = text(table.columns[columns.label][row]) if columns.label else ""
             captions = texts(table.columns[columns.caption][row]) if columns.caption else ()
         except UserError as error:
             raise UserError(f"{path}, row {row + 1}: {error}") from error
-        entry = entries.setdefault(image, Entry(row, key))
-        if entry.key != key:
-            labels = f"{entry.key!r} and {key!r}"
-            raise UserError(f"{path}: rows {entry.row + 1} and {row + 1} label {image} differently, {labels}")
+        split = split_of[row] if split_of else ""
+        place = posixpath.normpath(posixpath.join(path.parent.as_posix(), image))
+        entry = entries.setdefault(place, Entry(row, image, key, split))
+        for what, one, other in (("label", entry.key, key), ("split", entry.split, split)):
+            if one != other:
+                both = f"rows {entry.row + 1} and {row + 1} give {image} a different {what}"
+                raise UserError(f"{path}: {both}, {one!r} and {other!r}")
         entry.captions.update(dict.fromkeys(captions))
-    return entries
+    return list(entries.values())
 
 
 def _image_path(value: object) -> str:
@@ -96,8 +135,8 @@ def _image_path(value: object) -> str:
     return image
 
 
-def _refuse_all_missing(path: Path, entries: dict[str, Entry], count: int = 20) -> None:
+def _refuse_all_missing(path: Path, entries: list[Entry], count: int = 20) -> None:
     """Raise UserError if the first images are all missing: the paths are then relative to another folder."""
-    first = list(islice(entries, count))
+    first = [entry.image for entry in entries[:count]]
     if not any((path.parent / image).is_file() for image in first):
         raise UserError(f"{path}: no image {first[0]} in {path.parent}: paths are relative to the table")

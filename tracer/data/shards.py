@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -37,6 +38,14 @@ class Slices(Encoded):
 
     def name(self, index: int) -> str:
         return f"{self.keys[index]} in {self.urls[self.shard[index]]}"
+
+    @property
+    def place(self) -> str | None:
+        local = not any("://" in url for url in self.urls)
+        return str(Path(self.urls[0]).absolute().parent) if local else None
+
+    def file(self, index: int) -> tuple[Path, str]:
+        return Path(self.urls[self.shard[index]]).absolute(), f"{self.offset[index]}+{self.size[index]}"
 
 
 def read_shards(pattern: str, options: Options) -> Examples:

@@ -28,6 +28,7 @@ EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits:group": lambda split, folder: coloured_digits(split, task="group", folder=folder),
     "digits:flipped": lambda split, folder: coloured_digits(split, flipped=True, folder=folder),
 }
+BUILT_IN = "embedded:"  # prefix of a built-in set, where a file has its name
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # tables among images, as on the hub
 
@@ -45,8 +46,9 @@ def load(
     """The examples that `spec` names.
 
     A folder of images, a table (CSV, TSV, JSON lines, Parquet), webdataset shards (`x-{000..011}.tar`, any
-    fsspec address), `hf:name`, a NumPy `.npz`, a folder with MNIST's idx files, or the embedded `digits`
-    (coloured in `digits:colour` and others; `digits:colour@FOLDER` colours all of MNIST in that folder).
+    fsspec address), `hf:name`, a NumPy `.npz`, a folder with idx files such as MNIST's, or the embedded `digits`
+    (coloured in `digits:colour` and others; `digits:colour@FOLDER` colours all of MNIST in that folder). A built-in
+    name that is also a file is refused: `./digits` and `embedded:digits` say which is meant.
     Options that are not set are detected, and `Examples.detected` says how. `split` selects one of the splits of
     the source, the training split by default. `caption="none"` and `label="none"` ignore a column.
     """
@@ -59,10 +61,14 @@ def load(
 def _source(name: str, options: Options) -> Examples:
     if name.startswith(MEMORY) and "://" not in name:  # memory:// is a file system of fsspec
         return registered(name)
-    if name in EMBEDDED or name.startswith(("digits:", "digits@")):
-        return _embedded(name, options)
-    if name.startswith("emoji:"):
-        return read_emoji(name, options)
+    embedded = embedded_name(name)
+    if embedded is not None:
+        if embedded == name and Path(name).exists():
+            raise UserError(
+                f"{name} is a built-in data set and a file here: write ./{name} or {BUILT_IN}{name}"
+            )
+        read = read_emoji if embedded.startswith("emoji:") else _embedded
+        return replace(read(embedded, options), name=name)
     if name.startswith(PREFIX):
         return read_hub(name, options)
     if "://" in name or name.endswith((".tar", ".tar}")):
@@ -72,6 +78,13 @@ def _source(name: str, options: Options) -> Examples:
     if Path(name).is_file():
         return _file(Path(name), options)
     raise unknown("data", name, (*EMBEDDED, *_neighbours(Path(name))))
+
+
+def embedded_name(name: str) -> str | None:
+    """The name of a built-in data set, without the prefix `embedded:`; None if it is another source."""
+    short = name.removeprefix(BUILT_IN)
+    known = short in EMBEDDED or short.startswith(("digits:", "digits@", "emoji:"))
+    return short if known or name != short else None
 
 
 def _embedded(name: str, options: Options) -> Examples:
@@ -92,7 +105,7 @@ def _directory(path: Path, options: Options) -> Examples:
     if any(name.endswith(".tar") for name in names):
         return read_shards(str(path), options)
     if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & names:
-        return _either_split(lambda split: idx(path, split), options, str(path))
+        return _either_split(lambda split: idx(path, split, options.classes), options, str(path))
     return read_folder(path, options)
 
 
@@ -114,7 +127,7 @@ def _either_split(source: Callable[[Split], Examples], options: Options, name: s
     splits: tuple[Split, ...] = ("train", "test")
     chosen = options.choose(splits, name)
     examples = source("test" if chosen == "test" else "train")
-    if options.classes is not None:
+    if options.classes is not None and examples.templates:  # names of the digits; other idx files have theirs
         mapping = classes(examples.classes, options.classes)
         labels = mapping.labels(examples.classes)[examples.labels]
         examples = replace(examples, classes=mapping.names, labels=labels)

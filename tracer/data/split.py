@@ -31,9 +31,7 @@ def default_share(count: int) -> float:
     return min(round(share, 3), MOST / count)
 
 
-def hold_out(
-    examples: Examples, share: float | None = None, seed: int = 0
-) -> tuple[Examples, Examples]:
+def hold_out(examples: Examples, share: float | None = None, seed: int = 0) -> tuple[Examples, Examples]:
     """Split into examples for training and held-out ones: `share` of each class, at least one if it has two.
 
     By default `default_share`. Examples are chosen by a hash of their ids, so that reordering or adding a few changes
@@ -57,6 +55,8 @@ def align_labels(examples: Examples, classes: Sequence[str]) -> Examples:
 
     A class that is spelled differently in case, punctuation or spaces is taken for the same, with a warning.
     """
+    if examples.classes == tuple(classes):
+        return examples
     label_of = match_names(examples.classes, classes)
     for name in examples.classes:
         if name not in label_of:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tracer.core.errors import UserError
 from tracer.data.columns import count_known_names
+from tracer.data.parquet import read_columns
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
@@ -31,6 +32,7 @@ class Table:
 
     columns: dict[str, list[Any]]
     detected: tuple[str, ...] = ()
+    binary: tuple[str, ...] = ()  # columns that hold images themselves; their values are None here
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), []))
@@ -158,27 +160,8 @@ def _parse_json(text: str, where: str) -> Any:
 
 
 def _parquet(path: Path) -> Table:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise UserError("Parquet needs pyarrow: pip install 'tracer-clip[data]'") from error
-    try:
-        schema = pq.read_schema(path)
-        # Images stored in the table may not fit into memory; `hf:` reads them one at a time.
-        plain = [field.name for field in schema if not _is_binary(field.type)]
-        columns = pq.read_table(path, columns=plain).to_pydict()
-    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: text that is not UTF-8
-        raise UserError(f"{path} cannot be read as Parquet: {error}") from error
-    if not columns:
-        raise UserError(f"{path} has no columns of text; if it holds the images themselves, say hf:{path}")
-    return Table(columns)
-
-
-def _is_binary(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_struct(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    columns, binary = read_columns(path)
+    return Table(columns, binary=binary)
 
 
 def _bytes(path: Path) -> bytes:

@@ -38,10 +38,22 @@ class Predictions(NamedTuple):
     def accuracy(self) -> float:
         return accuracy(self.logits, self.label)
 
-    def write(self, path: Path) -> None:
+    @property
+    def hits(self) -> list[bool]:
+        """Whether the highest logit is that of the label, for each image."""
+        return (accuracy.summaries(self.logits, self.label)[:, 0] == 0).tolist()
+
+    def write(self, path: Path, classes: Sequence[str] = ()) -> None:
         """Write a safetensors file, from which every metric can be computed without the model."""
         tensors = {"logits": self.logits.contiguous(), "label": self.label.contiguous()}
-        write_bytes(path, save(tensors, metadata={"ids": json.dumps(list(self.ids))}))
+        names = {"ids": json.dumps(list(self.ids)), "classes": json.dumps(list(classes))}
+        write_bytes(path, save(tensors, metadata=names))
+
+    @staticmethod
+    def classes(path: Path) -> tuple[str, ...]:
+        """The class names in a file; none in those of older versions."""
+        with safe_open(path, "pt") as file:
+            return tuple(json.loads((file.metadata() or {}).get("classes", "[]")))
 
     @classmethod
     def read(cls, path: Path) -> Predictions:

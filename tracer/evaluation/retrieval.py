@@ -48,15 +48,14 @@ def retrieve(student: Student, features: ImageFeatures, world: World) -> Retriev
 
 
 @torch.no_grad()
-def caption_accuracy(student: Student, features: ImageFeatures, world: World) -> float:
-    """Share of images whose nearest caption, of all distinct ones, is one of their own."""
+def caption_hits(student: Student, features: ImageFeatures, world: World) -> list[bool]:
+    """Whether the nearest caption of each image, of all distinct ones, is one of its own."""
     texts, rows = _distinct(student, features.examples, world)
     nearest = torch.cat([(part.float() @ texts.T).argmax(1) for part in features.unit.split(BATCH)])
-    correct = [
+    return [
         int(row) in {rows[text] for text in own}
         for row, own in zip(nearest, features.examples.captions, strict=True)
     ]
-    return sum(correct) / len(correct)
 
 
 def _distinct(

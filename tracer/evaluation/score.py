@@ -28,9 +28,17 @@ class Row(NamedTuple):
     rule: str
 
 
+class Scored(NamedTuple):
+    """The measures of one test set, and for labelled ones whether each image is right."""
+
+    opened: Opened
+    rows: list[Row]
+    hits: list[bool]
+
+
 def score_test_sets(
     scorer: Scorer, shifts: Iterable[Opened], keep: Path | None = None, temperature: float | None = None
-) -> Iterator[tuple[Opened, list[Row]]]:
+) -> Iterator[Scored]:
     """Score test sets one by one; predictions are written to the folder `keep`, if given.
 
     Labelled sets give all metrics, captioned sets give retrieval. With `temperature`, fitted on held-out data, sets
@@ -38,11 +46,14 @@ def score_test_sets(
     """
     for opened in shifts:
         scores: list[Row] = []
+        hits: list[bool] = []
         features = scorer.embed(opened.examples)
         if opened.examples.labelled:
             predictions = scorer.score_shift(features, opened)
             if keep is not None:
-                predictions.write(keep / f"{file_name(opened.shift.name)}.safetensors")
+                file = keep / f"{file_name(opened.shift.name)}.safetensors"
+                predictions.write(file, opened.examples.classes)
+            hits = predictions.hits
             by = "by its trained head" if scorer.by_head(opened.shift.classes) else "by class names"
             scores += rows(opened, predictions, METRICS, by)
             if temperature is not None and opened.shift.classes == scorer.trained_on:
@@ -50,7 +61,7 @@ def score_test_sets(
                 scores += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE}, by)
         if opened.examples.captioned:
             scores += recalls(opened, retrieve(scorer.student, features, scorer.world))
-        yield opened, scores
+        yield Scored(opened, scores, hits)
 
 
 def rows(

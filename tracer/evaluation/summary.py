@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
-from tracer.core.metrics import METRICS, agreement, ece, kl, temperature
-from tracer.evaluation.held_out import held_out_accuracy
-from tracer.evaluation.predict import ImageFeatures, Scorer
+from tracer.core.metrics import METRICS, agreement, ece, kl, temperature, wilson_interval
+from tracer.core.metrics.scaling import HIGHEST, LOWEST
+from tracer.evaluation.held_out import held_out_accuracy, held_out_hits
+from tracer.evaluation.predict import ImageFeatures, Predictions, Scorer
+from tracer.evaluation.probe import can_name, emoji_probe
+from tracer.evaluation.verdict import Change
 from tracer.methods.base import options
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student, initialise_from, read_weights
@@ -24,6 +28,8 @@ KNOWN_PROMPT = ("a photo of a {}.",)  # for the names of ImageNet
 COLLAPSED = 0.5  # warn if agreement, or accuracy on a retained set relative to before, falls below this
 STRENGTH_UNRELATED = ("clipood",)  # methods whose --strength does not increase retention
 MAX_COMPARED = 1000  # held-out images on which the agreement of two models is measured
+FEWEST_TO_FIT = 100  # held-out images below which no temperature is fitted
+HELD_OUT = "held-out"  # the name of the predictions of the held-out set
 
 
 def write_summary(
@@ -31,36 +37,54 @@ def write_summary(
 ) -> dict[str, Any]:
     """Score the pretrained `model` and the run's result, and write `result.json`, which marks the run as finished.
 
-    Retention needs no further data: it is the agreement of both models on which of the 1000 ImageNet names fits each
-    held-out image best. Afterwards `model` holds the weights of the result.
+    Retention is measured on the data of --retain or, without any, by naming the embedded emoji if the pretrained model
+    can do that; and as agreement of both models on which of the 1000 ImageNet names fits each held-out image best.
+    Predictions of the held-out set are saved. Afterwards `model` holds the weights of the result.
     """
     result: dict[str, Any] = {}
-    logits = []
-    for moment in ("before", "after"):
+    probe = () if plan.retain else (emoji_probe(plan.steps * plan.batch),)
+    logits, hits = [], []
+    for moment, weights in (("before", "pretrained"), ("after", "result")):
         if moment == "after":
             initialise_from(model, read_weights(run.weights_file("result")))
         world.place(model)
         scorer = Scorer(model, world, plan.train.classes, workers)
         held_out = scorer.embed(plan.held_out)
         logits.append(imagenet_logits(scorer, held_out))
-        result[moment] = _scores(plan, scorer, held_out)
-    result["retention"] = {"agreement": agreement(*logits), "kl": kl(*logits)}
-    result["warnings"] = warnings(result, plan.experiment.method)
+        retained = {data.name: scorer.predict(data, prompts_for(data)) for data in (*plan.retain, *probe)}
+        result[moment] = _scores(plan, scorer, held_out, {name: retained[name] for name in _names(plan)})
+        hits.append({"": held_out_hits(scorer, held_out, plan.templates)})
+        hits[-1] |= {name: predictions.hits for name, predictions in retained.items()}
+        if plan.held_out.labelled:
+            file = run.folder / "predictions" / weights / f"{HELD_OUT}.safetensors"
+            predictions = scorer.score(held_out, plan.templates)
+            world.on_first_process(partial(predictions.write, file, plan.held_out.classes))
+    if probe and not can_name(hits[0][probe[0].name]):
+        del hits[0][probe[0].name]  # a model that could not name emoji before has nothing of it to lose
+    changes = {name: Change.of(before, hits[1][name]).to_json() for name, before in hits[0].items()}
+    result["changes"] = {"task": changes.pop(""), "retain": changes}
+    same = agreement(*logits)
+    result["retention"] = {"agreement": same, "kl": kl(*logits), "n": len(logits[0])}
+    result["retention"]["interval"] = list(wilson_interval(same, len(logits[0])))
+    random = plan.experiment.pretrained == "none"  # nothing was known before, so nothing can be lost
+    result["warnings"] = [] if random else warnings(result, plan.experiment.method)
     world.on_first_process(lambda: write_json(run.folder / "result.json", add_checksum(result)))
     return result
 
 
 def warnings(result: dict[str, Any], method: str) -> list[str]:
-    """Warnings about lost accuracy or agreement, followed by advice for a run of this method."""
+    """Warnings about lost accuracy or agreement, followed by advice for a run of this method.
+
+    A loss that could be noise, or of something that the pretrained model could not do, is no warning.
+    """
     messages = []
-    for name, before in result["before"]["retain"].items():
-        after = result["after"]["retain"][name]
-        if after < COLLAPSED * before:
-            messages.append(f"{name} fell from {before:.1%} to {after:.1%}")
-    if result["retention"]["agreement"] < COLLAPSED:
-        messages.append(
-            f"it agrees with the pretrained model on only {result['retention']['agreement']:.0%} of images"
-        )
+    for name, value in result["changes"]["retain"].items():
+        change = Change.from_json(value)
+        if change.collapsed:
+            messages.append(f"{name} fell from {change.before.value:.1%} to {change.after.value:.1%}")
+    _, same, high = result["retention"]["interval"]
+    if high < COLLAPSED and not result["changes"]["retain"]:
+        messages.append(f"it agrees with the pretrained model on only {same:.0%} of images")
     return [*messages, advice(method)] if messages else []
 
 
@@ -75,14 +99,22 @@ def advice(method: str) -> str:
     )
 
 
-def _scores(plan: Plan, scorer: Scorer, held_out: ImageFeatures) -> dict[str, Any]:
+def _names(plan: Plan) -> list[str]:
+    return [data.name for data in plan.retain]
+
+
+def _scores(
+    plan: Plan, scorer: Scorer, held_out: ImageFeatures, retained: dict[str, Predictions]
+) -> dict[str, Any]:
     if plan.held_out.labelled:
         logits, label, _ = scorer.score(held_out, plan.templates)
         scores = {name: metric(logits, label) for name, metric in METRICS.items()}
-        scores["temperature"] = temperature(logits, label)
+        if len(label) >= FEWEST_TO_FIT:
+            fitted = temperature(logits, label)
+            if LOWEST < fitted < HIGHEST:  # at a bound there is no finite minimum
+                scores["temperature"] = fitted
     else:
         scores = {"accuracy": held_out_accuracy(scorer, held_out, plan.templates)}
-    retained = {data.name: scorer.predict(data, prompts_for(data)) for data in plan.retain}
     return {
         **scores,
         "retain": {name: predictions.accuracy for name, predictions in retained.items()},

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tracer.core.errors import UserError
+from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval
 from tracer.core.weights import Weights
 from tracer.merging.evaluator import Evaluator, Scores
+
+FEWEST = 50  # held-out images below which no α is chosen by them
 
 
 class Candidate(NamedTuple):
@@ -30,9 +33,33 @@ def weights_at(alpha: float, merge: Callable[[float], Weights], evaluator: Evalu
     return merge(alpha) if alpha in (0, 1) else evaluator.with_batchnorm_statistics(merge(alpha))
 
 
-def best(candidates: Sequence[Candidate]) -> Candidate:
-    """The highest held-out accuracy; ties go to the smallest |α|."""
-    return max(candidates, key=lambda each: (each.scores.accuracy, -abs(each.alpha)))
+def best(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
+    """The smallest |α| within one standard error of the highest held-out accuracy, and why it was chosen.
+
+    Where the held-out images cannot tell any two candidates apart, or are too few, it is the candidate nearest to α =
+    0.5, the choice of WiSE-FT without validation data. Standard errors are of paired differences.
+    """
+    top = max(candidates, key=lambda each: (each.scores.accuracy, -abs(each.alpha)))
+    gaps = {each.alpha: paired_interval(top.scores.hits, each.scores.hits) for each in candidates}
+    images = f"{len(top.scores.hits)} held-out images"
+    if len(top.scores.hits) < FEWEST or not any(gap.excludes_zero for gap in gaps.values()):
+        middle = min(candidates, key=lambda each: (abs(each.alpha - 0.5), abs(each.alpha)))
+        return (
+            middle,
+            f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)",
+        )
+    near = [
+        each
+        for each in candidates
+        if -gaps[each.alpha].value <= gaps[each.alpha].half_width / NORMAL_QUANTILE
+    ]
+    chosen = min(near, key=lambda each: (abs(each.alpha), -each.scores.accuracy))
+    if chosen is top:
+        return chosen, f"the best on {images}"
+    return (
+        chosen,
+        f"within one standard error of the best (α = {top.alpha:g}) on {images}, and nearer to the start",
+    )
 
 
 def balanced(candidates: Sequence[Candidate]) -> Candidate:

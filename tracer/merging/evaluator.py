@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from tracer.core.errors import UserError
-from tracer.core.metrics import agreement
+from tracer.core.metrics import agreement, wilson_interval
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.evaluation.held_out import held_out_accuracy
+from tracer.evaluation.held_out import held_out_accuracy, held_out_hits
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.summary import imagenet_logits
+from tracer.evaluation.verdict import Change, Verdict
 from tracer.merging.batchnorm import has_statistics, reestimate
 from tracer.merging.run_group import RunGroup
 from tracer.models.student import initialise_from
@@ -32,6 +33,30 @@ class Scores(NamedTuple):
     accuracy: float
     retained: dict[str, float]
     agreement: float
+    hits: list[bool]  # on the held-out images, of which the accuracy is the mean
+    retained_hits: dict[str, list[bool]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The accuracies with their counts and 95 % intervals."""
+        counts = {name: len(hits) for name, hits in self.retained_hits.items()}
+        return {
+            "accuracy": self.accuracy,
+            "interval": list(wilson_interval(self.accuracy, len(self.hits))),
+            "n": len(self.hits),
+            "retained": self.retained,
+            "retained_intervals": {
+                name: list(wilson_interval(share, counts[name])) for name, share in self.retained.items()
+            },
+            "retained_n": counts,
+            "agreement": self.agreement,
+        }
+
+    def verdict(self, before: Scores) -> Verdict:
+        """The change against other scores on the same images."""
+        retained = {
+            name: Change.of(hits, self.retained_hits[name]) for name, hits in before.retained_hits.items()
+        }
+        return Verdict(Change.of(before.hits, self.hits), retained)
 
     def retention(self, before: Scores) -> float:
         """The lowest ratio of accuracy to `before` over the retained data sets; the agreement if there are none."""
@@ -62,10 +87,13 @@ class Evaluator:
         logits = imagenet_logits(scorer, held_out)
         if self._pretrained is None:
             self._pretrained = logits
+        retained = {data.name: scorer.predict(data, prompts_for(data)) for data in self.retain}
         return Scores(
             held_out_accuracy(scorer, held_out, plan.templates),
-            {data.name: scorer.predict(data, prompts_for(data)).accuracy for data in self.retain},
+            {name: predictions.accuracy for name, predictions in retained.items()},
             agreement(self._pretrained, logits),
+            held_out_hits(scorer, held_out, plan.templates),
+            {name: predictions.hits for name, predictions in retained.items()},
         )
 
     def scorer(self, weights: Weights) -> Scorer:

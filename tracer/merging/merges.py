@@ -59,7 +59,7 @@ def interpolation(
     elif how == "paint":
         chosen, why = choose.balanced(candidates), "the best mean of task and retained accuracy"
     else:
-        chosen, why = choose.best(candidates), "the best on held-out data"
+        chosen, why = choose.best(candidates)
     weights = choose.weights_at(chosen.alpha, merge, evaluator)
     note = f"α = {chosen.alpha:g}: {why}"
     return Merged(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +19,9 @@ from typing import Any
 from safetensors import SafetensorError
 
 from tracer.core.errors import UserError, unknown
+from tracer.models.download import Download, fetch_config
 from tracer.models.open_clip_compat import open_clip
+from tracer.storage.folders import no_such_folder
 from tracer.storage.safetensors_io import file_blake2b
 
 CONFIG_FILE = "open_clip_config.json"
@@ -46,6 +50,7 @@ class ModelSource:
     def build(self) -> Any:
         """The open_clip model, in fp32 on the CPU, in train mode."""
         self._check_digest()
+        self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
         with quiet(), _explained(self.name + source):
             clip = open_clip.create_model(
@@ -57,6 +62,11 @@ class ModelSource:
                 weights_only=True,
             )
         return clip.train()
+
+    def fetch(self) -> None:
+        """Download the weights if they are not on this machine; the error says how to do without a network."""
+        if self.weights is not None and self.file is None:
+            Download(self.name, self.weights).fetch()
 
     @property
     def file(self) -> Path | None:
@@ -71,7 +81,8 @@ class ModelSource:
 
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""
-        return open_clip.get_tokenizer(self.name)
+        with quiet(), _explained(f"the tokenizer of {self.name}"):
+            return open_clip.get_tokenizer(self.name)
 
 
 @contextmanager
@@ -92,9 +103,11 @@ def _explained(model: str) -> Iterator[None]:
         yield
     except UnpicklingError:  # torch's message advises to load the file with weights_only=False
         raise UserError(f"cannot build {model}: a torch file must hold weights and nothing else") from None
+    except ImportError as error:
+        raise UserError(f"{model} needs the package {error.name}: pip install {error.name}") from error
     except UNREADABLE as error:
-        message = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"cannot build {model}: {message[:300]}") from error
+        message = textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__
+        raise UserError(f"cannot build {model}: {message}") from error
 
 
 @cache
@@ -110,6 +123,7 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
     """Find a model by name, folder, config file or hub name; the error for an unknown name suggests similar ones."""
     known_models()
     if model.startswith("hf-hub:"):
+        fetch_config(model.removeprefix("hf-hub:"), CONFIG_FILE)
         with _explained(model):
             config = open_clip.factory._get_hf_config(model.removeprefix("hf-hub:"))
             return ModelSource(model, None, config["model_cfg"])
@@ -121,6 +135,8 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
     name = model.replace("/", "-")
     config = open_clip.get_model_config(name)
     if config is None:
+        if "/" in model and not get_close_matches(name, known_models()):
+            raise no_such_folder("run or model", path)
         raise unknown("model", model, known_models())
     return _from_registry(name, pretrained, config)
 

@@ -91,10 +91,8 @@ class Group(World):
         self._exchange({})
         return result
 
-    def agree_on_signal(self, signal: int | None, due: bool) -> int | None:
-        if not due:
-            return None
-        return max(message["signal"] for message in self._exchange({"signal": signal or 0})) or None
+    def agree(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        return self._exchange(message)
 
     @contextmanager
     def guard(self) -> Iterator[None]:

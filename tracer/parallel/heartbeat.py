@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 
@@ -15,6 +17,9 @@ MISSED = (
 )
 
 
+GRACE = 60.0  # seconds to save a checkpoint if the launcher is gone
+
+
 class Heartbeat:
     """Each process counts up a key in the store and checks the next one's; the first alarm is raised in all."""
 
@@ -22,6 +27,7 @@ class Heartbeat:
         self, store: dist.Store, rank: int, size: int, lost: Callable[[Lost], None], beat: float = BEAT
     ) -> None:
         self.store, self.rank, self.next, self.lost, self.beat = store, rank, (rank + 1) % size, lost, beat
+        self.grace = GRACE
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
@@ -43,7 +49,9 @@ class Heartbeat:
                 lost_rank = self.store.get("silent").decode() if self.store.check(["silent"]) else None
             except RuntimeError as error:  # the store is in the launcher or in the first process
                 if not self._stopped.is_set():
-                    self.lost(Lost(f"the first process is gone ({' '.join(str(error).split())[:160]})"))
+                    os.kill(os.getpid(), signal.SIGTERM)  # if only the launcher is gone, all can still save
+                    if not self._stopped.wait(self.grace):
+                        self.lost(Lost(f"the launcher is gone ({' '.join(str(error).split())[:160]})"))
                 return
             if lost_rank is not None:
                 seconds = int(MISSED * self.beat)

@@ -110,10 +110,9 @@ class World:
         """Run `action` in the first process while the others wait; its error is raised in all."""
         self.all_or_none(action if self.first else lambda: None)
 
-    def agree_on_signal(self, signal: int | None, due: bool) -> int | None:
-        """The signal that any process has received; several processes compare only where `due`, at the same step."""
-        del due
-        return signal
+    def agree(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        """The messages of all processes, which must call this at the same step, in order of rank."""
+        return [message]
 
     def guard(self) -> AbstractContextManager[object]:
         """A context in which communication errors due to a lost process are raised as `Lost`."""

@@ -10,7 +10,9 @@ from itertools import takewhile
 from typing import Any
 
 from tracer.core.metrics import Interval, t_interval
-from tracer.report.measures import Key, measured
+from tracer.evaluation.verdict import Change
+from tracer.report.changes import changes
+from tracer.report.measures import SUITE, Key, measured
 from tracer.report.number import number
 from tracer.report.run_data import RunData
 from tracer.report.scored import Moment
@@ -35,6 +37,11 @@ class Setting:
     def measures(self) -> dict[Moment, dict[Key, list[Interval]]]:
         """The values to average over seeds, one per run that has them."""
         return {"before": self._measures("before"), "after": self._measures("after")}
+
+    @cached_property
+    def changes(self) -> dict[Key, Change]:
+        """The change on every data set that was measured before and after; over several seeds their mean."""
+        return changes(self.finished)
 
     def seeds(self, key: Key, moment: Moment = "after") -> int:
         """The number of runs that `estimate` averages."""
@@ -98,26 +105,21 @@ class Group:
 
     @cached_property
     def retained(self) -> tuple[Key, ...]:
-        """Retained data that every finished setting was evaluated on, before and after; else the shifts."""
+        """Retained data of training, or of `tracer eval`, else shifts, that every finished setting was scored on."""
         finished = [setting for setting in self.settings if setting.finished]
         both = [key for key in self.keys if all(key in s.measures[m] for s in finished for m in s.measures)]
-        return tuple(key for key in both if key.retained) or tuple(key for key in both if key.shifted)
+        kinds = (
+            [key for key in both if key.retained],
+            [key for key in both if key.path[:2] == (SUITE, "retain") and key.path[3:] == ("accuracy",)],
+            [key for key in both if key.shifted],
+        )
+        return tuple(next((kind for kind in kinds if kind), ()))
 
     @cached_property
     def shifts(self) -> tuple[Key, ...]:
         """Shifted test sets of every setting that `tracer eval` was run on."""
         evaluated = [s for s in self.settings if any(key.suite for key in s.measures["after"])]
         return tuple(k for k in self.keys if k.shifted and all(k in s.measures["after"] for s in evaluated))
-
-    @property
-    def retained_name(self) -> str:
-        """The retained data in a sentence: "a", "a and b", "the 5 retained sets"."""
-        return list_data(self.retained)
-
-    @property
-    def retained_mean(self) -> str:
-        """The name of the mean accuracy over them."""
-        return self.retained_name if len(self.retained) < 2 else f"the mean of {self.retained_name}"
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:
@@ -133,7 +135,7 @@ class Group:
 def list_data(keys: Sequence[Key]) -> str:
     """Names of data sets in a sentence: "a", "a and b", "the 5 shifts"."""
     names = [key.data for key in keys]
-    kind = "shifts" if any(key.suite for key in keys) else "retained sets"
+    kind = "shifts" if any(key.shifted for key in keys) else "retained sets"
     return " and ".join(names) if len(names) < 3 else f"the {len(names)} {kind}"
 
 

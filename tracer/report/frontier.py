@@ -35,7 +35,7 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
     if all(paths.values()):
         meaning = "follow the interpolated weights (WiSE-FT)"
     crowded = not all(point.named for point in points.values() if point)
-    shifted = retained[0].suite
+    shifted = retained[0].shifted
     direction = "more robust to" if shifted else "forgets less of"
     lines = f" Thin lines {meaning} from the pretrained model." if any(guides) else ""
     return Chart(

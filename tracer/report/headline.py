@@ -1,11 +1,17 @@
-"""The outcome of a group of runs in one sentence."""
+"""The outcome of a group of runs in one or two sentences: gained, lost, on how many images, and whether it is noise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tracer.report.comparison import Group, Setting
-from tracer.report.scale import shown
+from tracer.core.metrics import Interval
+from tracer.evaluation.verdict import Change, Verdict, plus_minus
+from tracer.report.changes import TASK, mean_change
+from tracer.report.comparison import Group, Setting, list_data
+from tracer.report.measures import SUITE, Key
+from tracer.report.scale import points, shown
+
+FEW = 3  # retained sets that are named one by one; of more, the mean
 
 
 def headline(group: Group) -> str:
@@ -18,14 +24,28 @@ def headline(group: Group) -> str:
     return _several(group, finished)
 
 
-def points(change: float) -> str:
-    """A difference of shares in percentage points."""
-    return f"{100 * change:+.1f}".replace("-", "−")
+def setting_verdict(setting: Setting) -> Verdict | None:
+    """What a setting gained and lost: on test data of `tracer eval` where there are some, else on held-out images."""
+    known = setting.changes
+    own = [key for key in known if key.path[:2] == (SUITE, "id")] or [key for key in known if key == TASK]
+    if not own:
+        return None
+    return Verdict(mean_change([known[key] for key in own]), _retained(known))
 
 
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence: "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _retained(changes: Mapping[Key, Change]) -> dict[str, Change]:
+    """Retained data by name, else shifts: each, or their mean if there are many."""
+    trained = {key.data: key for key in changes if key.path[0] == "retain"}
+    tested = {key.data: key for key in changes if key.path[:2] == (SUITE, "retain")}
+    keys = [*(trained | tested).values()] or [key for key in changes if key.shifted]
+    if len(keys) <= FEW:
+        return {key.data: changes[key] for key in keys}
+    return {f"the mean of {list_data(keys)}": mean_change([changes[key] for key in keys])}
 
 
 def _in_progress(group: Group) -> str:
@@ -37,76 +57,98 @@ def _in_progress(group: Group) -> str:
 
 
 def _single(group: Group, setting: Setting) -> str:
-    task = group.task
-    assert task is not None
-    before, after = setting.estimate(task, "before"), setting.estimate(task)
-    assert after is not None
-    sentence = f"{setting.label} reaches {shown(after.value, task.percent)} on {group.name}"
-    if before is not None:
-        sentence = (
-            f"{setting.label} takes {group.name} from {shown(before.value, task.percent)} "
-            f"to {shown(after.value, task.percent)} ({points(after.value - before.value)} points)"
-        )
-    start, end = setting.mean(group.retained, "before"), setting.mean(group.retained)
-    if start is None or end is None:
-        return f"{sentence}{_calibration(group, setting)}. No retained data were evaluated."
-    trade = f"from {shown(start.value, True)} to {shown(end.value, True)} ({points(end.value - start.value)})"
-    return f"{sentence}; {group.retained_mean} goes {trade}{_calibration(group, setting)}."
+    outcome = setting_verdict(setting)
+    start = f"{setting.label} on {group.name}. "
+    if outcome is None:
+        after = group.task and setting.estimate(group.task)
+        assert after is not None
+        return f"{start}Task: {_level(after, 0)} after training; it was not measured before."
+    known = {name: change for name, change in outcome.retained.items() if change.n}
+    sentence = Verdict(outcome.task, known).sentence(_images(setting)).removesuffix(".")
+    for name in outcome.retained.keys() - known.keys():
+        before, after = outcome.retained[name].before.value, outcome.retained[name].after.value
+        sentence += f"; {name}: {shown(before, True)} → {shown(after, True)}, on an unknown number of images"
+    rest = "" if outcome.retained else "; nothing that it should retain was measured"
+    return f"{start}{sentence}{rest}{_seeds(setting)}."
+
+
+def _images(setting: Setting) -> str:
+    tested = any(key.path[:2] == (SUITE, "id") for key in setting.measures["after"])
+    return "test images" if tested else "held-out images"
+
+
+def _seeds(setting: Setting) -> str:
+    count = len(setting.finished)
+    return f"; means over {count} seeds" if count > 1 else ""
 
 
 def _several(group: Group, finished: list[Setting]) -> str:
     """The settings that learn most, what each of them forgets, and the one that forgets least if it learns less."""
-    task = group.task
-    assert task is not None
-    reached = {s.label: e.value for s in finished if (e := s.estimate(task)) is not None}
-    best = shown(max(reached.values()), task.percent)
-    top = [label for label, value in reached.items() if shown(value, task.percent) == best]
-    subject = f"All {len(finished)} settings" if len(top) == len(finished) else _subject(top)
-    sentence = f"{subject} {'reach' if len(top) > 1 else 'reaches'} {best} on {group.name}"
-    before = {shown(e.value, task.percent) for s in finished if (e := s.estimate(task, "before")) is not None}
-    if len(before) == 1:
-        sentence += f", from {before.pop()}"
-    changes = {s.label: change for s in finished if (change := _change(group, s)) is not None}
-    if not changes:
-        return f"{sentence}. No retained data were evaluated."
-    winners = {label: changes[label] for label in top if label in changes}
-    sentence += _forgotten(group, winners)
-    if len(top) == 1:
-        (winner,) = (setting for setting in finished if setting.label == top[0])
-        sentence = f"{sentence.removesuffix('.')}{_calibration(group, winner)}."
-    keeper = max(changes, key=changes.__getitem__)
-    if keeper not in winners and keeper in reached:
-        end = shown(reached[keeper], task.percent)
-        sentence += f" {keeper} keeps more ({points(changes[keeper])}) and stops at {end}."
+    outcomes = {s.label: outcome for s in finished if (outcome := setting_verdict(s)) is not None}
+    if not outcomes:
+        return f"{len(finished)} settings on {group.name}, none of them measured before and after training."
+    reached = {label: outcome.task.after for label, outcome in outcomes.items()}
+    best = shown(max(each.value for each in reached.values()), True)
+    top = [label for label, each in reached.items() if shown(each.value, True) == best]
+    subject = f"All {len(outcomes)} settings" if len(top) == len(finished) > 2 else _subject(top)
+    task = outcomes[top[0]].task
+    sentence = f"{subject} {'reach' if len(top) > 1 else 'reaches'} {_level(reached[top[0]], task.n)} on {group.name}"
+    if len({shown(outcome.task.before.value, True) for outcome in outcomes.values()}) == 1:
+        sentence += f", from {shown(task.before.value, True)}"
+    sentence += _margin(reached, top)
+    lost = {label: outcome.retained for label, outcome in outcomes.items() if outcome.retained}
+    if not lost:
+        return f"{sentence}. Nothing that should be retained was measured."
+    totals = {label: mean_change([*changes.values()]).difference for label, changes in lost.items()}
+    names = (
+        listed([*next(iter(lost.values()))]) if len({*map(tuple, lost.values())}) == 1 else "retained data"
+    )
+    sentence += _forgotten(names, {label: totals[label] for label in top if label in totals})
+    keeper = max(totals, key=lambda label: totals[label].value)
+    if keeper not in top:
+        end = shown(reached[keeper].value, True)
+        sentence += f" {keeper} keeps more ({_points(totals[keeper])}) and stops at {end}."
     return sentence
 
 
-def _calibration(group: Group, setting: Setting) -> str:
-    """The change of the calibration error, where it was measured before and after."""
-    key = next((key for key in group.keys if key.path == ("ece",)), None)
-    before, after = (setting.estimate(key, moment) if key else None for moment in ("before", "after"))
-    if before is None or after is None:
+def _margin(reached: Mapping[str, Interval], top: Sequence[str]) -> str:
+    """Whether the best is apart from the next by more than both intervals."""
+    rest = {label: each for label, each in reached.items() if label not in top}
+    if not rest:
         return ""
-    return f"; its calibration error (ECE) goes from {before.value:.3f} to {after.value:.3f}"
+    label = max(rest, key=lambda each: rest[each].value)
+    best, following = reached[top[0]], rest[label]
+    if not best.known or not following.known:
+        return ""
+    if best.low > following.high:
+        return f", more than {label} ({shown(following.value, True)}) beyond noise"
+    return f"; {label} ({shown(following.value, True)}) is within the noise of that"
 
 
-def _forgotten(group: Group, winners: dict[str, float]) -> str:
+def _forgotten(names: str, winners: Mapping[str, Interval]) -> str:
     """The change of retained accuracy of the settings that learn most."""
     if not winners:
         return "."
-    least, most = max(winners, key=winners.__getitem__), min(winners, key=winners.__getitem__)
-    if points(winners[least]) == points(winners[most]):
-        return f"; {group.retained_mean} changes by {points(winners[least])} points."
+    least = max(winners, key=lambda label: winners[label].value)
+    most = min(winners, key=lambda label: winners[label].value)
+    if points(winners[least].value) == points(winners[most].value):
+        return f"; {names} changes by {_points(winners[least])} points."
     return (
-        f"; of these, {least} keeps most of {group.retained_name} ({points(winners[least])} points), "
-        f"{most} least ({points(winners[most])})."
+        f"; of these, {least} keeps most of {names} ({_points(winners[least])} points), "
+        f"{most} least ({_points(winners[most])})."
     )
+
+
+def _points(difference: Interval) -> str:
+    half = f" ± {100 * difference.half_width:.1f}" if difference.known else ""
+    return f"{points(difference.value)}{half}"
+
+
+def _level(after: Interval, n: int) -> str:
+    """An accuracy with its interval and the number of images."""
+    value = plus_minus(after) if after.known else shown(after.value, True)
+    return f"{value} of {n} images" if n else value
 
 
 def _subject(labels: list[str]) -> str:
     return listed(labels) if len(labels) <= 3 else f"{len(labels)} settings"
-
-
-def _change(group: Group, setting: Setting) -> float | None:
-    start, end = setting.mean(group.retained, "before"), setting.mean(group.retained)
-    return None if start is None or end is None else end.value - start.value

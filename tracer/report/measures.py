@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tracer.core.metrics import METRICS, Interval, wilson_interval
-from tracer.report.number import number
+from tracer.report.number import count, number
 from tracer.report.run_data import RunData
 from tracer.report.scored import Moment
 
@@ -84,18 +84,41 @@ class Key:
 
 
 def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
-    """Every number of a result with its interval in the file; the task without one gets Wilson's, its size is known."""
+    """Every number of a result with its interval in the file; accuracies without one get Wilson's if their number of
+    images is known.
+    """
     result = run.result or {}
     scores = result.get(moment)
     values = dict(_leaves(scores, ())) if isinstance(scores, dict) else {}
     if moment == "after":
         values |= dict(_leaves(result.get("retention"), ("retention",)))
+        values.pop(Key(("retention", "n")), None)
     for row in run.scored[moment]:
         values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _interval(row)
-    task, count = Key(("accuracy",)), run.data.get("held_out")
-    if task in values and not values[task].known and isinstance(count, int):
-        values[task] = wilson_interval(values[task].value, count)
+    for key, value in values.items():
+        if not value.known and (key.metric == "accuracy" or key.path == ("retention", "agreement")):
+            values[key] = wilson_interval(value.value, image_count(run, key))
     return dict(sorted(values.items(), key=lambda item: _rank(item[0])))
+
+
+def image_count(run: RunData, key: Key) -> int:
+    """The number of images behind a measure; 0 where it is not known."""
+    result = run.result or {}
+    if key.suite:
+        rows = (row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3])
+        return next((count(row.get("n")) or 0 for row in rows), 0)
+    if key.path[0] in ("retain", "calibration"):
+        return count(_inner(result, "changes", "retain", key.data, "n")) or 0
+    if key.path[0] == "retention":
+        return count(_inner(result, "retention", "n")) or 0
+    return count(run.data.get("held_out")) or 0 if len(key.path) == 1 else 0
+
+
+def _inner(value: Any, *names: str) -> Any:
+    """The value under these names in nested objects; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _rank(key: Key) -> tuple[int, int]:

@@ -76,11 +76,11 @@
   };
   all("table[data-sortable]").forEach((table) => {
     const heads = all("thead th", table);
-    heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
+    heads.forEach((head, column) => head.querySelector("button")?.addEventListener("click", () => {
       const first = head.classList.contains("number") ? "descending" : "ascending";
       const other = first === "descending" ? "ascending" : "descending";
       const order = head.getAttribute("aria-sort") === first ? other : first;
-      heads.forEach((each) => each.setAttribute("aria-sort", each === head ? order : "none"));
+      heads.forEach((each) => each.hasAttribute("aria-sort") && each.setAttribute("aria-sort", each === head ? order : "none"));
       const body = table.tBodies[0];
       const rows = [...body.rows].slice(Number(table.dataset.fixed));
       const key = (row) => row.cells[column].dataset.order;

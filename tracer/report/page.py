@@ -19,12 +19,14 @@ from tracer.report.ablation import ablations
 from tracer.report.box import Box
 from tracer.report.calibration import reliability
 from tracer.report.chart import Chart, thinned
+from tracer.report.closer import Closer, closer_look
 from tracer.report.comparison import Group, compare, show
 from tracer.report.curves import learning, teaching, terms
 from tracer.report.frontier import frontier
 from tracer.report.headline import headline
+from tracer.report.next_steps import next_steps
 from tracer.report.representation import representation
-from tracer.report.reproduce import commands
+from tracer.report.reproduce import Command, commands
 from tracer.report.run_data import find_runs, read_runs
 from tracer.report.suite import suite_tables
 from tracer.report.svg import payload, svg
@@ -77,12 +79,19 @@ class Section:
     number: int
     group: Group
     headline: str
+    steps: tuple[Command, ...]
+    closer: Closer | None
     frontier: Figure | None
     comparison: HtmlTable | None
+    more: HtmlTable | None
     suite: tuple[HtmlTable, ...]
     shifted: Figure | None
     panels: tuple[Panel, ...]
     costs: HtmlTable
+
+    @property
+    def measured(self) -> bool:
+        return any(setting.finished for setting in self.group.settings)
 
     @property
     def figures(self) -> Iterator[Figure]:
@@ -152,12 +161,12 @@ def embedded(value: Any) -> Markup:
 
 
 def _policy(style: str, script: str) -> str:
-    """A content security policy: apply this style, run this script, load nothing."""
+    """A content security policy: apply this style, run this script, show embedded images, load nothing."""
 
     def digest(content: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
-    return f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; base-uri 'none'"
+    return f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; img-src data:; base-uri 'none'"
 
 
 def _template() -> Any:
@@ -194,8 +203,11 @@ def _section(number: int, group: Group) -> Section:
         number,
         group,
         headline(group),
+        tuple(next_steps(group)),
+        closer_look(group) if number == 1 else None,
         Figure(retained, LARGE) if retained else None,
         comparison(group),
+        comparison(group, further=True),
         tuple(suite_tables(group)),
         Figure(shifts, LARGE) if shifts else None,
         tuple(panel for panel in panels if panel.figures),

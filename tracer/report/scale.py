@@ -88,3 +88,8 @@ def shown(value: float, percent: bool = False) -> str:
     """A number as text: shares in percent, others with four significant digits, a typographic minus sign."""
     text = f"{100 * value:.1f} %" if percent else f"{value:.4g}"
     return text.replace("-", "−")
+
+
+def points(change: float) -> str:
+    """A difference of shares in percentage points."""
+    return f"{100 * change:+.1f}".replace("-", "−")

@@ -15,7 +15,17 @@ from tracer.evaluation.tables.render import PARTIAL, WARNING
 from tracer.report.comparison import Group, Setting
 from tracer.report.number import number
 from tracer.report.scored import Moment
-from tracer.report.table import EMPTY, HtmlCell, HtmlColumn, HtmlTable, caption, named, score_cell, starts
+from tracer.report.table import (
+    EMPTY,
+    HtmlCell,
+    HtmlColumn,
+    HtmlTable,
+    caption,
+    image_number,
+    named,
+    score_cell,
+    starts,
+)
 
 Cells = Mapping[str, tables.Cell]
 
@@ -44,7 +54,10 @@ def _table(metric: Metric[...], suite: Suite, settings: Sequence[Setting]) -> Ht
         line = _line(finetuned, cells, {} if start is None else pretrained.rows[start][1])
         best = [finetuned.mark(i, column.name) == "best" for column in finetuned.columns]
         rows.append((named(setting), *(replace(c, best=b) for c, b in zip(line, best, strict=True))))
-    columns = [HtmlColumn("setting", numeric=False), *(_column(c, metric) for c in finetuned.columns)]
+    columns = [
+        HtmlColumn("setting", numeric=False),
+        *(_column(column, metric, sizes.get(column.name, 0)) for column in finetuned.columns),
+    ]
     # Notes on all tables stand under the first of them.
     common = [
         caption(any(len(setting.finished) > 1 for setting in settings)),
@@ -59,9 +72,9 @@ def _title(metric: Metric[...]) -> str:
     return "Calibration error (ECE) over all test sets" if metric is ece else "Accuracy over all test sets"
 
 
-def _column(column: tables.Column, metric: Metric[...]) -> HtmlColumn:
+def _column(column: tables.Column, metric: Metric[...], size: int) -> HtmlColumn:
     role = {"id": "ID: ", "retain": "kept: "}.get(column.role, "")
-    return HtmlColumn(f"{role}{column.head}", better=metric.better)
+    return HtmlColumn(f"{role}{column.head}", better=metric.better, detail=image_number(size))
 
 
 def _line(table: tables.Table, cells: Cells, since: Cells) -> Iterator[HtmlCell]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from tracer.core.metrics import Interval
 from tracer.report.comparison import Group, Moment, Setting
-from tracer.report.headline import points
-from tracer.report.measures import Key
+from tracer.report.measures import Key, image_count
 from tracer.report.run_data import RunData
-from tracer.report.scale import shown
+from tracer.report.scale import points, shown
 
-MAX_MEASURES = 10  # in the comparison
+MAX_MEASURES = 8  # in one table of the comparison, which then fits its page
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,7 @@ class HtmlCell:
     order: float | str | None = None
     detail: str = ""  # in small print below the text
     best: bool = False
+    bar: Interval | None = None  # a difference of shares, drawn as a bar
     slot: int | None = None  # the colour of a setting, shown before the text
 
 
@@ -33,26 +33,34 @@ class HtmlColumn:
     label: str
     numeric: bool = True
     better: str = ""
+    sortable: bool = True
+    detail: str = ""  # in small print below the label
 
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """Rows of cells; the first `fixed` rows stay on top when the table is sorted."""
+    """Rows of cells; the first `fixed` rows stay on top when the table is sorted, bars end at ± `reach`."""
 
     caption: str
     columns: tuple[HtmlColumn, ...]
     rows: tuple[tuple[HtmlCell, ...], ...]
     fixed: int = 0
     title: str = ""
+    compact: bool = False  # small print beside the text instead of below
+    reach: float = 1.0
 
 
 EMPTY = HtmlCell("–", None)
 
 
-def comparison(group: Group) -> HtmlTable | None:
-    """Pretrained models, then every setting; a column per measure, with changes and intervals."""
+def comparison(group: Group, *, further: bool = False) -> HtmlTable | None:
+    """Pretrained models, then every setting; a column per measure, with changes and intervals.
+
+    The first measures, or as many after them with `further`.
+    """
     finished = [setting for setting in group.settings if setting.finished]
-    keys = [key for key in group.keys if not key.suite][:MAX_MEASURES]
+    start = MAX_MEASURES if further else 0
+    keys = [key for key in group.keys if not key.suite][start : start + MAX_MEASURES]
     if not finished or not keys:
         return None
     several = any(len(setting.finished) > 1 for setting in finished)
@@ -60,7 +68,7 @@ def comparison(group: Group) -> HtmlTable | None:
     rows = [(named(s), *_scores(s, keys, "after"), _count(len(s.finished))) for s in finished]
     columns = [
         HtmlColumn("setting", numeric=False),
-        *(HtmlColumn(key.label, better=key.better or "") for key in keys),
+        *(HtmlColumn(key.label, better=key.better or "", detail=_images(finished, key)) for key in keys),
     ]
     best = {(i, j) for j, key in enumerate(keys, 1) for i in _marked(rows, j, key)}
     body = [
@@ -126,6 +134,17 @@ def starts(settings: Sequence[Setting]) -> dict[str, Setting]:
     return models if len(models) > 1 else {"Random start" if random else "Pretrained": settings[0]}
 
 
+def _images(settings: Sequence[Setting], key: Key) -> str:
+    """The number of images behind a column."""
+    counts = {image_count(run, key) for setting in settings for run in setting.finished}
+    return image_number(counts.pop()) if len(counts) == 1 else ""
+
+
+def image_number(count: int) -> str:
+    """A number of images as text; empty where it is not known."""
+    return f"{count:,} images".replace(",", "\u202f") if count else ""
+
+
 def _scores(setting: Setting, keys: Sequence[Key], moment: Moment) -> list[HtmlCell]:
     cells = []
     for key in keys:
@@ -138,19 +157,19 @@ def _scores(setting: Setting, keys: Sequence[Key], moment: Moment) -> list[HtmlC
 def score_cell(estimate: Interval, percent: bool, start: float | None = None) -> HtmlCell:
     """A value, and below it the change from `start` in points and the interval."""
     details = [points(estimate.value - start)] if start is not None and percent else []
-    details += _interval(estimate, percent)
+    details += [interval_text(estimate, percent)]
     text = shown(estimate.value, True) if percent else f"{estimate.value:#.3g}".rstrip(".").replace("-", "−")
-    return HtmlCell(text, estimate.value, " ".join(details))
+    return HtmlCell(text, estimate.value, " ".join(filter(None, details)))
 
 
-def _interval(estimate: Interval, percent: bool) -> list[str]:
+def interval_text(estimate: Interval, percent: bool) -> str:
+    """The ends of an interval in brackets; empty where it is not known."""
     if not estimate.known:
-        return []
+        return ""
     factor = 100 if percent else 1
     form = "{:.1f}" if percent else "{:#.3g}"
-    return [
-        f"[{form.format(factor * estimate.low)},\xa0{form.format(factor * estimate.high)}]".replace("-", "−")
-    ]
+    ends = f"[{form.format(factor * estimate.low)},\xa0{form.format(factor * estimate.high)}]"
+    return ends.replace("-", "−")
 
 
 def _marked(rows: Sequence[tuple[HtmlCell, ...]], column: int, key: Key) -> list[int]:

@@ -15,13 +15,20 @@ from tracer.methods.base import options
 
 # Lower bound of each number, and whether the bound itself is allowed. NaN and infinity never are.
 LOWER_BOUNDS = {
-    **dict.fromkeys(("lr", "decay", "warmup", "seed"), (0, True)),
+    **dict.fromkeys(("lr", "decay", "warmup", "seed", "held_out_share"), (0, True)),
     **dict.fromkeys(("epochs", "clip", "steps", "batch"), (0, False)),
 }
 
 
 # Settings added after the first published results. At their default they do not enter the id, so that old ids stay.
-ADDED: dict[str, Any] = {"compile": False, "decode": "draft"}
+ADDED: dict[str, Any] = {
+    "compile": False,
+    "decode": "draft",
+    "held_out_share": None,
+    "skip_unreadable": False,
+}
+
+FIRST_SHARE = 0.02  # held out by version 0.1, whose experiments do not name a share
 
 # Old to new names of settings renamed since version 0.1. Ids and older run folders keep the old names.
 RENAMED = {"tether": "regularizer"}
@@ -40,14 +47,16 @@ class Settings(Reading, Source):
     """Settings that all methods share. None means: chosen by the size of the data (`tracer.runs.plan`)."""
 
     held_out: str | None = None
-    """Held-out data; by default 2 % of the training data, at least one image per class."""
+    """Held-out data; by default the split val of the data, else a share of the training split."""
+    held_out_share: float | None = None
+    """Share of the training split to hold out; by default 20 % up to 500 images, falling to 10 % at 5 000."""
     retain: tuple[str, ...] = ()
     """Data sets whose zero-shot accuracy should be retained; measured before and after training."""
     templates: str | None = None
     """Prompt templates for class names: openai (80, the default), simple (7), name, or a file."""
 
     model: str = "ViT-B-16"
-    """An open_clip model (`tracer list models`), an exported folder, a config JSON, or hf-hub:NAME."""
+    """An open_clip model (`tracer list models`), a finished run, an exported folder, a config JSON, or hf-hub:NAME."""
     pretrained: str = "auto"
     """Pretrained weights: an open_clip tag, a file, or none for random initialisation. auto: OpenAI's."""
 
@@ -83,6 +92,8 @@ class Settings(Reading, Source):
     """auto: bf16 if the hardware supports it."""
     strict: bool = False
     """Stop if any image is unreadable, instead of listing and skipping it."""
+    skip_unreadable: bool = False
+    """Leave unreadable images out, however many they are; otherwise more than 1 % are refused."""
     seed: int = 0
     """Seed of the order of the data, the choice of captions, and augmentation."""
 
@@ -120,7 +131,7 @@ class Experiment(Settings):
 
     @classmethod
     def from_json(cls, value: object) -> Experiment:
-        """The inverse of `to_json`. Raises on an unknown setting or a value of the wrong type."""
+        """The inverse of `to_json`; also of version 0.1. Raises on an unknown setting or a value of the wrong type."""
         if not isinstance(value, dict):
             raise UserError(f"expected the settings of an experiment, found {value!r:.60}")
         value = {RENAMED.get(name, name): setting for name, setting in value.items()}
@@ -132,4 +143,6 @@ class Experiment(Settings):
                 raise UserError(f"the setting {name} in experiment.json cannot be {setting!r:.60}")
         if "data" not in value:
             raise UserError("the experiment has no data")
+        if "held_out_share" not in value and value.get("held_out") is None:
+            value["held_out_share"] = FIRST_SHARE
         return cls(**{**value, "retain": tuple(value.get("retain", ()))})

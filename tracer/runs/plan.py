@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
+from tracer.data.division import Scan, divide, scanned
 from tracer.data.examples import Examples
-from tracer.data.scan import Progress, scan
+from tracer.data.scan import Progress
 from tracer.data.sources import load
-from tracer.data.split import align_labels, hold_out
 from tracer.methods.base import Method, method
 from tracer.models.prompts import templates
 from tracer.models.registry import locate, pretrained_tag
@@ -29,6 +29,8 @@ class Plan:
     steps: int
     warmup: int
     anchors: Examples | None = None  # image-caption pairs of a second data stream, for methods that use one
+    division: str = ""  # how many images are trained on and held out, and which
+    warnings: tuple[str, ...] = ()  # what is probably not meant
 
     @property
     def batch(self) -> int:
@@ -49,19 +51,26 @@ def plan(experiment: Experiment, *, check_images: bool = True, progress: Progres
     if experiment.regularizer is not None:
         recipe = recipe.regularized(regularizer(experiment.regularizer))
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
-    train, held_out = _data(experiment, check_images, progress)
+    check = scanned(experiment.strict, experiment.skip_unreadable, progress) if check_images else _unchecked
+    division = divide(
+        experiment.data, experiment.held_out, experiment.held_out_share, check=check, **experiment.keywords
+    )
+    train = division.train
     _check_labels(experiment, recipe, train)
-    resolved, steps, warmup = _resolve(experiment, len(train))
+    settled = replace(experiment, held_out_share=division.share)
+    resolved, steps, warmup = _resolve(settled, len(train))
     return Plan(
         experiment=resolved,
         method=recipe,
         train=train,
-        held_out=held_out,
-        retain=tuple(load(spec, split="test") for spec in experiment.retain),
+        held_out=division.held_out,
+        retain=tuple(_retained(spec, check) for spec in experiment.retain),
         templates=prompts_for(train, experiment.templates),
         steps=steps if any(stage.share for stage in recipe.stages) else 0,
         warmup=warmup,
-        anchors=_anchors(experiment, recipe, progress),
+        anchors=_anchors(experiment, recipe, check),
+        division=str(division),
+        warnings=division.warnings,
     )
 
 
@@ -70,18 +79,19 @@ def prompts_for(examples: Examples, name: str | None = None) -> tuple[str, ...]:
     return templates(name) if name else examples.templates or templates("openai")
 
 
-def _data(experiment: Experiment, check_images: bool, progress: Progress | None) -> tuple[Examples, Examples]:
-    def read(spec: str, split: str) -> Examples:
-        examples = load(spec, split=split, **experiment.keywords)
-        return scan(examples, experiment.strict, progress) if check_images else examples
-
-    train = read(experiment.data, "train")
-    if experiment.held_out is None:
-        return hold_out(train)
-    return train, align_labels(read(experiment.held_out, "test"), train.classes)
+def _unchecked(examples: Examples) -> Examples:
+    return examples
 
 
-def _anchors(experiment: Experiment, recipe: Method, progress: Progress | None) -> Examples | None:
+def _retained(spec: str, check: Scan) -> Examples:
+    """Data whose accuracy should survive; refused now rather than after training if it cannot be measured."""
+    examples = check(load(spec, split="test"))
+    if not examples.labelled:
+        raise UserError(f"--retain {spec} has no labels, so that no accuracy can be measured on it")
+    return examples
+
+
+def _anchors(experiment: Experiment, recipe: Method, check: Scan) -> Examples | None:
     """The data of the second stream, if the method uses one."""
     if "anchors" not in recipe.needs:
         return None
@@ -92,7 +102,7 @@ def _anchors(experiment: Experiment, recipe: Method, progress: Progress | None) 
             "anchors: give --anchors TABLE with images and captions, or --strength 0 to do without"
         )
     (spec,) = specs
-    return scan(load(spec, split="train"), experiment.strict, progress)
+    return check(load(spec, split="train"))
 
 
 def _check_labels(experiment: Experiment, recipe: Method, train: Examples) -> None:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError
-from tracer.models.registry import locate, pretrained_tag
+from tracer.models.registry import CONFIG_FILE, SCHEMAS, locate, pretrained_tag
 from tracer.models.student import Student, Weights, initialise_from, load, read_weights
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
 from tracer.storage.checksum import add_checksum, verify_checksum
+from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import file_blake2b, write_weights
 
 DESCRIPTION = "experiment.json"
+CONTENT = "content"  # in the description: hashes of what determines the run
+MODEL_CONFIG = "model config"
 
 
 class Run:
@@ -83,12 +88,18 @@ class Run:
 
     def require(self, plan: Plan) -> None:
         """Raise unless this run is one of `plan`: the same experiment, data and pretrained weights."""
-        if self.description["id"] != identity(plan):
+        self._require_start()
+        stored, current = self.description.get(CONTENT), content(plan)
+        if stored is None:  # a run of version 0.1
+            changed = [] if self.description["id"] == _first_identity(plan) else ["settings or data"]
+        else:
+            changed = [name for name, digest in current.items() if stored.get(name) != digest]
+        if changed:
+            what = " and ".join(filter(None, (", ".join(changed[:-1]), changed[-1])))
             raise UserError(
-                f"{self.folder} holds another experiment ({self.description['id']}), or its data have changed: "
+                f"{self.folder} holds another experiment ({self.description['id']}), with other {what}: "
                 "choose another --out"
             )
-        self._require_start()
 
     def _require_start(self) -> None:
         """Raise if the pretrained weights were replaced under their name since the run began."""
@@ -97,6 +108,16 @@ class Run:
             raise UserError(
                 f"{experiment.model} has other weights than when {self.folder} began: give the new ones a name of "
                 "their own, or choose another --out"
+            )
+        self._require_config()
+
+    def _require_config(self) -> None:
+        """Raise if the config of the model was changed under its name since the run began."""
+        digest, experiment = self.description.get(CONTENT, {}).get(MODEL_CONFIG), self.experiment
+        if digest is not None and digest != model_config(experiment):
+            raise UserError(
+                f"{experiment.model} has another config than when {self.folder} began: give the new one a name of "
+                "its own, or choose another --out"
             )
 
     @property
@@ -130,6 +151,7 @@ class Run:
         experiment = self.experiment
         if name == "pretrained":
             self._require_start()
+        self._require_config()
         student = load(
             experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
         )
@@ -144,11 +166,9 @@ class Run:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold a lock on the folder; raises if another process holds it."""
-        with (self.folder / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"another process is working on {self.folder}") from None
+        with lock(self.folder / ".lock") as held:
+            if not held:
+                raise UserError(f"another process is working on {self.folder}")
             yield
 
 
@@ -158,17 +178,70 @@ def home(plan: Plan, folder: Path | None = None) -> Path:
 
 
 def identity(plan: Plan) -> str:
-    """The id of a run: a short hash of the experiment and the fingerprints of its data."""
-    parts = [plan.experiment.id, plan.train.fingerprint, plan.held_out.fingerprint]
-    if plan.anchors is not None:
-        parts.append(plan.anchors.fingerprint)
+    """The id of a run: a short hash of its `content`."""
+    return _hash(content(plan), size=5)
+
+
+def content(plan: Plan) -> dict[str, str | None]:
+    """Hashes of all that determines a run, by name: settings, data, prompts and the model, not their places on disk."""
+    sets = {"training": plan.train, "held-out": plan.held_out, "anchor": plan.anchors}
+    return {
+        "settings": replace(plan.experiment, templates=None).id,
+        **{
+            f"{name} {part}": digest
+            for name, examples in sets.items()
+            if examples is not None
+            for part, digest in examples.digests.items()
+        },
+        "templates": _hash(plan.templates),
+        MODEL_CONFIG: model_config(plan.experiment),
+        "weights": start(plan.experiment),
+    }
+
+
+def _first_identity(plan: Plan) -> str:
+    """The id of a run in version 0.1, which did not look at the content of images, templates and configs."""
+    sets = [each for each in (plan.train, plan.held_out, plan.anchors) if each is not None]
+    parts = [replace(plan.experiment, held_out_share=None).id, *(each.fingerprint for each in sets)]
     return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
+
+
+def model_config(experiment: Experiment) -> str | None:
+    """A hash of the config and the tokenizer files of a model that is a file, a folder or on the hub, else None.
+
+    They can be changed under their name; the config of a model that open_clip knows by name is fixed.
+    """
+    path = Path(experiment.model.removeprefix("local-dir:"))
+    if not path.exists() and not experiment.model.startswith(SCHEMAS):
+        return None
+    config = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).config
+    texts = [file for file in sorted(path.glob("*")) if file.suffix in (".json", ".txt")]
+    files = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in texts}
+    files.pop("classes.json", None)  # of a head, which is not used
+    try:
+        whole = json.loads(files.pop(CONFIG_FILE, "{}"))
+    except ValueError:
+        whole = {}
+    return _hash([config, whole.get("preprocess_cfg"), files])
 
 
 def start(experiment: Experiment) -> str | None:
     """A checksum of the pretrained weights if they are a file, because a file can be replaced under its name."""
     place = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
-    return file_blake2b(place.file) if place.file else None
+    if place.file is None:
+        return None
+    status = place.file.stat()
+    return _file_checksum(place.file, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@cache
+def _file_checksum(file: Path, *_state: int) -> str:
+    """The checksum of a file in this state, computed once: weights are large."""
+    return file_blake2b(file)
+
+
+def _hash(value: object, size: int = 8) -> str:
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=size).hexdigest()
 
 
 def describe(plan: Plan) -> dict[str, Any]:
@@ -176,13 +249,15 @@ def describe(plan: Plan) -> dict[str, Any]:
     data = {"name": plan.train.name, "train": len(plan.train), "held_out": len(plan.held_out)}
     return {
         "id": identity(plan),
+        CONTENT: content(plan),
         "experiment": plan.experiment.to_json(),
         "start": start(plan.experiment),
         "steps": plan.steps,
         "data": {
             **data,
-            "fingerprint": plan.train.fingerprint,
-            "held_out_fingerprint": plan.held_out.fingerprint,
+            "division": plan.division,
+            "fingerprint": plan.train.content_fingerprint,
+            "held_out_fingerprint": plan.held_out.content_fingerprint,
         },
         "classes": list(plan.train.classes),
         "versions": versions(),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tracer.api.run import Machine, Observer, run
@@ -15,6 +12,7 @@ from tracer.models.export import export
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_text
+from tracer.storage.lock import lock
 from tracer.sweep.product import Sweep
 from tracer.training.loop import Report
 
@@ -39,7 +37,7 @@ def work(sweep: Sweep, folder: Path, device: str, only: int | None = None, pause
             (place / FAILED).unlink(missing_ok=True)
     while waiting:
         for place, experiment in waiting:
-            with held(folder / ".locks" / place.name) as mine:
+            with lock(folder / ".locks" / place.name) as mine:
                 if mine and not ended(place):
                     attempt(experiment, place, device)
         waiting = [(place, experiment) for place, experiment in waiting if not ended(place)]
@@ -52,7 +50,7 @@ def begin(sweep: Sweep, folder: Path, device: str) -> None:
     if sweep.start is None:
         return
     place = folder / "start"
-    with held(folder / ".locks" / "start", wait=True):
+    with lock(folder / ".locks" / "start", wait=True):
         start = finished(sweep.start, place, device)
         if not (place / "export").exists():
             export(start.student(), place / "export")
@@ -81,16 +79,3 @@ def finished(experiment: Experiment, place: Path, device: str) -> Run:
 def ended(place: Path) -> bool:
     """Whether a run has a result, or has failed for good."""
     return (place / "result.json").exists() or (place / FAILED).exists()
-
-
-@contextmanager
-def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Whether the lock is ours; it ends with the block, or with the process however that ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True

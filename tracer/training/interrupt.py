@@ -1,40 +1,72 @@
-"""Ctrl-C and SIGTERM, handled between two steps."""
+"""Signals that stop a run: it saves a checkpoint after the current step, then ends."""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
+
+from tracer.data.loader import SIGNALS
+
+PATIENCE = (
+    1.0  # seconds after which a second Ctrl-C is one of the user's, not a copy that a launcher has forwarded
+)
 
 
 class Interrupted(Exception):
-    """Training was stopped by a signal and saved a checkpoint."""
+    """Training was stopped by a signal, and can go on from `step`."""
 
     def __init__(self, signal_number: int, step: int, folder: Path) -> None:
-        super().__init__(f"stopped at step {step}, saved. Go on with: tracer resume {folder}")
+        state = f"stopped at step {step}, saved" if step else "stopped before a step was saved"
+        super().__init__(f"{state}. Go on with: tracer resume {folder}")
         self.signal_number, self.step, self.folder = signal_number, step, folder
 
 
 class Interrupt:
-    """A context in which a signal only sets `received`; a second Ctrl-C raises KeyboardInterrupt at once."""
+    """A context in which a signal only sets `received`, except in a block of `at_once`.
 
-    def __init__(self) -> None:
+    A second Ctrl-C raises KeyboardInterrupt. Signals that are ignored when it begins, as under nohup, stay ignored.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.step = folder, 0  # the last step that was saved
         self.received: int | None = None
-        self._previous: dict[int, object] = {}
+        self._received_at = 0.0
+        self._at_once = False
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._handle)
+            for number in SIGNALS:
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler)  # pyright: ignore[reportArgumentType]
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """A block that a signal ends with `Interrupted`, for work that may take long and changes nothing."""
+        self._at_once = True
+        try:
+            if self.received is not None:
+                raise Interrupted(self.received, self.step, self.folder)
+            yield
+        finally:
+            self._at_once = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if self.received == number:  # one Ctrl-C may arrive twice: torchrun forwards it as SIGTERM
+        if self.received is None:
+            self.received, self._received_at = number, time.monotonic()
+            if self._at_once:
+                raise Interrupted(number, self.step, self.folder)
+        elif number == signal.SIGINT and time.monotonic() > self._received_at + PATIENCE:
             raise KeyboardInterrupt
-        self.received = number

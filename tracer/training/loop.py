@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +27,10 @@ from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
 from tracer.training import checkpoint as checkpoints
+from tracer.training.clock import Clock
 from tracer.training.interrupt import Interrupt, Interrupted
 from tracer.training.learner import Learner
+from tracer.training.pace import Pace
 from tracer.training.setup import build_learner, pretrained_model
 from tracer.training.step import State
 
@@ -47,24 +50,7 @@ class Report:
     gap: float | None = None  # KL between teacher and student
     message: str | None = None
     warning: str | None = None
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Steps between two log lines, two evaluations and two checkpoints."""
-
-    log: int
-    evaluate: int
-    save: int
-
-    @classmethod
-    def of(cls, steps: int, save: int | None = None, evaluate: int | None = None) -> Pace:
-        """The pace of a run of `steps` steps; None chooses a default by their number."""
-        return cls(
-            log=max(1, min(10, steps // 50)),
-            evaluate=evaluate or max(1, steps // 10),
-            save=save or max(1, steps // 20),
-        )
+    seconds: dict[str, float] | None = None  # at the end: what this process has spent its time on
 
 
 class Training:
@@ -83,10 +69,12 @@ class Training:
         save_every: int | None = None,
         evaluate_every: int | None = None,
         workers: int = 0,
+        clock: Clock | None = None,
     ) -> None:
         self.plan, self.run, self.world, self.workers = plan, run, world, workers
-        self.pace = Pace.of(plan.steps, save_every, evaluate_every)
-        self.interrupt = Interrupt()
+        self.clock = clock or Clock()
+        self.pace = Pace(plan.steps, world, self.clock, save_every, evaluate_every)
+        self.interrupt = Interrupt(run.folder)
         self._started = False
 
     def finish(self, callback: Callable[[Report], object] | None = None) -> Run:
@@ -107,24 +95,27 @@ class Training:
 
     def _train(self) -> Iterator[Report]:
         plan, run, world = self.plan, self.run, self.world
-        model = pretrained_model(plan)  # built once; students are copies of it
-        latest = checkpoints.latest(run.resume)
-        yield from self._rewind_log(latest)
-        student, shadow, done = model, None, 0
         with self.interrupt:
+            with self._starting():
+                model = pretrained_model(plan)  # built once; students are copies of it
+                latest = checkpoints.latest(run.resume)
+            yield from self._rewind_log(latest)
+            self.interrupt.step = latest.step if latest else 0
+            student, shadow, done = model, None, 0
             for index, (stage, steps) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
                 # Stage weights are written after the stage's last checkpoint.
                 if latest and latest.step >= done + steps and self._stage_weights(index).exists():
                     done += steps
                     continue
-                student = deepcopy(model)
-                if index > 0:
-                    initialise_from(student, read_weights(self._stage_weights(index - 1)))
-                world.place(student)
-                learner = build_learner(plan, stage, steps, student, model.state_dict(), world)
-                if latest and latest.step > done:
-                    learner.restore(latest.checkpoint)
-                    latest = None  # free its tensors, which take as much memory as the state itself
+                with self._starting():
+                    student = deepcopy(model)
+                    if index > 0:
+                        initialise_from(student, read_weights(self._stage_weights(index - 1)))
+                    world.place(student)
+                    learner = build_learner(plan, stage, steps, student, model.state_dict(), world)
+                    if latest and latest.step > done:
+                        learner.restore(latest.checkpoint)
+                        latest = None  # free its tensors, which take as much memory as the state itself
                 yield from self._train_stage(learner, done)
                 shadow, done = learner.state.shadow, done + steps
                 if index + 1 < len(plan.method.stages):
@@ -132,12 +123,21 @@ class Training:
                     weights = world.full_tensors(student.state_dict())
                     world.on_first_process(partial(run.keep, f"stage-{index}", weights))
                 del learner  # the optimiser is no longer needed
-        world.reshard(student)
-        teacher = world.full_tensors(shadow.model.state_dict()) if shadow else None
-        trained = Trained(model.state_dict(), world.full_tensors(student.state_dict()), teacher)
-        world.on_first_process(partial(self._keep_weights, trained))
-        summary = write_summary(plan, run, world, model, self.workers)
-        yield Report(plan.steps, plan.steps, accuracy=summary["after"]["accuracy"], message="done")
+            with self.clock.measure("end"), self.interrupt.at_once():
+                world.reshard(student)
+                teacher = world.full_tensors(shadow.model.state_dict()) if shadow else None
+                trained = Trained(model.state_dict(), world.full_tensors(student.state_dict()), teacher)
+                world.on_first_process(partial(self._keep_weights, trained))
+                summary = write_summary(plan, run, world, model, self.workers)
+        self._log_time(plan.steps)
+        accuracy, message = summary["after"]["accuracy"], f"done in {self.clock}"
+        yield Report(plan.steps, plan.steps, accuracy=accuracy, message=message, seconds=self.clock.seconds)
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Work before a first step, which a signal ends at once."""
+        with self.clock.measure("start"), self.interrupt.at_once():
+            yield
 
     def _rewind_log(self, latest: checkpoints.Latest | None) -> Iterator[Report]:
         """Drop log lines written after the checkpoint; yields a report for each damaged file."""
@@ -150,35 +150,43 @@ class Training:
 
     def _train_stage(self, learner: Learner, before: int) -> Iterator[Report]:
         """Take the remaining steps of a stage; `before` is the number of steps of earlier stages."""
-        state, world, pace = learner.state, self.world, self.pace
+        state, world, clock = learner.state, self.world, self.clock
         end = before + state.schedule.steps
         pending: list[tuple[int, Loss]] = []  # losses stay on the device until they are logged
         numbers = range(before + state.step, end)
-        for batch in loader(learner.data, numbers, self.workers, pin=world.device.type == "cuda"):
+        batches = loader(learner.data, numbers, self.workers, pin=world.device.type == "cuda")
+        for batch in clock.wait_for(batches):
             step = before + state.step + 1
-            pending += [(step, loss) for loss in learner.step(step, batch)]
-            log, save = step % pace.log == 0, step % pace.save == 0 or step == end
-            signal = world.agree_on_signal(self.interrupt.received, log or save)
-            save = save or signal is not None
-            if log or save:
-                yield self._log(state, pending)
-            if step % pace.evaluate == 0 or step == end:
-                yield self._evaluate(state, step)
+            with clock.measure("steps"):
+                pending += [(step, loss) for loss in learner.step(step, batch)]
+                log, evaluate, save, signal = self.pace.after(step, step == end, self.interrupt.received)
+                if log or evaluate or save:
+                    self._check_finite(pending)
+            if log:
+                yield self._log(state, *pending[-1])
+                pending.clear()
+            if evaluate and (signal is None or step == end):
+                try:
+                    yield self._evaluate(state, step)
+                except Interrupted as interrupted:
+                    save, signal = True, interrupted.signal_number
             if save:
-                world.on_first_process(partial(self._save, step, learner.capture()))
-            if signal is not None and step < self.plan.steps:
+                self._save(step, learner)
+            if signal is not None:
+                self._log_time(step)
                 raise Interrupted(signal, step, self.run.folder)
 
-    def _log(self, state: State, pending: list[tuple[int, Loss]]) -> Report:
-        """Write the newest loss; raise if any loss since the last call is NaN or infinite."""
-        for step, loss in pending:
+    def _check_finite(self, losses: list[tuple[int, Loss]]) -> None:
+        """Raise if a loss is NaN or infinite."""
+        for step, loss in losses:
             if not torch.isfinite(loss.total):
                 terms = [name for name, part in loss.parts.items() if not torch.isfinite(part)]
                 where = f"step {step} (term: {', '.join(terms) or 'their sum'})"
                 raise NonFinite(f"the loss is not finite at {where}; {self._advice}")
-        step, loss = pending[-1]
+
+    def _log(self, state: State, step: int, loss: Loss) -> Report:
+        """Write the loss of a step to the log."""
         total = float(loss.total.detach())
-        pending.clear()
         values = {name: float(value) for name, value in {**loss.parts, **_dynamics(state)}.items()}
         if state.shadow:
             values["teacher_age"] = state.shadow.age
@@ -186,16 +194,32 @@ class Training:
         return Report(step, self.plan.steps, loss=total, gap=values.get("kl"))
 
     def _evaluate(self, state: State, step: int) -> Report:
-        """Log the accuracy on the held-out set and the distance between student and teacher."""
-        scorer = Scorer(state.student, self.world, self.plan.train.classes, self.workers)
-        accuracy = held_out_accuracy(scorer, scorer.embed(self.plan.held_out), self.plan.templates)
-        self.world.reshard(state.student)
-        gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
+        """Log the accuracy on the held-out set, with few prompts, and the distance between student and teacher.
+
+        In a single process a signal ends it with `Interrupted`, unless the stage ends here; several processes have to
+        evaluate to the end together.
+        """
+        started = self.clock.seconds["evaluating"]
+        alone = self.world.size == 1 and state.progress < 1
+        with self.clock.measure("evaluating"), self.interrupt.at_once() if alone else nullcontext():
+            scorer = Scorer(state.student, self.world, self.plan.train.classes, self.workers)
+            prompts = _few(self.plan.templates, len(self.plan.train.classes))
+            accuracy = held_out_accuracy(scorer, scorer.embed(self.plan.held_out), prompts)
+            self.world.reshard(state.student)
+            gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
+        self.pace.evaluated(self.clock.seconds["evaluating"] - started)
         self.run.recorder.log(step, "held_out", accuracy=accuracy, **gap)
         return Report(step, self.plan.steps, accuracy=accuracy)
 
-    def _save(self, step: int, checkpoint: checkpoints.Checkpoint) -> None:
+    def _save(self, step: int, learner: Learner) -> None:
         """Write a checkpoint; raise if a weight is NaN or infinite, so that the last good one is kept."""
+        started = self.clock.seconds["saving"]
+        with self.clock.measure("saving"):
+            self.world.on_first_process(partial(self._write, step, learner.capture()))
+        self.pace.saved(self.clock.seconds["saving"] - started)
+        self.interrupt.step = step
+
+    def _write(self, step: int, checkpoint: checkpoints.Checkpoint) -> None:
         for owner, weights in checkpoint.tensors.items():
             if owner.startswith(("student", "teacher")):
                 try:
@@ -203,6 +227,11 @@ class Training:
                 except UserError as error:
                     raise NonFinite(f"{error}; {self._advice}") from None
         checkpoints.save(self.run.resume, step, checkpoint)
+
+    def _log_time(self, step: int) -> None:
+        """Log what this process has spent its time on; the sum over the lines of a run is the time of the run."""
+        seconds = {name: round(value, 3) for name, value in self.clock.seconds.items()}
+        self.run.recorder.log(step, "time", **seconds, processes=self.world.size)
 
     def _keep_weights(self, trained: Trained) -> None:
         self.run.keep("student", trained.student)
@@ -218,6 +247,12 @@ class Training:
         return (
             f"the last good checkpoint, if any, is in {self.run.resume}. A lower --lr or --clip 1 often helps"
         )
+
+
+def _few(templates: Sequence[str], classes: int) -> Sequence[str]:
+    """Evenly spaced templates, about a thousand prompts and at least eight a class: enough to watch a run."""
+    count = min(len(templates), max(8, 1000 // max(1, classes)))
+    return [templates[i * len(templates) // count] for i in range(count)]
 
 
 def _dynamics(state: State) -> dict[str, Tensor]:

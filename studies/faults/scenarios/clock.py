@@ -1,4 +1,4 @@
-"""Clocks that jump, back and forth, during a run and before it is resumed."""
+"""Clocks that jump forwards and backwards, during a run and before it is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truncated, bit-flipped and lost files of checkpoints and runs."""
+"""Truncated, bit-flipped and missing files of checkpoints and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disk full: at the n-th fsync, rename or new folder, beyond a size of file, and for real on a small disk."""
+"""Disk full: at the n-th fsync, rename or mkdir, above a file size limit, and on a real small disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images: corrupt, truncated, huge, CMYK, 16-bit, animated, empty, and none at all."""
+"""Images: corrupt, truncated, huge, CMYK, 16-bit, animated, empty, and files that are not images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read-only folders: refused by the system from the start, or from the n-th call on."""
+"""Read-only folders: writes fail from the start, or from the n-th call on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tar shards with ways out of their folder, links, devices, lies about sizes, and damage."""
+"""Tar shards with paths that leave their folder, links, devices, wrong sizes, and damage."""
 
 from __future__ import annotations
 

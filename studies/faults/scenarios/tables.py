@@ -1,4 +1,4 @@
-"""Tables: a million rows, odd encodings, zero bytes, ragged rows, and other accidents of exports."""
+"""Tables: a million rows, odd encodings, zero bytes, ragged rows, and other defects of exports."""
 
 from __future__ import annotations
 

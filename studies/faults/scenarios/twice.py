@@ -1,4 +1,4 @@
-"""Two processes on one run directory, and locks of the dead."""
+"""Two processes on one run directory, and locks of dead processes."""
 
 from __future__ import annotations
 

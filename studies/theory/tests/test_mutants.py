@@ -97,7 +97,7 @@ def test_wrong_averages_are_caught(mutant: type[WMA], monkeypatch: pytest.Monkey
 def test_forgotten_start_breaks_persistence(monkeypatch: pytest.MonkeyPatch) -> None:
     """One step of one iterate: the teacher is the student and pulls no more."""
     monkeypatch.setattr(instances, "WMA", Forgetful)
-    monkeypatch.setattr("studies.theory.claims.averages.duration", lambda rng: 1)
+    monkeypatch.setattr("studies.theory.claims.persistence.duration", lambda rng: 1)
     assert violations("finite-horizon persistence")["finite-horizon persistence"] > CAUGHT
 
 

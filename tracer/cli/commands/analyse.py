@@ -12,6 +12,7 @@ import tyro
 
 from tracer.analysis.cka import MIN_SAMPLES
 from tracer.analysis.drift import tower_and_layer
+from tracer.cli.flags import cli
 from tracer.core.errors import UserError, at_least
 from tracer.parallel import World
 from tracer.report.run_data import find_runs
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> int:
             _analyse(run, device, samples=samples, batch=batch, alphas=alphas)
         return 0
 
-    return tyro.cli(analyse, args=arguments, prog="tracer analyse", description=ABOUT)
+    return cli(analyse, arguments, "tracer analyse", ABOUT)
 
 
 def _check_held_out(runs: Iterable[Run]) -> None:

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import tyro
 
+from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.data.check import describe
-from tracer.data.options import held_out_split
+from tracer.data.division import divide, scanned
 from tracer.data.reading import AS_FOUND, Reading
-from tracer.data.scan import scan
-from tracer.data.sources import load
-from tracer.data.split import hold_out
 from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
 from tracer.terminal import console, counting
@@ -24,6 +22,7 @@ def main(arguments: list[str]) -> int:
         data: Annotated[str, tyro.conf.Positional],
         reading: Reading = AS_FOUND,
         strict: bool = False,
+        skip_unreadable: bool = False,
         root: Path | None = None,
         at: tuple[str, ...] = (),
     ) -> int:
@@ -32,6 +31,7 @@ def main(arguments: list[str]) -> int:
         Args:
             data: a folder of images, a table, shards, or the name of a built-in set.
             strict: stop if any image is unreadable.
+            skip_unreadable: leave unreadable images out, however many they are.
             root: if DATA is a suite such as imagenet: the folder of its data sets. Lists which are complete, which are
                 missing and where to get them; the exit code is 1 if any is missing.
             at: sets of imagenet in other places, each NAME=PLACE.
@@ -41,18 +41,20 @@ def main(arguments: list[str]) -> int:
         if root is not None or at:
             raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")
         with counting("reading the images") as count:
-            examples = scan(load(data, **reading.keywords), strict, count)
-            split = held_out_split(examples.splits)
-            if split is None:
-                train, held_out = hold_out(examples)
-            else:
-                train, held_out = examples, scan(load(data, split=split, **reading.keywords), strict, count)
-        for line in describe(train, held_out, flags={"data": data, **reading.flags}).lines():
+            check = scanned(strict, skip_unreadable, count)
+            division = divide(data, check=check, **reading.keywords)
+        report = describe(
+            division.train,
+            division.held_out,
+            source=division.source,
+            flags={"data": data, **reading.flags},
+            switches=("skip-unreadable",) if skip_unreadable else (),
+        )
+        for line in report.lines():
             console.print(line, highlight=False, markup=False)
         return 0
 
-    flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-    return tyro.cli(check, args=arguments, prog="tracer check", config=flat)
+    return cli(check, arguments, "tracer check")
 
 
 def _suite(name: str, root: Path | None, at: tuple[str, ...]) -> int:

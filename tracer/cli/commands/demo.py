@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import tyro
-
 from tracer.api.export import export
+from tracer.cli.flags import cli
 from tracer.cli.training import run_with_progress
 from tracer.core.errors import at_least
 from tracer.methods.base import method
@@ -56,7 +55,7 @@ def main(arguments: list[str]) -> int:
         console.print(f"The runs are in {out}; open {page} for curves and comparison.", highlight=False)
         return 0
 
-    return tyro.cli(show, args=arguments, prog="tracer demo")
+    return cli(show, arguments, "tracer demo")
 
 
 def demo(folder: Path, seed: int = 0) -> list[Row]:

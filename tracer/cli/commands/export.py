@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.export import export
+from tracer.cli.flags import cli
 from tracer.runs.run import Run
 from tracer.terminal import console
 
@@ -28,4 +29,4 @@ def main(arguments: list[str]) -> int:
         console.print(f'  open_clip.create_model("local-dir:{folder}")', highlight=False, markup=False)
         return 0
 
-    return tyro.cli(write, args=arguments, prog="tracer export")
+    return cli(write, arguments, "tracer export")

@@ -9,6 +9,10 @@ from typing import Annotated
 import tyro
 
 from tracer.api.merge import Merge, Prepared, keep, merged, prepare
+from tracer.cli.flags import cli
+from tracer.cli.training import show_verdict
+from tracer.core.metrics import wilson_interval
+from tracer.evaluation.verdict import plus_minus
 from tracer.merging.evaluator import Scores
 from tracer.merging.inference import ModelPair
 from tracer.merging.merges import Merged
@@ -37,13 +41,8 @@ class Flags(Merge):
 
 
 def main(arguments: list[str]) -> int:
-    flags = tyro.cli(
-        Flags,
-        args=arguments,
-        prog="tracer merge",
-        description=f"Merge finished runs with their pretrained model or with each other.{EXAMPLES}",
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    about = f"Merge finished runs with their pretrained model or with each other.{EXAMPLES}"
+    flags = cli(Flags, arguments, "tracer merge", about)
     request = Merge(**{each.name: getattr(flags, each.name) for each in fields(Merge)})
     way = request.way
     prepared = prepare(request, [Run.open(folder) for folder in flags.runs], flags.device)
@@ -54,10 +53,13 @@ def main(arguments: list[str]) -> int:
     for note in result.notes:
         console.print(note, highlight=False, markup=False)
     run = keep(prepared, result, flags.name)
-    console.print(
-        f"Kept as {run.weights}. Next: tracer eval {run.folder} --weights {run.weights} --data …",
-        highlight=False,
-    )
+    unmerged = next((each.scores for each in result.candidates if each.alpha == 1), None)
+    if unmerged is not None and unmerged is not result.scores:
+        change = result.scores.verdict(unmerged)
+        console.print(f"Against no merge: {change.sentence()}", highlight=False, markup=False)
+    console.print(f"Kept as {run.weights}. Against the pretrained model:", highlight=False)
+    command = f"tracer eval {run.folder} --weights {run.weights} --data TEST-IMAGES"
+    show_verdict(result.scores.verdict(prepared.evaluator.before), command)
     return 0
 
 
@@ -66,8 +68,10 @@ def _show(prepared: Prepared, result: Merged) -> None:
     retained = list(evaluator.before.retained) or ["ImageNet names"]
 
     def row(name: str, scores: Scores) -> tuple[str, ...]:
+        counts = [len(hits) for hits in scores.retained_hits.values()] or [len(scores.hits)]
         shares = list(scores.retained.values()) or [scores.agreement]
-        return (name, percent(scores.accuracy), *(percent(value) for value in shares))
+        pairs = zip([scores.accuracy, *shares], [len(scores.hits), *counts], strict=True)
+        return (name, *(plus_minus(wilson_interval(share, n)) for share, n in pairs))
 
     rows = [row("pretrained", evaluator.before)]
     if result.candidates:
@@ -75,7 +79,10 @@ def _show(prepared: Prepared, result: Merged) -> None:
     else:
         rows += [row(folder, evaluator(end)) for folder, end in prepared.runs.ends.items()]
         rows.append(row(result.name, result.scores))
-    show_table(result.name, ("weights", "held-out", *(f"retained: {name}" for name in retained)), rows)
+    images = len(evaluator.held_out)
+    show_table(
+        result.name, ("weights", f"{images} held-out", *(f"retained: {name}" for name in retained)), rows
+    )
 
 
 def _measure(request: Merge, prepared: Prepared) -> int:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from tracer.cli.flags import cli
 from tracer.data.pack import check_place, pack
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
@@ -48,5 +49,4 @@ def main(arguments: list[str]) -> int:
         )
         return 0
 
-    flat = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-    return tyro.cli(write, args=arguments, prog="tracer pack", config=flat)
+    return cli(write, arguments, "tracer pack")

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import tyro
 
+from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
@@ -59,13 +60,7 @@ def main(arguments: list[str]) -> int:
         console.print(f"The page is {page_file}", highlight=False, markup=False)
         return 0
 
-    return tyro.cli(
-        report,
-        args=arguments,
-        prog="tracer report",
-        description=ABOUT,
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    return cli(report, arguments, "tracer report", ABOUT)
 
 
 def _default_file(runs: tuple[Path, ...]) -> Path:

@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.run import Machine
+from tracer.cli.flags import cli
 from tracer.cli.training import carry_out
 from tracer.runs.run import Run
 from tracer.runs.sinks import Name
@@ -40,4 +41,4 @@ def main(arguments: list[str]) -> int:
             return 0
         return carry_out(opened.experiment, opened.folder, machine)
 
-    return tyro.cli(resume, args=arguments, prog="tracer resume", config=(tyro.conf.FlagCreatePairsOff,))
+    return cli(resume, arguments, "tracer resume")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tracer.cli.flags import cli, cli_of_two, flags_of
 from tracer.core.errors import UserError, at_least
 from tracer.recipes import ablation
 from tracer.runs.experiment import Experiment
@@ -60,18 +61,11 @@ class Flags:
 
 
 def main(arguments: list[str]) -> int:
-    details = _details(arguments)
-    flags, rest = tyro.cli(
-        Flags,
-        args=arguments,
-        prog="tracer sweep",
-        description=f"Run every experiment of a recipe: a Python function that returns them.{details}{EXAMPLES}",
-        return_unknown_args=True,
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    about = f"Run every experiment of a recipe: a Python function that returns them.{_details(arguments)}{EXAMPLES}"
+    flags, rest = cli_of_two(Flags, arguments, "tracer sweep", about)
     at_least(1, jobs=flags.jobs)
     function = recipe(flags.recipe)
-    sweep = _sweep(tyro.cli(function, args=rest, prog=f"tracer sweep {flags.recipe}"))
+    sweep = _sweep(cli(function, rest, f"tracer sweep {flags.recipe}", also=flags_of(Flags)))
     folder = flags.out or Path("runs") / flags.recipe.rpartition(":")[2]
     command = [sys.executable, "-m", "tracer", "sweep", flags.recipe, *rest]
     command += ["--out", str(folder), "--device", flags.device]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,23 +11,26 @@ from typing import Annotated, Any
 import tyro
 
 from tracer.api.run import Machine
+from tracer.cli.dry_run import dry_run
+from tracer.cli.flags import Groups, cli
 from tracer.cli.training import carry_out
 from tracer.core.errors import unknown
+from tracer.data.reading import Reading
 from tracer.methods.base import methods, options, summary
-from tracer.runs.experiment import Experiment, Settings
-from tracer.runs.plan import plan
+from tracer.runs.experiment import Experiment, Settings, Source
 from tracer.runs.sinks import check_installed
-from tracer.terminal import counting, show_table
-from tracer.training.memory.estimate import estimate
 
-EXAMPLES = """
+EXAMPLES = """\
+Examples (a method is named before the flags):
+  tracer train --data photos/                          one folder per class
+  tracer train --data pairs.csv --epochs 5             images and captions
+  tracer train lipsum --data photos/ --retain other/   what other data suffer
+  tracer train --data photos/ --dry-run                whether it fits in memory"""
 
-Examples:
-  tracer train --data photos/                          one folder per class, all defaults
-  tracer train --data pairs.csv --epochs 5             a table with image paths and captions
-  tracer train ft --data photos/ --retain other/       another method, and its effect on other data
-  tracer train --data photos/ --dry-run                settings and memory, without training
-"""
+# Flags that --help explains; it lists the others by the question that they answer, those not named here as "training".
+EXPLAINED = ("--data", "--model", "--epochs", "--lr", "--out", "--dry-run")
+DATA = ("held_out", "held_out_share", "retain", "templates", "augment", "decode", "strict", "skip_unreadable")
+MODEL = ("model", "pretrained", "precision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +40,16 @@ class Output(Machine):
     out: Path | None = None
     """Folder of the run; by default runs/ID, where ID is a hash of experiment and data."""
     dry_run: bool = False
-    """Show all settings, trainable parameters and the memory estimate, and stop."""
+    """Show whether it fits in memory, how many steps it takes and which settings differ, and stop."""
+    dry_run_all: bool = False
+    """The same with every setting and every part of the memory."""
 
 
 def main(arguments: list[str]) -> int:
     experiment, output = parse(arguments)
     check_installed(output.log)
-    if output.dry_run:
-        return _dry_run(experiment)
+    if output.dry_run or output.dry_run_all:
+        return dry_run(experiment, output.device, everything=output.dry_run_all)
     return carry_out(experiment, output.out, output, fresh=True)
 
 
@@ -52,12 +59,12 @@ def parse(arguments: list[str]) -> tuple[Experiment, Output]:
     name = arguments[0] if has_method else "tracer"
     if name not in methods():
         raise unknown("method", name, methods())
-    flags = tyro.cli(
+    flags = cli(
         _flags(name),
-        args=arguments[1:] if has_method else arguments,
-        prog=f"tracer train {name}" if has_method else "tracer train [METHOD]",
-        description=f"{summary(name)}{EXAMPLES}\nMethods: {', '.join(methods())}",
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+        arguments[1:] if has_method else arguments,
+        f"tracer train {name}" if has_method else "tracer train",
+        textwrap.fill(f"{name}: {summary(name)}", 80),
+        _groups(name),
     )
     settings = {f.name: getattr(flags.settings, f.name) for f in fields(Settings)}
     method_options = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
@@ -79,11 +86,23 @@ def _flags(name: str) -> type[Any]:
     return make_dataclass("Train", parts, frozen=True)
 
 
-def _dry_run(experiment: Experiment) -> int:
-    with counting("reading the images") as progress:
-        resolved = plan(experiment, progress=progress)
-    rows = [(name, str(value)) for name, value in resolved.experiment.to_json().items()]
-    rows += [("training images", str(len(resolved.train))), ("held-out images", str(len(resolved.held_out)))]
-    rows += [(name, value) for name, value in estimate(resolved).lines()]
-    show_table("What would run", ("setting", "value"), rows)
-    return 0
+def _groups(name: str) -> Groups:
+    """The flags by the question that they answer."""
+
+    def flags(names: Iterable[str]) -> list[str]:
+        return [f"--{each.replace('_', '-')}" for each in names]
+
+    data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
+    questions = {
+        "data": data,
+        "model": MODEL,
+        "method": [option.name for option in options(name)],
+        "training": [each.name for each in fields(Settings) if each.name not in (*data, *MODEL)],
+        "output": [each.name for each in fields(Output)],
+    }
+    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
+    return Groups(
+        EXPLAINED,
+        {question: flags(dict.fromkeys(names)) for question, names in questions.items()},
+        after=f"{EXAMPLES}\n\n{listed}",
+    )

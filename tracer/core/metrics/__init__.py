@@ -11,7 +11,15 @@ from tracer.core.metrics.calibration import (
     noise_floor,
     reliability,
 )
-from tracer.core.metrics.intervals import Interval, Spread, mean_std, t_interval, t_quantile, wilson_interval
+from tracer.core.metrics.intervals import (
+    Interval,
+    Spread,
+    mean_std,
+    paired_interval,
+    t_interval,
+    t_quantile,
+    wilson_interval,
+)
 from tracer.core.metrics.metric import Metric
 from tracer.core.metrics.resampling import bootstrap, mean_interval, paired
 from tracer.core.metrics.retention import agreement, kl
@@ -49,6 +57,7 @@ __all__ = [
     "nll",
     "noise_floor",
     "paired",
+    "paired_interval",
     "recall_at",
     "reliability",
     "t_interval",

@@ -82,14 +82,13 @@ def ece_batched(summaries: Float[Tensor, "*m n 2"], batch: int = 512, bins: int 
     """Mean of the ECEs of consecutive batches: biased upward; use it only to compare with published tables.
 
     In a batch of 512 a bin has about 50 samples, and the absolute value turns the sampling noise of their
-    accuracy into error. A last, smaller batch has the same weight as the others.
+    accuracy into error. Each batch is weighted by its size, so that a small last one counts for what it is.
     """
     n = summaries.shape[-2]
     batch_index = torch.arange(n) // positive("batch", batch)
     batches = int(batch_index[-1]) + 1
     index = batch_index * bins + equal_width(summaries[..., 0], bins)
-    sums = gap(summaries, index, batches * bins).unflatten(-1, (batches, bins)).abs().sum(dim=-1)
-    return (sums / torch.bincount(batch_index)).mean(dim=-1)
+    return gap(summaries, index, batches * bins).abs().sum(dim=-1) / n
 
 
 def noise_floor(

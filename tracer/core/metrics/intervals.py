@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -82,3 +82,22 @@ def wilson_interval(share: float, n: int) -> Interval:
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return Interval(max(0.0, centre - half), share, min(1.0, centre + half))
+
+
+def paired_interval(first: Sequence[bool], second: Sequence[bool]) -> Interval:
+    """The difference of two shares of hits on the same samples, second − first, with its interval.
+
+    Bonett and Price (2012): the Wald interval for paired proportions with one pseudo-observation added to each kind of
+    disagreement, which covers at small n and where no sample changed. Widened to hold the difference itself.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"two results on the same samples expected, not {len(first)} and {len(second)}")
+    n = len(first)
+    if n == 0:
+        return Interval.unknown(0.0)
+    gained = sum(not before and after for before, after in zip(first, second, strict=True))
+    lost = sum(before and not after for before, after in zip(first, second, strict=True))
+    value = (gained - lost) / n
+    up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
+    half = NORMAL_QUANTILE * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
+    return Interval(max(-1.0, min(up - down - half, value)), value, min(1.0, max(up - down + half, value)))

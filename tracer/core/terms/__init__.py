@@ -5,7 +5,7 @@ from tracer.core.terms.classify import classify
 from tracer.core.terms.contrastive import contrastive
 from tracer.core.terms.distill import cross, feature, interactive, relational
 from tracer.core.terms.frobenius import cross_frobenius
-from tracer.core.terms.intermediate import intermediate
+from tracer.core.terms.intermediate import intermediate, token_features
 from tracer.core.terms.margin import margin
 from tracer.core.terms.orthogonal import orthogonal
 from tracer.core.terms.probe import context, energy, spurious
@@ -28,4 +28,5 @@ __all__ = [
     "soft_classes",
     "soft_pairs",
     "spurious",
+    "token_features",
 ]

@@ -1,4 +1,4 @@
-"""Distillation of the intermediate features of the image tower (LDIFS)."""
+"""Distillation of the intermediate features of the image tower (LDIFS, arXiv 2308.13320)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,45 @@ from tracer.core.batch import Scene
 from tracer.core.objective import Term
 
 
-def intermediate(unit: bool = True) -> Term:
-    """LDIFS: squared distance between the block outputs of student and teacher in the image tower.
+def token_features() -> Term:
+    """LDIFS as its authors' code computes it: squared distance between tokens of student and teacher at five taps.
 
-    L = mean_i ‖Φ_S(x_i) − Φ_T(x_i)‖², Φ the concatenated, pooled block outputs, each of unit length with
-    unit=True; whether the authors normalise them is unverified. Reference: LDIFS (arXiv 2308.13320).
+    L = mean over images, taps, tokens l and features d of ( Φ_S[l, d]/‖Φ_S[:, d]‖ − Φ_T[l, d]/‖Φ_T[:, d]‖ )². The norm
+    is over the tokens of an image, dimension 1 of [image, token, feature], as in that code.
     """
 
     def formula(scene: Scene) -> Tensor:
-        student, teacher = scene.taught
-        if student.features is None or teacher.features is None:
-            raise ValueError("intermediate needs the block outputs of student and teacher")
         distances = []
-        for features, target in zip(student.features, teacher.features, strict=True):
-            a, b = (normalize(x, dim=1) if unit else x for x in (features, target.detach()))
+        for features, target in _pairs(scene, "token_features"):
+            if features.ndim != 3:
+                raise ValueError("token_features needs the tokens of each tap")
+            a, b = (normalize(x, dim=1, eps=1e-10) for x in (features, target))
+            distances.append((a - b).square().mean())
+        return torch.stack(distances).mean()
+
+    return Term("token_features", formula, needs=frozenset({"features", "tokens", "teacher"}))
+
+
+def intermediate(unit: bool = True) -> Term:
+    """A variant of LDIFS: squared distance between the pooled block outputs of student and teacher.
+
+    L = mean_i ‖Φ_S(x_i) − Φ_T(x_i)‖², Φ the concatenated, pooled block outputs, each of unit length with unit=True.
+    """
+
+    def formula(scene: Scene) -> Tensor:
+        distances = []
+        for features, target in _pairs(scene, "intermediate"):
+            a, b = (normalize(x, dim=1) if unit else x for x in (features, target))
             distances.append((a - b).square().sum(dim=1))
         return torch.stack(distances).sum(dim=0).mean()
 
     return Term("intermediate", formula, needs=frozenset({"features", "teacher"}))
+
+
+def _pairs(scene: Scene, name: str) -> list[tuple[Tensor, Tensor]]:
+    """The features of student and teacher, without gradient to the teacher."""
+    student, teacher = scene.taught
+    if student.features is None or teacher.features is None:
+        raise ValueError(f"{name} needs the block outputs of student and teacher")
+    pairs = zip(student.features, teacher.features, strict=True)
+    return [(features, target.detach()) for features, target in pairs]

@@ -13,6 +13,7 @@ from tracer.data.emoji import archive
 from tracer.data.emoji_captions import PROMPTS
 from tracer.data.emoji_kinds import KINDS
 from tracer.data.emojishift import FOLDS, MONOCHROME, UNSEEN, emoji_kinds, emoji_names, styles
+from tracer.data.sources import embedded_name
 from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import Average, Shift, Suite
 
@@ -52,7 +53,8 @@ def suite_from_spec(spec: str, trained: str | None = None) -> Suite:
     An error if the run has trained on the emoji of the fold.
     """
     style, _, fold = spec.partition(":")[2].partition(":")
-    own = trained.split(":")[1:] if trained and trained.startswith("emoji:") else ["names", ""]
+    emoji = embedded_name(trained or "") or ""
+    own = emoji.split(":")[1:] if emoji.startswith("emoji:") else ["names", ""]
     if own[0] == "names":  # a pretrained model: all folds are unseen
         own = ["twemoji", "0"]
     elif fold and fold != own[1]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.classes import Spec
+from tracer.data.classes import Spec, match_names
 from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.data.split import align_labels
@@ -30,8 +30,9 @@ def own(
     """The data `spec` as one shift.
 
     The classes are `classes` if given. Else they are `trained_on`, the classes of the model, if these contain all
-    classes of the data and the role is not "retain"; else those of the data, an easier task if they are fewer. Data
-    with splits give their test split. `prompts` default to those of the data, else "openai"; `options` go to `load`.
+    classes of the data (whatever their case and punctuation) and the role is not "retain"; else those of the data, an
+    easier task if they are fewer. Data with splits give their test split. `prompts` default to those of the data, else
+    "openai"; `options` go to `load`.
     """
     examples = load(spec, classes=classes, **options)
     if examples.splits and "split" not in options:
@@ -39,8 +40,8 @@ def own(
         examples = load(spec, classes=classes, split=split, **options)
     if not examples.labelled and not examples.captioned:
         raise UserError(f"{spec} has neither labels nor captions to score against")
-    contained = examples.labelled and set(examples.classes) <= set(trained_on)
-    if contained and classes is None and role != "retain":
+    comparable = examples.labelled and classes is None and role != "retain"
+    if comparable and set(match_names(examples.classes, trained_on)) == set(examples.classes):
         examples = align_labels(examples, trained_on)
     own_prompts = prompts is None and examples.templates
     return Shift(

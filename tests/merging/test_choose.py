@@ -1,0 +1,54 @@
+"""The choice of α on held-out images that can, or cannot, tell the candidates apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tracer.merging.choose import Candidate, best
+from tracer.merging.evaluator import Scores
+
+ALPHAS = [0, 0.25, 0.5, 0.75, 1]
+
+
+def sweep(n: int, accuracies: list[float], seed: int = 0) -> list[Candidate]:
+    """Candidates that are right on nested sets of n images."""
+    order = np.random.default_rng(seed).permutation(n)
+    candidates = []
+    for alpha, accuracy in zip(ALPHAS, accuracies, strict=True):
+        hits = (order < round(accuracy * n)).tolist()
+        candidates.append(Candidate(alpha, Scores(sum(hits) / n, {}, 1.0, hits, {})))
+    return candidates
+
+
+def test_ten_images_choose_nothing() -> None:
+    chosen, why = best(sweep(10, [0.2, 0.7, 0.5, 0.6, 0.6]))
+    assert chosen.alpha == 0.5
+    assert why.startswith("10 held-out images cannot tell these α apart")
+
+
+def test_many_images_that_agree_choose_nothing_either() -> None:
+    chosen, why = best(sweep(300, [0.70, 0.70, 0.70, 0.70, 0.70]))
+    assert chosen.alpha == 0.5
+    assert "cannot tell" in why
+
+
+def test_a_clear_best_is_taken() -> None:
+    chosen, why = best(sweep(300, [0.2, 0.4, 0.9, 0.6, 0.5]))
+    assert chosen.alpha == 0.5
+    assert why == "the best on 300 held-out images"
+
+
+def test_within_one_standard_error_the_one_nearer_to_the_start_is_taken() -> None:
+    chosen, why = best(sweep(1000, [0.2, 0.4, 0.799, 0.80, 0.80]))
+    assert chosen.alpha == 0.5
+    assert "within one standard error of the best (α = 0.75)" in why
+
+
+@pytest.mark.parametrize("n", [60, 200, 1000])
+def test_a_clearly_worse_candidate_is_never_chosen(n: int) -> None:
+    for seed in range(50):
+        noise = np.random.default_rng(seed).normal(0, 0.02, 5)
+        accuracies = np.clip(np.array([0.2, 0.3, 0.75, 0.8, 0.8]) + noise, 0, 1).tolist()
+        chosen, _ = best(sweep(n, accuracies, seed))
+        assert chosen.alpha >= 0.5

@@ -1,0 +1,89 @@
+"""What `tracer train --dry-run` shows: whether it fits in memory, how much work it is, and which settings differ."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tracer.api.inputs import model_name
+from tracer.methods.base import options
+from tracer.parallel.device import device as find_device
+from tracer.parallel.memory import free_memory
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import Plan, plan
+from tracer.terminal import console, counting, errors, show_table
+from tracer.training.memory.estimate import Estimate, estimate
+
+CHUNKS = (64, 32, 16, 8, 4)
+GIB = 2**30
+
+
+def dry_run(experiment: Experiment, device: str, everything: bool = False) -> int:
+    """Print what would run, without training; with `everything`, all settings and all parts of the memory."""
+    target = find_device(device)
+    with TemporaryDirectory() as temporary:  # a run as the model is written there
+        folder = replace(experiment, model=model_name(experiment.model, Path(temporary)))
+        with counting("reading the images") as progress:
+            settled = plan(folder, progress=progress)
+        with errors.status("estimating the memory"):
+            need = estimate(settled)
+            verdict = _verdict(settled, need, target.type, free_memory(target))
+    settled = replace(settled, experiment=replace(settled.experiment, model=experiment.model))
+    console.print(verdict, highlight=False, markup=False)
+    console.print(
+        f"{settled.steps:,} steps of {settled.batch} images; {settled.division}",
+        highlight=False,
+        markup=False,
+    )
+    for warning in settled.warnings:
+        errors.print(f"warning: {warning}", highlight=False, markup=False)
+    rows = _settings(settled.experiment, everything)
+    memory = need.lines()
+    rows += memory if everything else [memory[1], memory[-1]]
+    title = (
+        "All settings" if everything else "Settings that differ from the defaults (--dry-run-all shows all)"
+    )
+    show_table(title, ("setting", "value"), rows)
+    return 0
+
+
+def _verdict(settled: Plan, need: Estimate, kind: str, free: int | None) -> str:
+    """One sentence: it fits, or what would make it fit."""
+
+    def bytes_on_device(each: Estimate) -> int:
+        return each.total if kind == "cpu" else each.total - each.process
+
+    if need.step is None or free is None:
+        why = "this model cannot be simulated" if need.step is None else f"{kind} does not say what is free"
+        return f"fits perhaps: at least {bytes_on_device(need) / GIB:.1f} GiB are needed, and {why}"
+    room = free + (need.process if kind == "cpu" else 0)  # the libraries are in memory already
+    needed = f"{bytes_on_device(need) / GIB:.1f} GiB"
+    if bytes_on_device(need) <= room:
+        return f"fits: needs {needed} of {room / GIB:.1f} GiB"
+    start = f"does not fit in {room / GIB:.1f} GiB (needs {needed})"
+    for chunk in CHUNKS:
+        if chunk < min(settled.batch, settled.experiment.chunk or settled.batch):
+            smaller = estimate(replace(settled, experiment=replace(settled.experiment, chunk=chunk)))
+            if bytes_on_device(smaller) <= room:
+                return f"{start}: use --chunk {chunk} ({bytes_on_device(smaller) / GIB:.1f} GiB)"
+    return f"{start}: use a smaller --model; --chunk and --checkpointing do not suffice"
+
+
+def _settings(experiment: Experiment, everything: bool) -> list[tuple[str, str]]:
+    """Settings by name, those of the method included; unless all are wanted, only what differs from its default."""
+    rows = [("method", experiment.method)]
+    for each in fields(experiment):
+        value, default = getattr(experiment, each.name), each.default
+        if each.name not in ("method", "options") and (everything or default is MISSING or value != default):
+            rows.append((each.name, _text(value)))
+    defaults = {option.name: option.default for option in options(experiment.method)}
+    for name, value in experiment.options.items():
+        if everything or value != defaults.get(name):
+            rows.append((name, _text(value)))
+    return rows
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)

@@ -1,0 +1,156 @@
+"""Flags of a command: tyro parses them; the help and the suggestions for misspelt flags are written here."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import tyro
+
+from tracer.core.errors import UserError, unknown
+from tracer.terminal import console
+
+T = TypeVar("T")
+FLAT = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+WIDTH, INDENT = 80, 18
+
+
+class Flag(NamedTuple):
+    """A flag, or a positional argument, whose name is in capitals."""
+
+    name: str
+    value: str  # what to write after it; empty for a switch
+    help: str
+    required: bool
+
+
+class Groups(NamedTuple):
+    """The flags of a long help by heading, and those that a short help explains."""
+
+    explained: Sequence[str]
+    flags: Mapping[str, Sequence[str]]
+    after: str  # what stands below the flags
+
+
+def cli(
+    command: Callable[..., T],
+    arguments: list[str],
+    prog: str,
+    about: str = "",
+    groups: Groups | None = None,
+    also: Sequence[Flag] = (),
+) -> T:
+    """Call `command` with the values of these arguments. A flag that it does not have raises UserError.
+
+    `--help` prints a help of 80 columns and exits; with `groups` it is short, and `--help-all` explains every flag.
+    `also` are flags that a misspelt one may have meant, beside those of `command`.
+    """
+    flags = flags_of(command)
+    if {"-h", "--help", "--help-all"} & set(arguments):
+        show_help(flags, prog, about or _summary(command), groups, everything="--help-all" in arguments)
+        raise SystemExit(0)
+    check(arguments, flags, prog, also)
+    return tyro.cli(command, args=arguments, prog=prog, config=FLAT)
+
+
+def cli_of_two(command: Callable[..., T], arguments: list[str], prog: str, about: str) -> tuple[T, list[str]]:
+    """Like `cli`; arguments that `command` does not know are returned, for a second command."""
+    if {"-h", "--help"} & set(arguments):
+        return cli(command, arguments, prog, about), []
+    return tyro.cli(command, args=arguments, prog=prog, config=FLAT, return_unknown_args=True)
+
+
+def show_help(
+    flags: Sequence[Flag], prog: str, about: str, groups: Groups | None = None, *, everything: bool = False
+) -> None:
+    """Print the help of a command, in 80 columns."""
+    if groups is None:
+        body = _explained(flags)
+    elif everything:
+        body = "\n\n".join(
+            f"{title}\n{_explained(_named(flags, names))}" for title, names in groups.flags.items() if names
+        )
+    else:
+        body = _short(flags, groups, prog)
+    parts = [_usage(prog, flags), about.strip(), body, groups.after if groups else ""]
+    console.print("\n\n".join(filter(None, parts)), highlight=False, markup=False)
+
+
+def flags_of(command: Callable[..., Any]) -> list[Flag]:
+    """The flags of a command, in order."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # tyro offers no other way to list them
+        parser = tyro.extras.get_parser(command, config=FLAT, add_help=False)
+    actions = [action for group in parser._action_groups for action in group._group_actions]
+    return [
+        _flag((action.option_strings or [""])[-1], action.dest, str(action.metavar or ""), str(action.help))
+        for action in actions
+    ]
+
+
+def check(arguments: Sequence[str], flags: Sequence[Flag], prog: str, also: Sequence[Flag] = ()) -> None:
+    """Raise for a flag that there is not, naming the nearest one, and for a required one that is missing."""
+    names = [flag.name for flag in flags]
+    words = {word.partition("=")[0].replace("_", "-") for word in arguments if re.match(r"--[a-z]", word)}
+    for word in sorted(words.difference(names)):
+        choices = [*names, *(flag.name for flag in also)]
+        raise unknown(f"flag of {prog}", word, [name for name in choices if name.startswith("--")])
+    for flag in flags:
+        if flag.required and flag.name.startswith("--") and flag.name not in words:
+            raise UserError(f"{prog} needs {flag.name} {flag.value}: {flag.help}")
+
+
+def _flag(name: str, field: str, metavar: str, text: str) -> Flag:
+    value = re.sub(r"\{None\}\||None,|[{}]", "", metavar).replace(",", "|")
+    value = re.sub(r"\[(.*) \[\1 \.\.\.\]\]", r"\1 …", value)
+    text, required = re.subn(r"\s*\(required\)$", "", text.replace("%%", "%"))
+    text = re.sub(r"\s*\(default: (None|False|)\)$", "", text)
+    if not name:
+        name, value = re.sub(r"STR|PATH", field.upper(), value).strip("[]"), ""
+    return Flag(name, value, text, bool(required))
+
+
+def _usage(prog: str, flags: Sequence[Flag]) -> str:
+    needed = [flag for flag in flags if flag.required or not flag.name.startswith("-")]
+    words = [f"{flag.name} {flag.value}".rstrip() for flag in needed]
+    return " ".join(["usage:", prog, *words, "[FLAGS]"])
+
+
+def _summary(command: Callable[..., Any]) -> str:
+    """The docstring of a command without its arguments."""
+    text = textwrap.dedent("        " + (command.__doc__ or "")).partition("\nArgs:")[0]
+    return "\n\n".join(textwrap.fill(" ".join(part.split()), WIDTH) for part in text.split("\n\n"))
+
+
+def _named(flags: Sequence[Flag], names: Sequence[str]) -> list[Flag]:
+    return [flag for flag in flags if flag.name in names]
+
+
+def _explained(flags: Sequence[Flag]) -> str:
+    return "\n".join(line for flag in flags for line in _explain(flag))
+
+
+def _short(flags: Sequence[Flag], groups: Groups, prog: str) -> str:
+    lines = [_explained(_named(flags, groups.explained)), ""]
+    lines += [f"More flags, explained by `{prog} --help-all`:"]
+    for title, names in groups.flags.items():
+        rest = "  ".join(name for name in names if name not in groups.explained)
+        first, others = f"  {title:9} ", " " * 12
+        lines += textwrap.wrap(
+            rest, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        )
+    return "\n".join(lines)
+
+
+def _explain(flag: Flag) -> list[str]:
+    """Lines of a help: the flag, and what it does beside or below it."""
+    words = f"  {flag.name} {flag.value}".rstrip()
+    text = f"{flag.help} (required)" if flag.required else flag.help
+    margin = " " * INDENT
+    lines = textwrap.wrap(text, WIDTH, initial_indent=margin, subsequent_indent=margin) or [margin]
+    if len(words) < INDENT:
+        return [f"{words:{INDENT}}{lines[0].strip()}", *lines[1:]]
+    return [words, *lines]

@@ -1,0 +1,87 @@
+"""Training and held-out data of one source. `check`, `train`, `resume` and `merge` all divide data here.
+
+A split called val is the held-out set. A split called test is never used in training or for a decision: it is what
+`tracer eval RUN --data SOURCE` measures. Without val, a share of the training split is held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tracer.core.errors import UserError
+from tracer.data.examples import Examples
+from tracer.data.options import has_split
+from tracer.data.scan import Progress, scan
+from tracer.data.sources import load
+from tracer.data.split import align_labels, default_share, hold_out
+
+Scan = Callable[[Examples], Examples]
+
+
+@dataclass(frozen=True)
+class Division:
+    """Examples to train on, held-out ones, and the share that was held out; None if they came as a set of their own."""
+
+    train: Examples
+    held_out: Examples
+    share: float | None
+    source: str  # where the held-out examples come from, for messages
+
+    def __str__(self) -> str:
+        return f"{len(self.train)} images to train on, {len(self.held_out)} held out ({self.source})"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is probably not meant, in either set."""
+        both = dict.fromkeys((*self.train.warnings, *self.held_out.warnings))
+        return (*both, *self._overlap())
+
+    def _overlap(self) -> tuple[str, ...]:
+        train, held_out = self.train.contents, self.held_out.contents
+        if train is None or held_out is None:
+            return ()
+        trained = {row.tobytes() for row in train}
+        shared = [i for i, row in enumerate(held_out) if row.tobytes() in trained]
+        if not shared:
+            return ()
+        first = self.held_out.ids[shared[0]]
+        count = f"{len(shared)} of {len(held_out)} held-out images are also trained on, such as {first}"
+        return (f"{count}: accuracy on them is too good",)
+
+
+def divide(
+    data: str,
+    held_out: str | None = None,
+    share: float | None = None,
+    *,
+    check: Scan = scan,
+    **options: str | None,
+) -> Division:
+    """The training split of `data`, and what is held out: `held_out` if given, else its split val, else a share.
+
+    `share` is held out of the training split if it is given, even if there is a split val. `check` is applied to each
+    set that is read, `options` are those of `load`.
+    """
+    if held_out is not None and share is not None:
+        raise UserError(f"give --held-out {held_out} or --held-out-share {share}, not both")
+    train = check(load(data, split="train", **options))
+    if held_out is not None:
+        others = check(read_held_out(held_out, **options))
+        return Division(train, align_labels(others, train.classes), None, held_out)
+    if share is None and has_split(train.splits, "val"):
+        others = check(load(data, split="val", **options))
+        return Division(train, align_labels(others, train.classes), None, "the split val")
+    chosen = default_share(len(train)) if share is None else share
+    rest, part = hold_out(train, chosen)
+    return Division(rest, part, chosen, f"{chosen:.1%} of the training data")
+
+
+def read_held_out(spec: str, **options: str | None) -> Examples:
+    """Data to decide by: their split val if they have splits, else test."""
+    return load(spec, split="val", **options)
+
+
+def scanned(strict: bool = False, skip_unreadable: bool = False, progress: Progress | None = None) -> Scan:
+    """A scan with these settings."""
+    return lambda examples: scan(examples, strict, progress, skip_unreadable=skip_unreadable)

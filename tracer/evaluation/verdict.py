@@ -1,0 +1,100 @@
+"""What a run gained and lost, with intervals and counts, in one sentence that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tracer.core.metrics.intervals import Interval, paired_interval, wilson_interval
+
+COLLAPSED = 0.5  # retention below this share of what the pretrained model could do is a collapse
+FEWEST = 30  # images below which a comparison is not spoken of as a result
+
+
+class Change(NamedTuple):
+    """The accuracy of two models on the same images, and its paired difference."""
+
+    before: Interval
+    after: Interval
+    difference: Interval
+    n: int
+
+    @classmethod
+    def of(cls, before: Sequence[bool], after: Sequence[bool]) -> Change:
+        """The change between two lists of hits and misses."""
+        n = len(before)
+        first, second = (wilson_interval(sum(hits) / n if n else 0.0, n) for hits in (before, after))
+        return cls(first, second, paired_interval(before, after), n)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Change:
+        """The change that `to_json` wrote."""
+        intervals = (Interval(*value[name]) for name in ("before", "after", "difference"))
+        return cls(*intervals, n=value["n"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Lists [low, value, high], and the number of images."""
+        return {name: list(value) if name != "n" else value for name, value in self._asdict().items()}
+
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is more than noise."""
+        return self.difference.excludes_zero
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether clearly less than half of the accuracy before is left."""
+        return self.clear and self.after.value < COLLAPSED * self.before.value
+
+
+class Verdict(NamedTuple):
+    """The change on the task, and on each data set that should be retained."""
+
+    task: Change
+    retained: dict[str, Change]
+
+    @property
+    def bad(self) -> bool:
+        """Whether the task got clearly worse, or what the model could do collapsed."""
+        return (self.task.clear and self.task.difference.value < 0) or any(
+            change.collapsed for change in self.retained.values()
+        )
+
+    @property
+    def useless(self) -> bool:
+        """Whether the task did not improve beyond noise."""
+        return not (self.task.clear and self.task.difference.value > 0)
+
+    def sentence(self, images: str = "held-out images") -> str:
+        """What was gained and lost, on how many images, and whether that is more than noise; bad news first."""
+        parts = [_part("task", self.task, images)]
+        for name, change in self.retained.items():
+            part = _part(name, change, "images")
+            parts = [part, *parts] if change.collapsed else [*parts, part]
+        sentence = "; ".join(parts)
+        return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def verdict(result: Mapping[str, Any]) -> Verdict | None:
+    """The verdict of a `result.json`; None for one of version 0.1, which has no counts."""
+    changes = result.get("changes")
+    if not changes:
+        return None
+    retained = {name: Change.from_json(value) for name, value in changes["retain"].items()}
+    return Verdict(Change.from_json(changes["task"]), retained)
+
+
+def plus_minus(interval: Interval) -> str:
+    """A share with half of its interval: 68.0 ± 5.3 %."""
+    return f"{100 * interval.value:.1f} ± {100 * interval.half_width:.1f} %"
+
+
+def _part(name: str, change: Change, images: str) -> str:
+    points, half = 100 * change.difference.value, 100 * change.difference.half_width
+    levels = f"{100 * change.before.value:.1f} → {100 * change.after.value:.1f} % of {change.n} {images}"
+    if change.n < FEWEST:
+        return f"{name}: {levels}, too few to tell"
+    if not change.clear:
+        return f"{name} within noise: {points:+.1f} ± {half:.1f} points ({levels})"
+    word = "collapsed by" if change.collapsed else "gained" if points > 0 else "lost"
+    return f"{name} {word} {abs(points):.1f} ± {half:.1f} points ({levels})"

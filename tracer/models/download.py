@@ -1,0 +1,135 @@
+"""Weights that open_clip downloads: whether they are on this machine, and how to go on without a network."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub.utils import logging as hub_logging
+
+from tracer.core.errors import UserError
+from tracer.models.open_clip_compat import open_clip
+
+CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out of reach
+SAFETENSORS = {"open_clip_pytorch_model.bin": "open_clip_model.safetensors"}  # open_clip prefers the second name
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file that open_clip fetches for a model: of a repository of the Hugging Face hub, or by its URL."""
+
+    model: str
+    tag: str
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """open_clip's entry for these weights."""
+        return open_clip.get_pretrained_cfg(self.model, self.tag)
+
+    @property
+    def repository(self) -> str:
+        """Name of the repository on the hub; empty if the weights have a URL only."""
+        return self.config.get("hf_hub", "").rpartition("/")[0]
+
+    @property
+    def files(self) -> list[str]:
+        """Names under which the weights may be stored, the preferred one first."""
+        if not self.repository:
+            return [self.config["url"].rpartition("/")[2]]
+        name = self.config["hf_hub"].rpartition("/")[2] or next(iter(SAFETENSORS))
+        stem, dot, ending = name.rpartition(".")
+        safe = SAFETENSORS.get(name, f"{stem}.safetensors" if dot and ending in ("bin", "pth") else name)
+        return list(dict.fromkeys([safe, name]))
+
+    @property
+    def cached(self) -> bool:
+        """Whether the weights are on this machine."""
+        if not self.repository:
+            return (Path.home() / ".cache" / "clip" / self.files[0]).is_file()
+        return any(in_hub_cache(self.repository, file) for file in self.files)
+
+    def fetch(self) -> None:
+        """Download the weights unless they are here; the error says which file to fetch elsewhere."""
+        if self.cached:
+            return
+        source = constants.ENDPOINT if self.repository else self.config["url"]
+        problem = unreachable(source)
+        if problem is None:
+            hub_logging.set_verbosity_error()
+            try:
+                open_clip.download_pretrained(self.config)
+            except (OSError, RuntimeError, ValueError):
+                problem = f"the download from {host_and_port(source)[0]} failed"
+        if problem is not None:
+            raise UserError(
+                f"the weights {self.tag!r} of {self.model} are not on this machine and {problem}: {self._advice}"
+            )
+
+    @property
+    def _advice(self) -> str:
+        if not self.repository:
+            return f"on another machine fetch {self.config['url']} and copy it to ~/.cache/clip here"
+        # A file does not say how images are normalised, nor that it needs QuickGELU; a tag does.
+        usual = asdict(open_clip.transform.PreprocessCfg())
+        if any(self.config.get(name, value) != value for name, value in usual.items()):
+            return copy_cache(self.repository, self.files[0])
+        quick = f"{self.model}-quickgelu"
+        model = quick if self.config.get("quick_gelu") and quick in open_clip.list_models() else self.model
+        return (
+            f"on another machine fetch {self.files[0]} from huggingface.co/{self.repository}, copy it here, and give "
+            f"--model {model} --pretrained FILE"
+        )
+
+
+def fetch_config(repository: str, file: str) -> None:
+    """Raise if a config of the hub is neither on this machine nor within reach."""
+    if in_hub_cache(repository, file):
+        return
+    if problem := unreachable(constants.ENDPOINT):
+        raise UserError(f"hf-hub:{repository} is not on this machine and {problem}: {copy_cache(repository)}")
+
+
+def copy_cache(repository: str, *files: str) -> str:
+    """How to bring files of the hub to a machine without network."""
+    folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
+    command = " ".join(("hf download", repository, *files))
+    return f"on another machine run `{command}` and copy {folder.name} of its cache to {folder.parent} here"
+
+
+def in_hub_cache(repository: str, file: str) -> bool:
+    """Whether this file of the hub is on this machine."""
+    return isinstance(try_to_load_from_cache(repository, file), str)
+
+
+def unreachable(url: str) -> str | None:
+    """Why this host cannot be reached; None if it answers, or if a proxy stands between."""
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return None
+    answers: list[bool] = []
+    # In a thread, because a name server that does not answer is not bound by the timeout of a connection.
+    thread = Thread(target=lambda: answers.append(_connects(*host_and_port(url))), daemon=True)
+    thread.start()
+    thread.join(CONNECT_TIMEOUT + 1)
+    return None if answers == [True] else f"{host_and_port(url)[0]} does not answer"
+
+
+def host_and_port(url: str) -> tuple[str, int]:
+    scheme, _, rest = url.partition("://")
+    host, _, port = rest.partition("/")[0].partition(":")
+    return host, int(port or (80 if scheme == "http" else 443))
+
+
+def _connects(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT).close()
+    except OSError:
+        return False
+    return True

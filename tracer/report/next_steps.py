@@ -1,0 +1,77 @@
+"""What to do next: the commands that the outcome of some runs calls for."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from tracer.evaluation.verdict import FEWEST
+from tracer.report.comparison import Group, Setting
+from tracer.report.headline import setting_verdict
+from tracer.report.measures import SUITE
+from tracer.report.number import number
+from tracer.report.reproduce import Command, training
+from tracer.report.run_data import RunData
+
+MOST = 3  # commands
+
+
+def next_steps(group: Group) -> list[Command]:
+    """At most three commands, the most urgent first."""
+    finished = [setting for setting in group.settings if setting.finished]
+    if not finished:
+        return [Command("Go on, if it was stopped", _line("resume", run)) for run in group.runs[:MOST]]
+    return _after(group, best_setting(finished))[:MOST]
+
+
+def best_setting(settings: list[Setting]) -> Setting:
+    """The setting with the highest accuracy on the task, of equal ones the first."""
+
+    def reached(setting: Setting) -> float:
+        outcome = setting_verdict(setting)
+        return -1.0 if outcome is None else outcome.task.after.value
+
+    return max(settings, key=reached)
+
+
+def _after(group: Group, setting: Setting) -> list[Command]:
+    """What a finished setting calls for: bad news first, and no export of a model that got worse."""
+    outcome, run = setting_verdict(setting), setting.finished[0]
+    tested = any(key.path[:2] == (SUITE, "id") for key in setting.measures["after"])
+    measure = Command("Measure it on more test images", _line("eval", run, "--data", "TEST-FOLDER"))
+    merge = Command(
+        "Get back what was lost: mix with the pretrained weights", _line("merge", run, "--wise", "0:1:0.1")
+    )
+    steps = []
+    if outcome is None:
+        return [measure]
+    worse = outcome.task.difference.value < 0
+    if outcome.bad or worse:
+        steps += [merge, *_gentler(run)]
+    elif outcome.useless or outcome.task.n < FEWEST:
+        steps.append(measure)
+    if any(change.clear and change.difference.value < 0 for change in outcome.retained.values()):
+        keep = Command(merge.gives, f"{merge.line} --keep 0.98")
+        steps = [keep, *(step for step in steps if step is not merge)]
+    if not outcome.retained:
+        line = _line("eval", run, "--data", "retain=OTHER-FOLDER")
+        steps.append(Command("See what it forgot, on data of another kind", line))
+    if not (outcome.bad or worse or outcome.useless):
+        steps.append(Command("Use it", _line("export", run)))
+    if not tested and measure not in steps:
+        steps.append(measure)
+    return steps
+
+
+def _gentler(run: RunData) -> list[Command]:
+    """The same training with a tenth of its learning rate."""
+    rate = number(run.experiment.get("lr"))
+    if not rate:
+        return []
+    settings = run.experiment | {"lr": float(f"{rate / 10:.3g}")}
+    again = replace(run, description=run.description | {"experiment": settings})
+    return [Command("Train again, with a tenth of the learning rate", training(again))]
+
+
+def _line(command: str, run: RunData, *words: str) -> str:
+    return shlex.join(["tracer", command, str(run.folder), *words])

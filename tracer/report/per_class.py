@@ -1,0 +1,154 @@
+"""Gain and loss of each class, and which classes are taken for which."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import torch
+
+from tracer.evaluation.verdict import Change
+from tracer.report.label import cut
+from tracer.report.paired import Paired
+from tracer.report.scale import points, shown
+from tracer.report.table import HtmlCell, HtmlColumn, HtmlTable, interval_text
+
+ENDS = 15  # most gained and most lost classes that are shown of many
+LARGEST_MATRIX = 30  # classes
+CONFUSIONS = 15
+LONGEST = 60  # letters of a name
+SHADES = 9  # of a cell of the matrix
+
+
+class MatrixCell(NamedTuple):
+    """A number of images, its shade from 0 to SHADES, and whether it is on the diagonal."""
+
+    images: int
+    shade: int
+    right: bool
+
+
+class Matrix(NamedTuple):
+    """Images by true class (rows) and predicted class (columns)."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[MatrixCell, ...], ...]
+
+
+def class_table(data: Paired) -> HtmlTable:
+    """Each class's accuracy before and after with the paired difference, from most gained to most lost."""
+    changes = _changes(data)
+    order = sorted(changes, key=lambda label: (-changes[label].difference.value, label))
+    gained, lost = order[:ENDS], order[max(ENDS, len(order) - ENDS) :]
+    rows = tuple(_row(data.name_of(label), changes[label]) for label in (*gained, *lost))
+    clear = sum(changes[label].clear for label in order)
+    shown_part = f"The {ENDS} most gained and the {ENDS} most lost of {len(order)} classes. "
+    expected = (
+        f"{clear} of {len(order)} differences are more than noise; by chance alone about 1 in 20 would be."
+    )
+    columns = (
+        HtmlColumn("class", numeric=False),
+        HtmlColumn("images"),
+        HtmlColumn("before"),
+        HtmlColumn("after"),
+        HtmlColumn("difference"),
+        HtmlColumn("loss and gain", numeric=False, sortable=False),
+    )
+    caption = (
+        f"{shown_part if len(rows) < len(order) else ''}Differences are in points, paired by image, with their 95 % "
+        f"interval in brackets; bold where it excludes zero. {expected}"
+    )
+    ends = [abs(end) for label in (*gained, *lost) for end in changes[label].difference]
+    return HtmlTable(caption, columns, rows, title="Gain and loss by class", compact=True, reach=max(ends))
+
+
+def confusion_table(data: Paired) -> HtmlTable | None:
+    """The most frequent confusions of the result, with their number before; None if it makes no mistake."""
+    before, after = _confusions(data, 0), _confusions(data, 1)
+    totals = Counter(data.after.label.tolist())
+    wrong = {pair: count for pair, count in after.items() if pair[0] != pair[1]}
+    most = sorted(wrong, key=lambda pair: (-wrong[pair], pair))[:CONFUSIONS]
+    rows = tuple(
+        (
+            _name(data.name_of(label)),
+            _name(data.name_of(predicted)),
+            _count(
+                count := wrong[label, predicted], f"of {totals[label]}, {shown(count / totals[label], True)}"
+            ),
+            _count(first := before[label, predicted]),
+            HtmlCell(f"{count - first:+d}".replace("-", "−"), float(count - first)),
+        )
+        for label, predicted in most
+    )
+    columns = (
+        HtmlColumn("true class", numeric=False),
+        HtmlColumn("taken for", numeric=False),
+        HtmlColumn("images"),
+        HtmlColumn("before"),
+        HtmlColumn("change"),
+    )
+    part = "All" if len(rows) == len(wrong) else f"The {len(rows)} most frequent"
+    caption = (
+        f"{part} confusions after training; {sum(wrong.values())} of {totals.total()} images are mistaken."
+    )
+    return HtmlTable(caption, columns, rows, title="Most frequent confusions", compact=True) if rows else None
+
+
+def matrix(data: Paired) -> Matrix | None:
+    """The confusion matrix of the result; None where there are too many classes to read it."""
+    size = data.after.logits.shape[1]
+    if size > LARGEST_MATRIX:
+        return None
+    counts, totals = _confusions(data, 1), Counter(data.after.label.tolist())
+    rows = tuple(
+        tuple(MatrixCell(counts[i, j], _shade(counts[i, j] / max(1, totals[i])), i == j) for j in range(size))
+        for i in range(size)
+    )
+    return Matrix(tuple(cut(data.name_of(i), LONGEST) for i in range(size)), rows)
+
+
+def _shade(share: float) -> int:
+    """0 only for no image at all."""
+    return 0 if share == 0 else max(1, round(SHADES * share))
+
+
+def _changes(data: Paired) -> dict[int, Change]:
+    members: dict[int, list[int]] = {}
+    for row, label in enumerate(data.after.label.tolist()):
+        members.setdefault(label, []).append(row)
+    before, after = data.hits
+    return {
+        label: Change.of([before[row] for row in rows], [after[row] for row in rows])
+        for label, rows in members.items()
+    }
+
+
+def _confusions(data: Paired, moment: int) -> Counter[tuple[int, int]]:
+    """The number of images by true and predicted class."""
+    predictions, hits = (data.before, data.after)[moment], data.hits[moment]
+    predicted = torch.where(torch.tensor(hits), predictions.label, predictions.logits.argmax(dim=1))
+    return Counter(zip(predictions.label.tolist(), predicted.tolist(), strict=True))
+
+
+def _row(name: str, change: Change) -> tuple[HtmlCell, ...]:
+    return (
+        _name(name),
+        _count(change.n),
+        HtmlCell(shown(change.before.value, True), change.before.value, interval_text(change.before, True)),
+        HtmlCell(shown(change.after.value, True), change.after.value, interval_text(change.after, True)),
+        HtmlCell(
+            points(change.difference.value),
+            change.difference.value,
+            interval_text(change.difference, True),
+            best=change.clear,
+        ),
+        HtmlCell("", bar=change.difference),
+    )
+
+
+def _name(name: str) -> HtmlCell:
+    return HtmlCell(cut(name, LONGEST), name.lower()[:LONGEST])
+
+
+def _count(count: int, detail: str = "") -> HtmlCell:
+    return HtmlCell(str(count), float(count), detail)
