@@ -3,21 +3,26 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow faults bench bench-large lint format clean evidence evidence-quick
+.PHONY: help demo test test-slow wheel faults bench bench-large lint format clean evidence evidence-quick
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
 	@echo "make test-slow  tests that build C++, measure memory or play two machines; minutes, best on an idle one"
+	@echo "make wheel   build the wheel and try it in an environment of its own, outside this folder; minutes"
 	@echo "make faults  inject faults (kills, full disks, damaged files, bad data), count what survives; half an hour"
 	@echo "make bench   time training against released-style code; 20 minutes on two idle cores"
 	@echo "make evidence-quick  test the paper's claims on emoji, in a quarter of an hour; make evidence: in four hours"
 	@echo "make format  let ruff format the code"
 
-$(VENV)/ready: pyproject.toml constraints.txt
+# The last two commands let `import open_clip` work beside a CPU torch; see the file that is copied.
+SITE = "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+$(VENV)/ready: pyproject.toml constraints.txt tracer/models/torchvision_compat.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,data,dev]'
+	@cp tracer/models/torchvision_compat.py $(SITE)/torchvision_compat.py
+	@echo 'import torchvision_compat' > $(SITE)/torchvision_compat.pth
 	@touch $@
 
 demo: $(VENV)/ready
@@ -58,6 +63,9 @@ test: lint
 
 test-slow: $(VENV)/ready
 	$(BIN)/pytest -m evidence
+
+wheel:
+	PYTHON=$(PYTHON) .ci/wheel
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tracer
-from studies.toy.mnist import located
+from studies.toy.mnist import find_mnist
 from tracer.core.errors import UserError
 from tracer.data import idx
 from tracer.data.sources import load as load_data
@@ -126,7 +126,7 @@ def test_archives_stay_in_their_folder(tmp_path: Path, kind: str, name: str) -> 
             member.size = 3
             file.addfile(member, io.BytesIO(b"out"))
     with pytest.raises(UserError):
-        located(archive, inside)
+        find_mnist(archive, inside)
     outside = [path for path in tmp_path.rglob("*") if path.is_file() and path != archive]
     assert all(inside in path.parents for path in outside), outside
     assert not Path("/tmp/tracer-out.txt").exists()
@@ -161,3 +161,118 @@ def test_the_report_escapes_unless_it_says_otherwise() -> None:
     assert all(told.get("autoescape", "False") != "False" for told in engines)
     template = (ROOT / "report" / "page.html.j2").read_text()
     assert "|safe" not in template.replace(" ", "")
+
+
+HOSTILE = {"trust_remote_code": True}
+
+
+def exported_config(folder: Path, **changes: object) -> Path:
+    """A folder with a tiny model whose config is changed as a stranger might."""
+    import json
+
+    from tracer.models.export import export
+    from tracer.models.student import load
+
+    export(load("tiny-28"), folder)
+    file = folder / "open_clip_config.json"
+    config = json.loads(file.read_text())
+    for path, value in changes.items():
+        place = config
+        *parts, last = path.split("__")
+        for part in parts:
+            place = place.setdefault(part, {})
+        place[last] = value
+    file.write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "problem"),
+    [
+        ("model_cfg__text_cfg__tokenizer_kwargs", HOSTILE, "trust_remote_code"),
+        ("model_cfg__text_cfg__hf_kwargs", HOSTILE, "hf_kwargs"),
+        ("model_cfg__vision_cfg__act_kwargs", {"__class__": "os.system"}, "__class__"),
+        ("model_cfg__trust_remote_code", True, "trust_remote_code"),
+        ("model_cfg__vision_cfg", "os.system", "vision_cfg is not an object"),
+        ("model_cfg__vision_cfg__width", 10**9, "width 1000000000 is out of range"),
+        ("preprocess_cfg__mean", ["a", "b", "c"], "mean is three numbers"),
+        ("preprocess_cfg__std", [0, 1, 1], "std is more than 0"),
+        ("preprocess_cfg__size", 10**6, "size is one or two numbers"),
+        ("preprocess_cfg__code", "x", "key in preprocess_cfg"),
+    ],
+)
+def test_only_known_keys_of_a_model_config_reach_open_clip(
+    path: str, value: object, problem: str, tmp_path: Path
+) -> None:
+    from tracer.models.student import load
+
+    folder = exported_config(tmp_path / "model", **{path: value})
+    with pytest.raises(UserError, match=problem):
+        load(str(folder))
+    with pytest.raises(UserError, match=problem):
+        tracer.load(folder)
+
+
+def test_a_python_file_beside_a_model_is_never_run(tmp_path: Path) -> None:
+    """The attack of TRUST 3.1: a tokenizer that maps to a Python file in the model's folder."""
+    import json
+
+    folder = exported_config(
+        tmp_path / "model",
+        model_cfg__text_cfg__hf_tokenizer_name=str(tmp_path / "model"),
+        model_cfg__text_cfg__tokenizer_kwargs=HOSTILE,
+    )
+    mark = tmp_path / "ran"
+    (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w').close()\nclass Evil: pass\n")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"auto_map": {"AutoTokenizer": [None, "evil.Evil"]}})
+    )
+    with pytest.raises(UserError):
+        tracer.load(folder)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n", b"P7\n332 1 1\n"]
+)
+def test_formats_that_start_other_programs_are_not_images(content: bytes, tmp_path: Path) -> None:
+    from tracer.data.encoded import Files
+
+    (tmp_path / "cat.jpg").write_bytes(content)
+    with pytest.raises(UserError, match=r"cat\.jpg cannot be read"):
+        Files(tmp_path, ("cat.jpg",))[0]
+
+
+def test_every_image_of_a_stranger_is_opened_by_a_list_of_formats() -> None:
+    own = {"data/emoji.py", "evaluation/suites/corruptions.py"}  # made or shipped by this package
+    opened = [(name, keywords(node)) for name, function, node in calls() if function == "Image.open"]
+    assert opened
+    assert [name for name, given in opened if "formats" not in given and name not in own] == []
+
+
+def test_weights_of_another_kind_of_number_are_refused() -> None:
+    import torch
+
+    from tracer.core.weights import check_fit
+
+    expected = {"w": torch.zeros(2), "count": torch.zeros((), dtype=torch.int64)}
+    check_fit(
+        {"w": torch.zeros(2, dtype=torch.float16), "count": expected["count"]}, expected, what="x", owner="y"
+    )
+    for wrong in (torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.complex64)):
+        with pytest.raises(UserError, match="numbers of type"):
+            check_fit({**expected, "w": wrong}, expected, what="x", owner="y")
+    with pytest.raises(UserError, match="numbers of type"):
+        check_fit({**expected, "count": torch.zeros(())}, expected, what="x", owner="y")
+
+
+def test_names_cannot_steer_a_terminal_or_a_script() -> None:
+    from tracer.core.errors import printable
+    from tracer.sweep.slurm import array_script
+
+    assert printable("a\x1b[31mb\x07\u202ec\nd é") == "a\\x1b[31mb\\x07\\u202ec\nd é"
+    assert "\x1b" not in str(UserError("no file \x1b]0;x"))
+    for name, folder in (("x\nrm -rf .", "runs"), ("x", "runs\ncurl")):
+        with pytest.raises(UserError, match="line break"):
+            array_script(name, 2, 1, Path(folder), ["tracer"])
+    assert "--job-name='a; b'" in array_script("a; b", 2, 1, Path("r"), ["tracer", "x y"])

@@ -155,7 +155,7 @@ def margin(scene: Any, strength: float = 0.3) -> float:
 
 def token_features(scene: Any) -> float:
     taps = []
-    for mine, theirs in zip(scene.student.features, scene.teacher.features, strict=True):
+    for mine, theirs in zip(scene.student.tokens, scene.teacher.tokens, strict=True):
         total = 0.0
         for a, b in zip(mine, theirs, strict=True):  # [token, feature] of one image
             for d in range(a.shape[1]):

@@ -138,15 +138,16 @@ class Workspace:
 
 
 def contents(run: Path) -> dict[str, Any]:
-    """Hashes of the weights, the log without warnings and times, and the result of a finished run."""
+    """Hashes of the weights, the result and the log of a finished run, without warnings and times.
+
+    Evaluations during training are apart, by step: how often there is one depends on the time it takes.
+    """
     weights = {file.name: file_hash(file) for file in sorted((run / "weights").glob("*.safetensors"))}
-    log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    entries = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    log = [entry for entry in entries if entry["kind"] not in ("warning", "time", "held_out")]
+    held_out = {entry["step"]: entry for entry in entries if entry["kind"] == "held_out"}
     result = json.loads((run / "result.json").read_text())
-    return {
-        "weights": weights,
-        "log": [e for e in log if e["kind"] not in ("warning", "time")],
-        "result": result,
-    }
+    return {"weights": weights, "log": log, "held_out": held_out, "result": result}
 
 
 def difference(run: Path, other: Path) -> str:
@@ -155,6 +156,9 @@ def difference(run: Path, other: Path) -> str:
         mine, theirs = contents(run), contents(other)
     except (OSError, ValueError) as error:
         return f"the run cannot be read: {error}"
+    common = mine["held_out"].keys() & theirs["held_out"].keys()
+    for each in (mine, theirs):
+        each["held_out"] = {step: each["held_out"][step] for step in common}
     return ", ".join(f"{part} differ" for part in mine if mine[part] != theirs[part])
 
 

@@ -54,7 +54,9 @@ def test_every_kind_of_tower_shows_its_layers(name: str, layers: int, widths: tu
     with layer_outputs(visual) as outputs, torch.no_grad():
         visual(torch.zeros(3, 3, side, side, device="meta"))
     names = list(outputs)
-    assert len(names) == layers + 1
+    patches = name != "RN50"  # every other tower makes patches into tokens
+    assert (names[0] == "patch embedding") == patches
+    assert len(names) == patches + layers + 1
     assert names == list(vision_layers(visual))
     assert names[-1] == "projection"
     assert {len(value) for value in outputs.values()} == {3}
@@ -97,7 +99,8 @@ def test_a_model_is_like_itself_and_a_changed_block_shows_from_there_on(
     student: Student, changed: Student
 ) -> None:
     same = layer_similarity(student, student, batches())
-    assert [row.layer for row in same] == ["block 1", "block 2", "block 3", "block 4", "projection"]
+    blocks = ["block 1", "block 2", "block 3", "block 4"]
+    assert [row.layer for row in same] == ["patch embedding", *blocks, "projection"]
     assert all(row.cka == pytest.approx(1) and row.svcca == pytest.approx(1) for row in same)
     rows = layer_similarity(student, changed, batches())
     assert all(row.cka == pytest.approx(1) for row in rows[:2])

@@ -67,7 +67,7 @@ def test_no_whole_number_of_a_command_is_forgotten_here(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     with pytest.raises(SystemExit):
-        main([command, *(["tracer"] if command == "train" else []), "--help"])
+        main([command, *(["tracer"] if command == "train" else []), "--help-all"])
     shown = capsys.readouterr().out
-    asked = set(re.findall(r"--([a-z-]+) (?:\{None\}\|)?(?:INT|NUMBER)\b", shown))
+    asked = set(re.findall(r"--([a-z-]+) (?:INT|NUMBER)\b", shown))
     assert asked == set(COMMANDS.get(command, ([], {}))[1])

@@ -59,7 +59,8 @@ def numpy_f1(p: np.ndarray, y: np.ndarray) -> float:
 
 def numpy_batched(p: np.ndarray, y: np.ndarray, batch: int, bins: int) -> float:
     starts = range(0, len(y), batch)
-    return float(np.mean([numpy_ece(p[s : s + batch], y[s : s + batch], bins) for s in starts]))
+    errors = [numpy_ece(p[s : s + batch], y[s : s + batch], bins) for s in starts]
+    return float(np.average(errors, weights=[len(y[s : s + batch]) for s in starts]))
 
 
 TWINS = {

@@ -58,8 +58,8 @@ THREE = Scene(
 # One image, two tokens, one feature. The tokens are (3, 4) and (4, 3): (0.6, 0.8) and (0.8, 0.6) at unit length, 0.04
 # apart in each of two tokens. At the second tap they are (1, 0) and (−1, 0): 4 and 0. The mean is (0.04 + 2) / 2.
 TOKENS = Scene(
-    Embedding(torch.ones(1, 1, dtype=torch.float64), features=(tokens(3.0, 4.0), tokens(1.0, 0.0))),
-    Embedding(torch.ones(1, 1, dtype=torch.float64), features=(tokens(4.0, 3.0), tokens(-1.0, 0.0))),
+    Embedding(torch.ones(1, 1, dtype=torch.float64), tokens=(tokens(3.0, 4.0), tokens(1.0, 0.0))),
+    Embedding(torch.ones(1, 1, dtype=torch.float64), tokens=(tokens(4.0, 3.0), tokens(-1.0, 0.0))),
 )
 
 
@@ -137,6 +137,7 @@ def embedding(generator: torch.Generator, n: int = 5, d: int = 4, anchors: bool 
         probe=normalize(draw(n, d)),
         projections=(draw(6, d), draw(3, d)),
         features=(draw(n, 6), draw(n, 7)),
+        tokens=(draw(n, 3, 4), draw(n, 3, 2)),
         anchors=embedding(generator, n + 1, d, anchors=False) if anchors else None,
     )
 
@@ -222,6 +223,7 @@ def test_the_order_of_the_batch_is_nothing(case: Case) -> None:
             scores=seen.scores[order],
             probe=seen.probe[order],  # text j of a probe may belong to image j
             features=tuple(block[order] for block in seen.features),
+            tokens=tuple(block[order] for block in seen.tokens),
             anchors=reordered(seen.anchors, torch.arange(5, -1, -1)) if seen.anchors else None,
         )
 

@@ -133,3 +133,16 @@ def test_embedded_data_with_a_split_val_use_it():
     digits = divide("digits")
     assert (len(digits.train), len(digits.held_out)) == (9_000, 1_000)
     assert np.bincount(digits.held_out.labels).tolist() == [100] * 10
+
+
+def test_capital_letters_do_not_change_the_test(tmp_path, picture):
+    for name in ("Cat/1.png", "Hot_Dog/2.png"):
+        picture(name)
+    shift = own(str(tmp_path), "id", trained_on=("cat", "hot dog", "ship"))
+    assert shift.classes == ("cat", "hot dog", "ship")
+    assert shift.load().labels.tolist() == [0, 1]
+    assert "'Cat' is taken for 'cat', and 1 more" in shift.load().warnings[0]
+    assert own(str(tmp_path), "retain", trained_on=("cat", "hot dog")).classes == ("Cat", "Hot Dog")
+    picture("cat/3.png")
+    with pytest.raises(UserError, match="two classes have one name, 'Cat' and 'cat'"):
+        own(str(tmp_path), "id", trained_on=("cat", "hot dog"))

@@ -118,6 +118,20 @@ def test_embedded_names_and_their_splits():
     assert load("digits", split="test").splits == ("train", "test")
 
 
+def test_a_folder_with_the_name_of_a_built_in_set_is_not_guessed(picture, tmp_path, monkeypatch):
+    for name in ("digits/a/1.png", "digits/b/2.png"):
+        picture(name)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"digits is a built-in .*: write \./digits or embedded:digits"):
+        load("digits")
+    assert load("./digits").classes == ("a", "b")
+    assert len(load("embedded:digits")) == 10_000
+    assert load("embedded:emoji:twemoji:0").classes == load("emoji:twemoji:0").classes
+    assert len(load("digits:colour", split="test")) == 2_000  # no file has this name
+    with pytest.raises(UserError, match="unknown data 'digit': did you mean digits"):
+        load("embedded:digit")
+
+
 def test_embedded_classes_can_be_reordered():
     straight, reverse = load("digits", split="test"), load("digits", split="test", classes=list("9876543210"))
     assert reverse.classes == tuple("9876543210")

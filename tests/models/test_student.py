@@ -259,3 +259,45 @@ def test_a_head_owns_its_weights() -> None:
     head = Head(weight)
     head.weight.data.zero_()
     assert weight.abs().sum() > 0
+
+
+def test_a_frozen_scale_is_never_clamped() -> None:
+    student = load("tiny-28", seed=0)
+    student.clip.logit_scale.data.fill_(4.72)  # SigLIP SO400M's: 112
+    student.clip.logit_scale.requires_grad_(False)
+    student.clamp_scale()
+    assert float(student.clip.logit_scale) == pytest.approx(4.72)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4, 7, 12])
+def test_five_taps_are_the_tokens_after_each_quarter(depth: int) -> None:
+    """Against the blocks run one by one."""
+    from tracer.models.blocks import five_taps
+    from tracer.models.open_clip_compat import open_clip
+
+    torch.manual_seed(0)
+    tower = open_clip.transformer.VisionTransformer(16, 4, 24, depth, 2, 2.0, output_dim=8).eval()
+    pixels = torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        features, taps = five_taps(tower, pixels)
+        x = tower._embeds(pixels)
+        outputs = [x]
+        for block in tower.transformer.resblocks:
+            x = block(x)
+            outputs.append(x)
+        torch.testing.assert_close(features, tower(pixels))
+    chosen = sorted({0, *(-(-depth * quarter // 4) for quarter in (1, 2, 3, 4))})
+    assert len(chosen) == min(5, depth + 1)
+    for tap, index in zip(taps, chosen, strict=True):
+        torch.testing.assert_close(tap, outputs[index])
+        assert tap.shape == (2, 17, 24)
+
+
+def test_five_taps_of_a_resnet_are_its_stem_and_stages() -> None:
+    from tracer.models.blocks import five_taps
+    from tracer.models.open_clip_compat import open_clip
+
+    tower = open_clip.modified_resnet.ModifiedResNet([1, 1, 1, 1], 32, 8, image_size=64, width=16).eval()
+    with torch.no_grad():
+        _, taps = five_taps(tower, torch.randn(2, 3, 64, 64))
+    assert [tuple(tap.shape) for tap in taps] == [(2, 256, 16), (2, 256, 64), (2, 64, 128), (2, 16, 256), (2, 4, 512)]

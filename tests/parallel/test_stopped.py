@@ -46,4 +46,6 @@ def test_a_signal_to_the_launcher_and_its_group_saves(
     assert process.returncode != 0
     assert newest(run) > 0, output
     assert f"saved. Go on with: tracer resume {run}" in output.replace("\n", ""), output
-    assert not re.search(r'File ".*/tracer/', output), output  # the launcher shows its own trace, we show none
+    assert not re.search(r'File ".*/tracer/', output), (
+        output
+    )  # the launcher shows its own trace, we show none

@@ -193,7 +193,7 @@ def test_watching_follows_a_run_and_ends_with_it(tmp_path: Path) -> None:
         watching.join(60)
     assert ended == [0]
     still = page.read_text().replace("dataset.seconds", "")
-    assert "from 50.0 % to 90.0 %" in still
+    assert "50.0 → 90.0 % of 50 held-out images" in still
     assert "data-seconds" not in still
 
 

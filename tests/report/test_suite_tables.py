@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import hypot
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tracer.report.page import read_page, write_report
 from tracer.report.run_data import read_run
 from tracer.report.suite import suite_tables
 
+NOTHING_RETAINED = '{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}'
 BEFORE = {"colours": ("id", 0.5), "night": ("ood", 0.4), "fog": ("ood", 0.3), "digits": ("retain", 0.9)}
 
 
@@ -77,11 +79,34 @@ def test_the_frontier_and_the_headline_use_the_shifts_where_nothing_was_retained
     assert (start, end) == (pytest.approx((0.35, 0.5)), pytest.approx((0.6, 0.9)))
     assert both.x.label == "OOD: mean accuracy on night and fog"
     assert both.y.label == "ID: accuracy on colours"
-    alone = evaluated(tmp_path / "b")
-    result = alone / "result.json"
-    result.write_text('{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}')
+    alone = write_run(tmp_path / "b")
+    (alone / "result.json").write_text(NOTHING_RETAINED)
+    for weights, accuracy in (("pretrained", 0.4), ("result", 0.8)):
+        write_scores(alone, {"night": ("ood", accuracy), "fog": ("ood", accuracy - 0.1)}, weights)
     told = headline(grouped(alone))
-    assert told.endswith("; the mean of night and fog goes from 35.0 % to 60.0 % (+25.0).")
+    assert "night gained 40.0 ± 1.4 points (40.0 → 80.0 % of 50 images)" in told
+    assert "fog gained 40.0 ± 1.4 points (30.0 → 70.0 % of 50 images)" in told
+
+
+ROLES = ("id", "ood", "retain")
+
+
+@pytest.mark.parametrize("trained", ["retained", "nothing retained"])
+@pytest.mark.parametrize("roles", [each for size in range(4) for each in combinations(ROLES, size)])
+def test_every_combination_of_roles_has_a_page(tmp_path: Path, roles: tuple[str, ...], trained: str) -> None:
+    """`tracer eval RUN --data test/` gives an id set and no shift; each other subset is as good."""
+    folder = write_run(tmp_path / "a")
+    if trained != "retained":
+        (folder / "result.json").write_text(NOTHING_RETAINED)
+    for weights, accuracy in (("pretrained", 0.4), ("result", 0.8)) if roles else ():
+        write_scores(folder, {f"my {role} set": (role, accuracy) for role in roles}, weights)
+    write_report([folder], tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text()
+    for role in roles:
+        assert f"my {role} set" in html
+    charts = {chart.name for chart in read_page([folder]).charts}
+    assert ("g1-frontier" in charts) == (trained == "retained" or bool({"ood", "retain"} & {*roles}))
+    assert ("of 50 test images" in html) == ("id" in roles)
 
 
 def test_the_page_shows_both_pictures_and_one_where_they_are_the_same(tmp_path: Path) -> None:
@@ -91,8 +116,11 @@ def test_the_page_shows_both_pictures_and_one_where_they_are_the_same(tmp_path: 
     html = (tmp_path / "page.html").read_text()
     assert "OOD avg (2)" in html
     assert "night, fog" in html
-    (folder / "result.json").write_text('{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}')
-    assert "g1-shifts" not in {chart.name for chart in read_page([folder]).charts}
+    alone = write_run(tmp_path / "b")
+    (alone / "result.json").write_text(NOTHING_RETAINED)
+    for weights in ("pretrained", "result"):
+        write_scores(alone, {"night": ("ood", 0.5)}, weights)
+    assert "g1-shifts" not in {chart.name for chart in read_page([alone]).charts}
 
 
 def test_without_the_pretrained_model_the_page_says_how_to_add_it(tmp_path: Path) -> None:

@@ -7,6 +7,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from tracer.data.examples import Examples
+from tracer.evaluation.predict import Predictions
+from tracer.evaluation.score import file_name
+
 TERMS = ("contrastive", "feature")
 
 
@@ -82,6 +91,34 @@ def write_scores(
     place = folder / "predictions" / weights
     place.mkdir(parents=True, exist_ok=True)
     (place / "rows.json").write_text(json.dumps(rows))
+
+
+def photos(folder: Path, count: int = 24, side: int = 120, names: tuple[str, str] = ("cat", "dog")) -> Path:
+    """Images of two classes in folders: noise, mostly red in the first and mostly blue in the second."""
+    rng = np.random.default_rng(0)
+    for i in range(count):
+        pixels = rng.integers(0, 120, (side, side, 3), np.uint8)
+        pixels[..., 0 if i % 2 == 0 else 2] += 120
+        place = folder / names[i % 2] / f"{i}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(place)
+    return folder
+
+
+def write_predictions(
+    run: Path, examples: Examples, chosen: Tensor, weights: str, spec: str, role: str = "id"
+) -> None:
+    """What `tracer eval RUN --data role=spec` leaves, if it predicts the classes `chosen`, the later the surer."""
+    logits = (
+        torch.nn.functional.one_hot(chosen, len(examples.classes))
+        * torch.linspace(1, 2, len(chosen))[:, None]
+    )
+    predictions = Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
+    write_scores(run, {spec: (role, predictions.accuracy)}, weights, n=len(chosen))
+    rows = run / "predictions" / weights / "rows.json"
+    asked = ["--data", f"{role}={spec}"]
+    rows.write_text(json.dumps([row | {"asked": asked} for row in json.loads(rows.read_text())]))
+    predictions.write(rows.parent / f"{file_name(spec)}.safetensors", examples.classes)
 
 
 def _lines(step: int, seed: int) -> list[dict[str, Any]]:

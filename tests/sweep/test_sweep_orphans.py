@@ -70,7 +70,10 @@ def test_workers_stop_when_the_sweep_is_killed_and_another_goes_on(mine: str, tm
     assert awaited(lambda: not any(map(running, workers))), "nobody is left behind"
     left = sweep_progress(sweep, folder)
     assert (left.done, left.failed) == (0, ()), "they were stopped, and that is no failure"
-    assert all("process that started this one is gone" in log.read_text() for log in (folder / ".logs").glob("worker-*.log"))
+    assert all(
+        "process that started this one is gone" in log.read_text()
+        for log in (folder / ".logs").glob("worker-*.log")
+    )
     work(sweep, folder, "cpu")
     tables = [file.read_bytes() for file in write_tables(sweep, folder)]
     aside = folder.rename(tmp_path / "disturbed")  # the same place again, so that names are the same

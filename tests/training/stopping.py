@@ -1,4 +1,4 @@
-"""`python stopping.py FOLDER`: stops runs with signals, goes on with them, and writes what happened to FOLDER/stops.json.
+"""`python stopping.py FOLDER`: stops runs with signals, resumes some, writes what happened to FOLDER/stops.json.
 
 Runs are forked from one process that has imported everything, each in a process group of its own, as a scheduler or
 a shell would start it. Each takes `STEPS` slowed steps, so that the signal arrives in the middle.
@@ -49,7 +49,18 @@ def training(folder: Path, name: str, workers: int) -> list[str]:
     photos = str(folder / "photos")
     return [
         *("train", "--data", photos, "--held-out", photos, "--model", str(folder / "minute.json")),
-        *("--pretrained", "none", "--templates", "name", "--steps", str(STEPS), "--batch", "8", "--lr", "1e-3"),
+        *(
+            "--pretrained",
+            "none",
+            "--templates",
+            "name",
+            "--steps",
+            str(STEPS),
+            "--batch",
+            "8",
+            "--lr",
+            "1e-3",
+        ),
         *("--device", "cpu", "--workers", str(workers), "--out", str(folder / name)),
     ]
 
@@ -164,7 +175,9 @@ def bereft(folder: Path) -> dict[str, Any]:
     return child.facts()
 
 
-def one(folder: Path, name: str, before: Callable[[], object], numbers: list[signal.Signals]) -> dict[str, Any]:
+def one(
+    folder: Path, name: str, before: Callable[[], object], numbers: list[signal.Signals]
+) -> dict[str, Any]:
     """Signals to one run, a moment apart."""
     child = Child(folder / name, training(folder, name, 0), before)
     wait_until(lambda: child.has("train"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tracer.api.inputs import model_name
 from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_message
@@ -19,8 +20,10 @@ from tracer.runs.plan import Plan, plan
 from tracer.runs.record import NullRecorder
 from tracer.runs.run import Run, home
 from tracer.runs.sinks import Name, check_installed, forward_to_sinks
+from tracer.storage.provenance import versions
 from tracer.training.clock import Clock
 from tracer.training.loop import NonFinite, Report, Training
+from tracer.training.setup import pretrained_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +79,16 @@ def run(
         with clock.measure("start"):
             experiment = _with_model_at_hand(experiment, out, world)
             settled = world.all_or_none(lambda: _divisible(_plan(experiment, observer, world), world))
-        world.on_first_process(lambda: _place(settled, out, fresh))
-        current = world.all_or_none(lambda: Run.open(home(settled, out)))
+        folder, model = home(settled, out), None
+        existing = world.all_or_none(lambda: Run.exists(folder))
+        if not existing:  # first, so that a model that cannot be loaded leaves no folder behind
+            with clock.measure("start"):
+                model = world.all_or_none(lambda: pretrained_model(settled))
+        world.on_first_process(lambda: _place(settled, folder, fresh, world.describe()))
+        current = world.all_or_none(lambda: Run.open(folder))
         if not current.finished:
+            if existing and world.first and (difference := _other_machine(current, world)):
+                (observer.note or observer.warn)(difference)
             workers = machine.workers
             if workers is None:
                 workers = decoders(settled.train.images, world.local_size)
@@ -91,6 +101,7 @@ def run(
                     evaluate_every=evaluate_every,
                     workers=workers,
                     clock=clock,
+                    model=model,
                 )
                 training.finish(observer.report if world.first else None)
     return current
@@ -125,16 +136,32 @@ def _divisible(settled: Plan, world: World) -> Plan:
     if rest := settled.batch % world.size:
         near = f"--batch {settled.batch - rest} or {settled.batch - rest + world.size}"
         raise UserError(f"batch {settled.batch} does not divide among {world.size} processes: use {near}")
+    if settled.anchors is not None and (rest := min(settled.batch, len(settled.anchors)) % world.size):
+        raise UserError(
+            f"{len(settled.anchors)} anchor pairs, fewer than a batch, do not divide among {world.size} processes: "
+            f"leave out {rest}, or use another number of processes"
+        )
     return settled
 
 
-def _place(settled: Plan, out: Path | None, fresh: bool) -> None:
+def _place(settled: Plan, folder: Path, fresh: bool, machine: dict[str, Any]) -> None:
     """Create the run's folder, or check that the run in it is the one that is meant."""
-    folder = home(settled, out)
     if fresh or not Run.exists(folder):
-        Run.create(settled, folder)
+        Run.create(settled, folder, machine=machine)
     else:
         Run.open(folder).require(settled)
+
+
+def _other_machine(current: Run, world: World) -> str:
+    """A note if the run began with another device, other versions or another number of threads or processes."""
+    before = {**current.description.get("machine", {}), **current.description.get("versions", {})}
+    now = {**world.describe(), **versions()}
+    changes = [
+        f"{name} {before[name]}, now {now[name]}" for name in now if before.get(name, now[name]) != now[name]
+    ]
+    if not changes:
+        return ""
+    return f"this run began with {'; '.join(changes)}: its result may differ in the last bits from an undisturbed run's"
 
 
 def _recording(current: Run, world: World, machine: Machine, observer: Observer) -> ExitStack:

@@ -15,6 +15,7 @@ from tracer.terminal import console
 
 T = TypeVar("T")
 FLAT = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+HELP = {"-h", "--help", "--help-all"}
 WIDTH, INDENT = 80, 18
 
 
@@ -49,7 +50,7 @@ def cli(
     `also` are flags that a misspelt one may have meant, beside those of `command`.
     """
     flags = flags_of(command)
-    if {"-h", "--help", "--help-all"} & set(arguments):
+    if HELP & set(arguments):
         show_help(flags, prog, about or _summary(command), groups, everything="--help-all" in arguments)
         raise SystemExit(0)
     check(arguments, flags, prog, also)
@@ -58,7 +59,7 @@ def cli(
 
 def cli_of_two(command: Callable[..., T], arguments: list[str], prog: str, about: str) -> tuple[T, list[str]]:
     """Like `cli`; arguments that `command` does not know are returned, for a second command."""
-    if {"-h", "--help"} & set(arguments):
+    if HELP & set(arguments):
         return cli(command, arguments, prog, about), []
     return tyro.cli(command, args=arguments, prog=prog, config=FLAT, return_unknown_args=True)
 
@@ -109,7 +110,7 @@ def _flag(name: str, field: str, metavar: str, text: str) -> Flag:
     text, required = re.subn(r"\s*\(required\)$", "", text.replace("%%", "%"))
     text = re.sub(r"\s*\(default: (None|False|)\)$", "", text)
     if not name:
-        name, value = re.sub(r"STR|PATH", field.upper(), value).strip("[]"), ""
+        name, value = re.sub(r"STR|PATH", field.upper(), re.sub(r"^\[(.*)\]$", r"\1", value)), ""
     return Flag(name, value, text, bool(required))
 
 

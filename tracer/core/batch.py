@@ -33,7 +33,8 @@ class Embedding(NamedTuple):
     classes: Float[Tensor, "c d"] | None = None  # weights of the head, one row per class
     probe: Float[Tensor, "k d"] | None = None
     projections: tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None = None  # last layer of each tower
-    features: tuple[Float[Tensor, "n ..."], ...] | None = None  # output of image blocks: pooled, or all tokens
+    features: tuple[Float[Tensor, "n _"], ...] | None = None  # pooled output of each image block
+    tokens: tuple[Float[Tensor, "n _ _"], ...] | None = None  # all tokens at five depths of the image tower
     anchors: Embedding | None = None
 
     @property

@@ -9,6 +9,14 @@ from difflib import get_close_matches
 class UserError(Exception):
     """Invalid input from the user. The command line prints the message and exits with code 2."""
 
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(str(message)))
+
+
+def printable(text: str) -> str:
+    """The text with control characters written out: a file name must not steer the terminal that shows it."""
+    return "".join(each if each.isprintable() or each in "\n\t" else repr(each)[1:-1] for each in text)
+
 
 class AlreadyReported(UserError):
     """The run failed on an error that another process reports; this process exits without a message."""

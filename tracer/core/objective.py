@@ -17,7 +17,6 @@ from torch import Tensor
 from tracer.core.batch import Scene
 
 # The outputs a term can request. Training computes only what some term needs.
-# "tokens", with "features": all tokens of five taps instead of one vector of each block.
 NEEDS = frozenset({"text", "scores", "teacher", "probe", "projections", "features", "tokens", "anchors"})
 
 Weight = float | Callable[[float], float]  # a number, or a function of training progress

@@ -15,11 +15,15 @@ Weights = dict[str, Tensor]
 def check_fit(
     weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], *, what: str, owner: str
 ) -> None:
-    """Raise UserError, naming the first misfit, unless names and shapes are the expected ones."""
+    """Raise UserError, naming the first misfit, unless names, shapes and kinds of numbers are the expected ones."""
     misfits = sorted(expected.keys() ^ weights.keys())
     misfits += [name for name in expected if name in weights and weights[name].shape != expected[name].shape]
     if misfits:
         raise UserError(f"{what} do not fit {owner}: {len(misfits)} misfits, e.g. {misfits[0]}")
+    for name, tensor in expected.items():
+        if weights[name].is_complex() or weights[name].is_floating_point() != tensor.is_floating_point():
+            kinds = f"{weights[name].dtype}, not {tensor.dtype}"
+            raise UserError(f"{what} do not fit {owner}: {name} holds numbers of type {kinds}")
 
 
 def check_finite(weights: Mapping[str, Tensor], *, what: str) -> None:

@@ -16,6 +16,8 @@ from tracer.core.errors import UserError
 from tracer.data.examples import Images, Subset
 from tracer.data.pixels import rgb
 
+# Formats by content, whatever a file is called: Pillow would hand PostScript to an external program.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif")
 )
@@ -64,7 +66,7 @@ class Encoded(ABC):
     def draft(self, index: int, least: tuple[int, int] | None) -> Draft:
         """Decode a JPEG at 1/2, 1/4 or 1/8 of its size if that leaves `least` pixels; other images in full."""
         try:
-            with Image.open(BytesIO(self.content(index))) as image:
+            with Image.open(BytesIO(self.content(index)), formats=FORMATS) as image:
                 stored = image.size
                 drafted = image.draft(None, least) if least else None  # None for formats without drafts
                 times = round(stored[0] / drafted[1][2]) if drafted else 1
@@ -136,7 +138,7 @@ def decode(encoded: bytes) -> None:
     """Decode all of an image, to see whether that works; JPEG at an eighth of its size, for speed."""
     if not encoded:
         raise OSError("the file is empty")
-    with Image.open(BytesIO(encoded)) as image:
+    with Image.open(BytesIO(encoded), formats=FORMATS) as image:
         image.draft(None, (max(1, image.width // 8), max(1, image.height // 8)))
         image.load()
 

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, get_type_hints
 from tracer.core.errors import UserError, unknown
 from tracer.core.objective import Objective, Sum, Term
 from tracer.core.regularizers import Regularizer
-from tracer.core.teachers import Teacher
+from tracer.core.teachers import Buffers, Teacher
 from tracer.core.validation import fits
 from tracer.core.weights import Weights
 from tracer.methods.finish import Finish, keep_student
 from tracer.methods.heads import InitialHead, ZeroShot
 from tracer.methods.text_probes import Probe
-from tracer.models.trainable import All, Tune
+from tracer.models.trainable import All, HeadOnly, Tune
 
 Merge = Callable[
     [Weights, Sequence[Weights]], Weights
@@ -40,6 +40,7 @@ class Stage:
     teacher: Teacher | Callable[[int], Teacher] | None = (
         None  # a function if it depends on the number of steps
     )
+    buffers: Buffers = "copy"  # what the teacher does with BatchNorm statistics when it moves
     tune: Tune = field(default_factory=All)
     regularizer: Regularizer | None = None
     head: InitialHead = field(
@@ -128,6 +129,13 @@ class Method:
 
     def regularized(self, regularizer: Regularizer) -> Method:
         """The same method with another regularizer on every stage."""
+        heads_only = bool(self.stages) and all(isinstance(stage.tune, HeadOnly) for stage in self.stages)
+        if heads_only and not getattr(regularizer, "head", True):
+            name = type(regularizer).__name__.lower()
+            raise UserError(
+                f"--regularizer {name} acts on pretrained weights and method {self.name} trains only a head: "
+                f"leave it out, or give {name}:head=true"
+            )
         return replace(self, stages=tuple(replace(stage, regularizer=regularizer) for stage in self.stages))
 
 

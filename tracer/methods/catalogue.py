@@ -36,6 +36,23 @@ COLUMNS = (
 )
 
 
+# What to try first: a method, and the data that it is for.
+RECOMMENDED = {
+    "lipsum": "class labels, and a model that knows the classes at least in part",
+    "lpft": "class labels, and a model that knows little of them",
+    "tracer": "captions, or whenever text and images must stay comparable",
+}
+RECOMMENDATION = "\n".join(
+    [
+        "Start with",
+        *(f"  {name:9} {purpose}" for name, purpose in RECOMMENDED.items()),
+        "Evidence: EmojiShift (docs/emojishift.md), with a CLIP of 5.8 M parameters at 32",
+        "pixels; at the size of ViT-B-16 nobody has compared them here. Learning rate and",
+        "`tracer merge --wise` often matter more than the method.",
+    ]
+)
+
+
 def entries() -> list[Entry]:
     """Every method, by name."""
     return [_entry(name) for name in methods()]

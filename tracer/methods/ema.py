@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from tracer.core.teachers import EMA
+from tracer.core.teachers import EMA, Buffers
 from tracer.methods.base import Method
 from tracer.methods.finish import keep_teacher
 from tracer.methods.supervised import Loss, task
 from tracer.models.trainable import Towers
 
 
-def ema(*, horizon: float = 0.2, every: int = 1, loss: Loss = "contrastive", tune: Towers = "both") -> Method:
+def ema(
+    *,
+    horizon: float = 0.2,
+    every: int = 1,
+    loss: Loss = "contrastive",
+    tune: Towers = "both",
+    buffers: Buffers = "copy",
+) -> Method:
     """A task loss; the result is the EMA of the weights, without distillation from it.
 
     Args:
@@ -17,9 +24,10 @@ def ema(*, horizon: float = 0.2, every: int = 1, loss: Loss = "contrastive", tun
         every: steps between two updates of the average.
         loss: the task loss: "contrastive", or "classify" with a head on the image tower.
         tune: with the contrastive loss, train "both" towers or the "image" tower only.
+        buffers: BatchNorm statistics of the average: "copy" the student's, "average", or "keep" the pretrained.
     """
     return Method(
-        (task(loss, tune=tune, teacher=EMA(horizon=horizon, every=every)),),
+        (task(loss, tune=tune, teacher=EMA(horizon=horizon, every=every), buffers=buffers),),
         finish=keep_teacher,
         title="EMA of weights",
         paper="arXiv:1703.01780",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.core.teachers import EMA
+from tracer.core.teachers import EMA, Buffers
 from tracer.core.terms.contrastive import Targets
 from tracer.methods.base import Method, Stage
 from tracer.methods.presets import Preset, composite
@@ -12,34 +12,42 @@ from tracer.models.trainable import Towers, towers
 def ema_sd(
     *,
     horizon: float = 0.2,
+    momentum: float | None = None,
+    ramp: float = 0.0,
     every: int = 1,
     preset: Preset = "released",
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
     distill_every: int = 1,
+    buffers: Buffers = "copy",
 ) -> Method:
     """TRACER's loss with an EMA of the student as teacher, which forgets the pretrained weights over time.
 
     Args:
         horizon: averaging time as a fraction of training; at 0.5 the mean age is that of TRACER's teacher.
+        momentum: of each update, instead of a horizon; the paper's figures: 0.9, with ramp 0.2 and every 1 or 500.
+        ramp: fraction of training in which the momentum rises from 0.05.
         every: steps between two updates of the teacher.
         preset: coefficients of the loss terms, as in TRACER.
         strength: λ, the weight of the distillation loss.
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, or the "image" tower only.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
+        buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
     """
-    loss = composite(preset, strength, targets)
+    if momentum is not None and horizon != 0.2:
+        raise ValueError(f"give a momentum ({momentum:g}) or a horizon ({horizon:g}), not both")
+    memory = {"horizon": horizon} if momentum is None else {"momentum": momentum}
+    stage = Stage(
+        composite(preset, strength, targets),
+        teacher=EMA(**memory, every=every, ramp=ramp),
+        buffers=buffers,
+        tune=towers(tune),
+        distill_every=distill_every,
+    )
     return Method(
-        (
-            Stage(
-                loss,
-                teacher=EMA(horizon=horizon, every=every),
-                tune=towers(tune),
-                distill_every=distill_every,
-            ),
-        ),
+        (stage,),
         title="EMA self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tracer.core.teachers import Buffers
 from tracer.core.terms.contrastive import Targets
 from tracer.methods.base import Method
 from tracer.methods.tracer import tracer
@@ -17,6 +18,7 @@ def steady(
     targets: Targets = "class",
     tune: Towers = "both",
     distill_every: int = 1,
+    buffers: Buffers = "copy",
 ) -> Method:
     """TRACER without its interactive term and with λ = 10: forgets less if the pretrained model is good at the task.
 
@@ -29,8 +31,15 @@ def steady(
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, or the "image" tower only.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
+        buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
     """
     base = tracer(
-        strength=strength, beta=beta, targets=targets, tune=tune, distill_every=distill_every, interactive=0.0
+        strength=strength,
+        beta=beta,
+        targets=targets,
+        tune=tune,
+        distill_every=distill_every,
+        buffers=buffers,
+        interactive=0.0,
     )
     return replace(base, title="Steady (ours)", paper="ours:emojishift.md", matter=("strength", "lr"))

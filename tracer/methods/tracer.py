@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from tracer.core.kernels import family
-from tracer.core.teachers import WMA
+from tracer.core.teachers import WMA, Buffers, Clock
 from tracer.core.terms.contrastive import Targets
 from tracer.methods.base import Method, Stage
 from tracer.methods.presets import Preset, composite
@@ -18,11 +16,12 @@ def tracer(
     kernel: str = "beta",
     beta: float = 0.5,
     every: int = 1,
-    clock: Literal["progress", "updates"] = "progress",
+    clock: Clock = "progress",
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
     distill_every: int = 1,
+    buffers: Buffers = "copy",
     feature: float | None = None,
     relational: float | None = None,
     interactive: float | None = None,
@@ -41,6 +40,7 @@ def tracer(
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, or the "image" tower only.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
+        buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
         feature: weight of FD, the squared distance between embeddings.
         relational: weight of CRD, the KL between similarities.
         interactive: weight of ICL, the contrastive loss between student and teacher embeddings.
@@ -56,7 +56,7 @@ def tracer(
 
     teacher(1)  # validate the arguments early
     return Method(
-        (Stage(loss, teacher=teacher, tune=towers(tune), distill_every=distill_every),),
+        (Stage(loss, teacher=teacher, buffers=buffers, tune=towers(tune), distill_every=distill_every),),
         title="TRACER",
         paper="openreview:XOYXLQRlj8",
         year=2026,

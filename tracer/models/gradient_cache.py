@@ -89,14 +89,19 @@ def _split(rows: Tensor | None, count: int) -> Sequence[Tensor | None]:
 
 def _joined(parts: Sequence[Embedding], caption: Tensor | None) -> Embedding:
     text = _rows([part.text for part in parts])
-    features = [part.features for part in parts if part.features is not None]
     return parts[0]._replace(
         image=torch.cat([part.image for part in parts]),
         text=text if text is None or caption is None else text[caption],
         scores=_rows([part.scores for part in parts]),
         probe=_rows([part.probe for part in parts]),
-        features=tuple(torch.cat(block) for block in zip(*features, strict=True)) if features else None,
+        features=_blocks([part.features for part in parts]),
+        tokens=_blocks([part.tokens for part in parts]),
     )
+
+
+def _blocks(parts: Sequence[tuple[Tensor, ...] | None]) -> tuple[Tensor, ...] | None:
+    present = [blocks for blocks in parts if blocks is not None]
+    return tuple(torch.cat(block) for block in zip(*present, strict=True)) if present else None
 
 
 def _rows(values: Sequence[Tensor | None]) -> Tensor | None:

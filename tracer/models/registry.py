@@ -19,6 +19,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from tracer.core.errors import UserError, unknown
+from tracer.models.config_check import check_model_config, check_preprocess_config
 from tracer.models.download import Download, fetch_config
 from tracer.models.open_clip_compat import open_clip
 from tracer.storage.folders import no_such_folder
@@ -110,13 +111,21 @@ def _explained(model: str) -> Iterator[None]:
         raise UserError(f"cannot build {model}: {message}") from error
 
 
+CONFIGS = Path(str(files("tracer.models") / "configs"))
+
+
 @cache
 def known_models() -> tuple[str, ...]:
     """Names of all model configs: open_clip's and those shipped here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        open_clip.add_model_config(Path(str(files("tracer.models") / "configs")))
+        open_clip.add_model_config(CONFIGS)
     return tuple(open_clip.list_models())
+
+
+def shipped_models() -> list[str]:
+    """Names of the small models whose configs are shipped here."""
+    return sorted(file.stem for file in CONFIGS.glob("*.json"))
 
 
 def locate(model: str, pretrained: str | None = None) -> ModelSource:
@@ -125,8 +134,8 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
     if model.startswith("hf-hub:"):
         fetch_config(model.removeprefix("hf-hub:"), CONFIG_FILE)
         with _explained(model):
-            config = open_clip.factory._get_hf_config(model.removeprefix("hf-hub:"))
-            return ModelSource(model, None, config["model_cfg"])
+            content = open_clip.factory._get_hf_config(model.removeprefix("hf-hub:"))
+        return ModelSource(model, None, _checked(content, f"{CONFIG_FILE} of {model}"))
     path = Path(model.removeprefix("local-dir:"))
     if path.is_dir():
         return _from_folder(path)
@@ -146,10 +155,19 @@ def _from_folder(path: Path) -> ModelSource:
     if not file.is_file():
         raise UserError(f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip")
     content = _config(file)
-    config = content.get("model_cfg")
-    if not isinstance(config, dict):
-        raise UserError(f"{file} is not a model config: it has no model_cfg")
-    return ModelSource(f"local-dir:{path}", None, config, digest=content.get(WEIGHTS_DIGEST))
+    return ModelSource(
+        f"local-dir:{path}", None, _checked(content, str(file)), digest=content.get(WEIGHTS_DIGEST)
+    )
+
+
+def _checked(content: dict[str, Any], source: str) -> dict[str, Any]:
+    """The model's config in an exported config, whose every key and value may be passed on to open_clip."""
+    config, preprocess = content.get("model_cfg"), content.get("preprocess_cfg", {})
+    if not isinstance(config, dict) or not isinstance(preprocess, dict):
+        raise UserError(f"{source} is not a model config: it has no model_cfg")
+    check_model_config(config, source)
+    check_preprocess_config(preprocess, f"preprocess_cfg of {source}")
+    return config
 
 
 def _register(path: Path) -> str:
@@ -157,6 +175,7 @@ def _register(path: Path) -> str:
     config = _config(path)
     if missing := [part for part in REQUIRED if part not in config]:
         raise UserError(f"{path} is not a model config: it has no {' and no '.join(missing)}")
+    check_model_config(config, str(path))
     open_clip.add_model_config(path)
     return path.stem
 

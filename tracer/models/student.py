@@ -14,11 +14,12 @@ from torch.nn.functional import linear, normalize
 from tracer.core.batch import Batch, Embedding
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
+from tracer.models.blocks import five_taps
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.text import EndOfText, Tokeniser, encode_text, text_tower
 from tracer.storage.safetensors_io import read_weights as read_weights
 
-MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned temperature
+MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned scale
 
 
 class Head(nn.Module):
@@ -62,10 +63,12 @@ class Student(nn.Module):
             self.register_buffer(key, values, persistent=False)
 
     def forward(self, batch: Batch, needs: frozenset[str] = frozenset({"text"})) -> Embedding:
-        blocks = None
+        features = blocks = tokens = None
         if "features" in needs:
             features, blocks = block_features(self.clip, self.pixels(batch.image))
-        else:
+        if "tokens" in needs:
+            features, tokens = five_taps(self.image_tower, self.pixels(batch.image))
+        if features is None:
             features = self.encode_image(batch.image)
         return Embedding(
             image=normalize(features, dim=-1),
@@ -76,6 +79,7 @@ class Student(nn.Module):
             probe=self._probe(batch) if "probe" in needs else None,
             projections=projections(self.clip) if "projections" in needs else None,
             features=blocks,
+            tokens=tokens,
             anchors=self.forward(batch.anchors) if "anchors" in needs and batch.anchors is not None else None,
         )
 
@@ -109,8 +113,9 @@ class Student(nn.Module):
 
     @torch.no_grad()
     def clamp_scale(self, highest: float = MAX_LOG_SCALE) -> None:
-        """Clamp the learned logit scale, as CLIP does."""
-        self.clip.logit_scale.clamp_(max=highest)
+        """Clamp the logit scale if it is learned, as CLIP does; a frozen one stays as it is."""
+        if self.clip.logit_scale.requires_grad:
+            self.clip.logit_scale.clamp_(max=highest)
 
     @property
     def image_tower(self) -> nn.Module:

@@ -24,6 +24,7 @@ from tracer.parallel.world import Lost, World
 
 T = TypeVar("T")
 
+MEETING = timedelta(minutes=5)  # to start all processes
 TIMEOUT = timedelta(minutes=30)  # of collectives; long, because the first process may be writing files
 LOST_PEER = (
     "gloo",
@@ -54,7 +55,7 @@ class Group(World):
         self.bf16 = devices.bf16(self.device, precision)
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
-        store, self.rank, self.size = next(dist.rendezvous("env://", timeout=TIMEOUT))
+        store, self.rank, self.size = _meet()
         self.local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         self._heartbeat: Heartbeat | None = None
         dist.init_process_group(
@@ -139,6 +140,23 @@ class Group(World):
         if any(errors) and (own is None or own in errors[: self.rank]):
             raise AlreadyReported
         return messages
+
+
+def _meet() -> tuple[dist.Store, int, int]:
+    """The store of all processes, this one's rank and their number."""
+    try:
+        store, rank, size = next(dist.rendezvous("env://", timeout=MEETING))
+    except (dist.DistError, ValueError) as error:
+        place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+        if "EADDRINUSE" in str(error):
+            message = (
+                f"{place} is taken by another program: give torchrun another --master-port, or --standalone"
+            )
+        else:
+            message = f"the processes cannot meet at {place} ({' '.join(str(error).split())[:160]})"
+        raise UserError(message) from None
+    store.set_timeout(TIMEOUT)
+    return store, rank, size
 
 
 def _shares(count: int, size: int) -> list[range]:

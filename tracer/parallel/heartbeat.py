@@ -15,8 +15,6 @@ BEAT = 5.0  # seconds
 MISSED = (
     6  # beats until a process counts as lost; counted, not timed, so that suspending a machine is no alarm
 )
-
-
 GRACE = 60.0  # seconds to save a checkpoint if the launcher is gone
 
 
@@ -27,7 +25,6 @@ class Heartbeat:
         self, store: dist.Store, rank: int, size: int, lost: Callable[[Lost], None], beat: float = BEAT
     ) -> None:
         self.store, self.rank, self.next, self.lost, self.beat = store, rank, (rank + 1) % size, lost, beat
-        self.grace = GRACE
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._thread.start()
@@ -50,7 +47,7 @@ class Heartbeat:
             except RuntimeError as error:  # the store is in the launcher or in the first process
                 if not self._stopped.is_set():
                     os.kill(os.getpid(), signal.SIGTERM)  # if only the launcher is gone, all can still save
-                    if not self._stopped.wait(self.grace):
+                    if not self._stopped.wait(GRACE):
                         self.lost(Lost(f"the launcher is gone ({' '.join(str(error).split())[:160]})"))
                 return
             if lost_rank is not None:

@@ -39,6 +39,11 @@ class World:
         """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
+    def describe(self) -> dict[str, Any]:
+        """What may change the last bits of a result: the device, the threads and the number of processes."""
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
+        return {"device": name, "threads": torch.get_num_threads(), "processes": self.size}
+
     # Training step
 
     def place(self, model: nn.Module) -> nn.Module:

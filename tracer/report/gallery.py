@@ -75,7 +75,7 @@ def gallery(run: RunData, data: Paired) -> Gallery:
         Strip(title, rule, tuple(_picture(data, row, uris[row], *guesses) for row in rows), total)
         for title, rule, rows, total in choices
     ]
-    return Gallery(tuple(strip for strip in strips if strip.pictures))
+    return Gallery(tuple(strips))
 
 
 def choose(data: Paired, most: int = MOST) -> list[Choice]:

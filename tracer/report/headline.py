@@ -69,7 +69,7 @@ def _single(group: Group, setting: Setting) -> str:
         before, after = outcome.retained[name].before.value, outcome.retained[name].after.value
         sentence += f"; {name}: {shown(before, True)} → {shown(after, True)}, on an unknown number of images"
     rest = "" if outcome.retained else "; nothing that it should retain was measured"
-    return f"{start}{sentence}{rest}{_seeds(setting)}."
+    return f"{start}{sentence}{rest}{_seeds(setting)}.{_calibration(group, setting)}"
 
 
 def _images(setting: Setting) -> str:
@@ -97,8 +97,10 @@ def _several(group: Group, finished: list[Setting]) -> str:
         sentence += f", from {shown(task.before.value, True)}"
     sentence += _margin(reached, top)
     lost = {label: outcome.retained for label, outcome in outcomes.items() if outcome.retained}
+    winner = next(setting for setting in finished if setting.label == top[0])
+    calibration = _calibration(group, winner) if len(top) == 1 else ""
     if not lost:
-        return f"{sentence}. Nothing that should be retained was measured."
+        return f"{sentence}. Nothing that should be retained was measured.{calibration}"
     totals = {label: mean_change([*changes.values()]).difference for label, changes in lost.items()}
     names = (
         listed([*next(iter(lost.values()))]) if len({*map(tuple, lost.values())}) == 1 else "retained data"
@@ -107,8 +109,17 @@ def _several(group: Group, finished: list[Setting]) -> str:
     keeper = max(totals, key=lambda label: totals[label].value)
     if keeper not in top:
         end = shown(reached[keeper].value, True)
-        sentence += f" {keeper} keeps more ({_points(totals[keeper])}) and stops at {end}."
-    return sentence
+        calibration += f" {keeper} keeps more ({_points(totals[keeper])}) and stops at {end}."
+    return f"{sentence}{calibration}"
+
+
+def _calibration(group: Group, setting: Setting) -> str:
+    """The change of the calibration error, where it was measured before and after."""
+    key = next((key for key in group.keys if key.path == ("ece",)), None)
+    before, after = (setting.estimate(key, moment) if key else None for moment in ("before", "after"))
+    if before is None or after is None:
+        return ""
+    return f" Its calibration error went from {before.value:.3f} to {after.value:.3f}."
 
 
 def _margin(reached: Mapping[str, Interval], top: Sequence[str]) -> str:

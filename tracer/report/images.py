@@ -11,6 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 from tracer.core.errors import UserError
+from tracer.data.division import divide
 from tracer.data.encoded import BROKEN, draft
 from tracer.data.examples import Examples
 from tracer.data.hub import PREFIX
@@ -20,7 +21,6 @@ from tracer.evaluation.suites.emojishift import suite_from_spec
 from tracer.report.paired import Paired
 from tracer.report.run_data import RunData
 from tracer.runs.experiment import Experiment
-from tracer.runs.plan import plan
 
 SIDE = 96  # pixels of the longer side of a thumbnail
 QUALITY = 80
@@ -62,9 +62,10 @@ def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     """The examples among which the images are: of a test set, or of the run's own data."""
     experiment = Experiment.from_json(run.experiment)
     if not data.role:
-        _require_local(experiment.data, experiment.held_out or "", *experiment.retain)
-        settled = plan(experiment, check_images=False)
-        return settled.held_out, settled.train  # skipping unreadable images may have moved some between them
+        _require_local(experiment.data, experiment.held_out or "")
+        share = None if experiment.held_out else experiment.held_out_share
+        parts = divide(experiment.data, experiment.held_out, share, check=_unchecked, **experiment.keywords)
+        return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
     words = _words(data.asked)
     _require_local(*(word for values in words.values() for word in values))
     suite = _suite(words, experiment, run.classes)
@@ -72,6 +73,10 @@ def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     if shift is None:
         raise UserError(f"{data.name} is not among the data that were evaluated")
     return (shift.load(),)
+
+
+def _unchecked(examples: Examples) -> Examples:
+    return examples
 
 
 def _suite(words: dict[str, list[str]], experiment: Experiment, classes: tuple[str, ...]) -> Suite:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from tracer.evaluation.verdict import FEWEST
+from tracer.evaluation.verdict import FEWEST, Change
 from tracer.report.comparison import Group, Setting
 from tracer.report.headline import setting_verdict
 from tracer.report.measures import SUITE
@@ -14,6 +14,7 @@ from tracer.report.reproduce import Command, training
 from tracer.report.run_data import RunData
 
 MOST = 3  # commands
+NOTICEABLE = 0.02  # loss of accuracy
 
 
 def next_steps(group: Group) -> list[Command]:
@@ -21,20 +22,23 @@ def next_steps(group: Group) -> list[Command]:
     finished = [setting for setting in group.settings if setting.finished]
     if not finished:
         return [Command("Go on, if it was stopped", _line("resume", run)) for run in group.runs[:MOST]]
-    return _after(group, best_setting(finished))[:MOST]
+    return _after(best_setting(finished))[:MOST]
 
 
 def best_setting(settings: list[Setting]) -> Setting:
-    """The setting with the highest accuracy on the task, of equal ones the first."""
+    """The setting with the highest accuracy on the task as rounded, of equal ones the one that retains most."""
 
-    def reached(setting: Setting) -> float:
+    def rank(setting: Setting) -> tuple[float, float]:
         outcome = setting_verdict(setting)
-        return -1.0 if outcome is None else outcome.task.after.value
+        if outcome is None:
+            return -1.0, 0.0
+        kept = [change.difference.value for change in outcome.retained.values()]
+        return round(outcome.task.after.value, 3), sum(kept) / max(1, len(kept))
 
-    return max(settings, key=reached)
+    return max(settings, key=rank)
 
 
-def _after(group: Group, setting: Setting) -> list[Command]:
+def _after(setting: Setting) -> list[Command]:
     """What a finished setting calls for: bad news first, and no export of a model that got worse."""
     outcome, run = setting_verdict(setting), setting.finished[0]
     tested = any(key.path[:2] == (SUITE, "id") for key in setting.measures["after"])
@@ -50,7 +54,7 @@ def _after(group: Group, setting: Setting) -> list[Command]:
         steps += [merge, *_gentler(run)]
     elif outcome.useless or outcome.task.n < FEWEST:
         steps.append(measure)
-    if any(change.clear and change.difference.value < 0 for change in outcome.retained.values()):
+    if any(map(_lost, outcome.retained.values())):
         keep = Command(merge.gives, f"{merge.line} --keep 0.98")
         steps = [keep, *(step for step in steps if step is not merge)]
     if not outcome.retained:
@@ -61,6 +65,15 @@ def _after(group: Group, setting: Setting) -> list[Command]:
     if not tested and measure not in steps:
         steps.append(measure)
     return steps
+
+
+def _lost(change: Change) -> bool:
+    """Whether something was lost beyond noise, or noticeably where the number of images is not known."""
+    return (
+        change.difference.value < 0
+        if change.clear
+        else not change.n and change.difference.value < -NOTICEABLE
+    )
 
 
 def _gentler(run: RunData) -> list[Command]:

@@ -39,10 +39,14 @@ def class_table(data: Paired) -> HtmlTable:
     """Each class's accuracy before and after with the paired difference, from most gained to most lost."""
     changes = _changes(data)
     order = sorted(changes, key=lambda label: (-changes[label].difference.value, label))
-    gained, lost = order[:ENDS], order[max(ENDS, len(order) - ENDS) :]
-    rows = tuple(_row(data.name_of(label), changes[label]) for label in (*gained, *lost))
+    chosen, part = order, ""
+    if len(order) > 2 * ENDS:
+        gained = [label for label in order if changes[label].difference.value > 0]
+        lost = [label for label in order if changes[label].difference.value < 0]
+        chosen = [*gained[:ENDS], *lost[-ENDS:]]
+        part = f"{len(gained)} of {len(order)} classes gained and {len(lost)} lost; at most {ENDS} of each are shown. "
+    rows = tuple(_row(data.name_of(label), changes[label]) for label in chosen)
     clear = sum(changes[label].clear for label in order)
-    shown_part = f"The {ENDS} most gained and the {ENDS} most lost of {len(order)} classes. "
     expected = (
         f"{clear} of {len(order)} differences are more than noise; by chance alone about 1 in 20 would be."
     )
@@ -55,11 +59,11 @@ def class_table(data: Paired) -> HtmlTable:
         HtmlColumn("loss and gain", numeric=False, sortable=False),
     )
     caption = (
-        f"{shown_part if len(rows) < len(order) else ''}Differences are in points, paired by image, with their 95 % "
+        f"{part}Differences are in points, paired by image, with their 95 % "
         f"interval in brackets; bold where it excludes zero. {expected}"
     )
-    ends = [abs(end) for label in (*gained, *lost) for end in changes[label].difference]
-    return HtmlTable(caption, columns, rows, title="Gain and loss by class", compact=True, reach=max(ends))
+    reach = max((abs(end) for label in chosen for end in changes[label].difference), default=1.0)
+    return HtmlTable(caption, columns, rows, title="Gain and loss by class", compact=True, reach=reach)
 
 
 def confusion_table(data: Paired) -> HtmlTable | None:

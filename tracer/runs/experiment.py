@@ -24,6 +24,7 @@ LOWER_BOUNDS = {
 ADDED: dict[str, Any] = {
     "compile": False,
     "decode": "draft",
+    "clamp_scale": True,
     "held_out_share": None,
     "skip_unreadable": False,
 }
@@ -82,6 +83,8 @@ class Settings(Reading, Source):
     """Parameters with weight decay: matrices only, or all as in the released recipes."""
     clip: float | None = None
     """Maximum norm of the gradient."""
+    clamp_scale: bool = True
+    """Keep a learned temperature scale at 100 or below, or at the pretrained one where that is higher."""
     regularizer: str | None = None
     """Regularize towards the pretrained weights, with any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"

@@ -41,8 +41,10 @@ class Run:
         self.resume = folder / "resume"
 
     @classmethod
-    def create(cls, plan: Plan, folder: Path | None = None) -> Run:
-        """Create the folder of a new run. Raises if the folder holds a run or other files."""
+    def create(
+        cls, plan: Plan, folder: Path | None = None, *, machine: dict[str, Any] | None = None
+    ) -> Run:
+        """Create the folder of a new run, begun on `machine`. Raises if the folder holds a run or other files."""
         folder = home(plan, folder)
         if (folder / DESCRIPTION).exists():
             run = cls.open(folder)
@@ -53,7 +55,7 @@ class Run:
         if any(not file.name.startswith(".") for file in folder.glob("*")):
             raise UserError(f"{folder} is not empty and holds no run: choose another --out")
         try:
-            write_json(folder / DESCRIPTION, add_checksum(describe(plan)))
+            write_json(folder / DESCRIPTION, add_checksum({**describe(plan), "machine": machine or {}}))
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
         return cls(folder)

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracer.core.errors import UserError
+
 
 def logs(folder: Path) -> Path:
     """The folder of the tasks' output; it must exist, because Slurm does not create it."""
@@ -14,6 +16,9 @@ def logs(folder: Path) -> Path:
 
 def array_script(name: str, count: int, jobs: int, folder: Path, command: Sequence[str]) -> str:
     """A script for sbatch; a requeued task resumes its run, and a failed run is tried again."""
+    for text in (name, str(folder), *command):
+        if any(character in text for character in "\n\r\0"):
+            raise UserError(f"{text!r} cannot stand in a script: it holds a line break")
     log_folder = logs(folder)
     log, line = shlex.quote(str(log_folder / "%A_%a.log")), shlex.join(command)
     return f"""\

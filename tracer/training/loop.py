@@ -22,7 +22,7 @@ from tracer.evaluation.held_out import held_out_accuracy
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.summary import write_summary
 from tracer.methods.finish import Trained
-from tracer.models.student import initialise_from, read_weights
+from tracer.models.student import Student, initialise_from, read_weights
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
@@ -70,7 +70,9 @@ class Training:
         evaluate_every: int | None = None,
         workers: int = 0,
         clock: Clock | None = None,
+        model: Student | None = None,
     ) -> None:
+        self.model = model  # the pretrained one, if it is loaded already
         self.plan, self.run, self.world, self.workers = plan, run, world, workers
         self.clock = clock or Clock()
         self.pace = Pace(plan.steps, world, self.clock, save_every, evaluate_every)
@@ -97,7 +99,7 @@ class Training:
         plan, run, world = self.plan, self.run, self.world
         with self.interrupt:
             with self._starting():
-                model = pretrained_model(plan)  # built once; students are copies of it
+                model = self.model or pretrained_model(plan)  # built once; students are copies of it
                 latest = checkpoints.latest(run.resume)
             yield from self._rewind_log(latest)
             self.interrupt.step = latest.step if latest else 0

@@ -14,7 +14,7 @@ from tracer.data.transforms import Transform
 from tracer.methods.base import Stage
 from tracer.models.acceleration import class_token_only, compile_towers, save_memory
 from tracer.models.registry import pretrained_tag
-from tracer.models.student import Student, load
+from tracer.models.student import MAX_LOG_SCALE, Student, load
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.learner import Learner, step_seed
@@ -41,7 +41,7 @@ def build_learner(
     stage.tune(student)
     student.train()
     save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)
-    class_token_only(student, "features" not in stage.objective.needs)
+    class_token_only(student, not stage.objective.needs & {"features", "tokens"})
     students = [student, *(deepcopy(student) for _ in range(replicas.count - 1 if replicas else 0))]
     states = [_state(plan, stage, steps, each, pretrained, world) for each in students]
     data = [_batches(plan, state, replica) for replica, state in enumerate(states)]
@@ -61,7 +61,7 @@ def _state(
     plan: Plan, stage: Stage, steps: int, student: Student, pretrained: Weights, world: World
 ) -> State:
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
-    shadow = Shadow(student, policy, steps=steps) if policy else None
+    shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
     world.prepare(student, shadow.model if shadow else None)
     if experiment.compile:
         compile_towers(student, *([shadow.model] if shadow else []))
@@ -78,8 +78,14 @@ def _state(
         schedule=Schedule(experiment.lr * stage.rate, min(plan.warmup, steps - 1), steps),
         world=world,
         clip=experiment.clip,
+        max_log_scale=_max_log_scale(pretrained) if experiment.clamp_scale else None,
         chunk=experiment.chunk,
     )
+
+
+def _max_log_scale(pretrained: Weights) -> float:
+    """CLIP's bound, ln 100, or the pretrained scale where that is higher, as in SigLIP."""
+    return max(MAX_LOG_SCALE, float(pretrained["clip.logit_scale"].max()))
 
 
 def _batches(plan: Plan, state: State, replica: int) -> Batches:
@@ -101,7 +107,7 @@ def _batches(plan: Plan, state: State, replica: int) -> Batches:
     }
     anchors = None
     if plan.anchors is not None and "anchors" in needs:
-        size = min(plan.batch, len(plan.anchors) - len(plan.anchors) % state.world.size)
+        size = min(plan.batch, len(plan.anchors))  # divides among the processes, as the batch does
         anchors = Batches(plan.anchors, batch=size, tokeniser=student.tokeniser, **common)
     tokeniser = student.tokeniser if "text" in needs else None
     return Batches(plan.train, batch=plan.batch, tokeniser=tokeniser, probe=probe, anchors=anchors, **common)

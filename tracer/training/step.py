@@ -12,7 +12,7 @@ from tracer.core.regularizers import Attached
 from tracer.core.teachers import Shadow
 from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
-from tracer.models.student import Student
+from tracer.models.student import MAX_LOG_SCALE, Student
 from tracer.parallel import World
 from tracer.training.optim import Schedule
 
@@ -29,6 +29,7 @@ class State:
     schedule: Schedule
     world: World
     clip: float | None = None
+    max_log_scale: float | None = MAX_LOG_SCALE  # upper bound of the learned logit scale; None: no bound
     chunk: int | None = None  # images per forward pass, if a whole batch does not fit in memory
     step: int = 0  # optimiser steps taken in this stage
     scene: Scene | None = None  # of the last step, for the logged dynamics
@@ -60,7 +61,8 @@ def step(state: State, batch: Batch) -> Loss:
         group["lr"] = lr
     state.optimiser.step()
     state.optimiser.zero_grad(set_to_none=True)
-    student.clamp_scale()
+    if state.max_log_scale is not None:
+        student.clamp_scale(state.max_log_scale)
     if state.regularizer:
         state.regularizer.clamp(lr)
     state.step += 1

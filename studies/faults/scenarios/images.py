@@ -16,7 +16,7 @@ from PIL import Image
 from studies.faults.process import run_command
 from studies.faults.scenarios.damaged import flipped
 from studies.faults.verdict import Verdict, lost, refused, survived
-from studies.faults.workspace import Workspace, contents
+from studies.faults.workspace import Workspace, difference
 from tracer.core.errors import UserError
 from tracer.data.scan import scan
 from tracer.data.sources import load
@@ -174,5 +174,6 @@ def _trains(workspace: Workspace) -> Verdict:
         result = run_command(workspace.train_arguments(out, data=folder, steps=2))
         if result.code:
             return lost(what, result.tail)
-        runs.append(contents(out))
-    return survived(what) if runs[0] == runs[1] else lost(what, "the runs differ")
+        runs.append(out)
+    wrong = difference(*runs)
+    return lost(what, wrong) if wrong else survived(what)

@@ -28,15 +28,16 @@ class Row(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    def show(out: Path = Path("runs/demo"), seed: int = 0) -> int:
+    def show(out: Path = Path("runs/demo"), seed: int = 0, quick: bool = False) -> int:
         """Pretrain a small CLIP on grey digits, finetune it on coloured ones with four methods, and compare forgetting.
 
         Args:
             out: folder of the runs; finished ones are not run again.
             seed: another seed needs another --out.
+            quick: a twentieth of the training, which shows that it works and nothing else; needs another --out.
         """
         at_least(0, seed=seed)
-        rows = demo(out, seed)
+        rows = demo(out, seed, 0.05 if quick else 1.0)
         show_table(
             "A small CLIP that could read digits learns to name their colour",
             ("method", "new task", "original digits", "forgotten"),
@@ -58,8 +59,11 @@ def main(arguments: list[str]) -> int:
     return cli(show, arguments, "tracer demo")
 
 
-def demo(folder: Path, seed: int = 0) -> list[Row]:
-    """Pretrain on grey digits, finetune on coloured ones with each method, and measure both tasks."""
+def demo(folder: Path, seed: int = 0, share: float = 1.0) -> list[Row]:
+    """Pretrain on grey digits, finetune on coloured ones with each method, and measure both tasks.
+
+    `share` shortens all training.
+    """
     pretrained, count = folder / "pretrained", len(METHODS) + 1
     settings = {"batch": 128, "augment": "none", "seed": seed}
     pretraining = Experiment(
@@ -68,7 +72,7 @@ def demo(folder: Path, seed: int = 0) -> list[Row]:
         held_out="digits",
         model="tiny-28",
         pretrained="none",
-        epochs=4,
+        epochs=4 * share,
         lr=1e-3,
         **settings,
     )
@@ -83,7 +87,7 @@ def demo(folder: Path, seed: int = 0) -> list[Row]:
             held_out="digits:colour",
             retain=("digits",),
             model=str(pretrained),
-            steps=120,
+            steps=round(120 * share),
             lr=3e-4,
             **settings,
         )

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tracer.cli.flags import cli, cli_of_two, flags_of
+from tracer.cli.flags import HELP, cli, cli_of_two, flags_of
 from tracer.core.errors import UserError, at_least
+from tracer.methods.base import options
 from tracer.recipes import ablation
 from tracer.runs.experiment import Experiment
 from tracer.sweep import Sweep, recipe
@@ -83,7 +84,7 @@ def main(arguments: list[str]) -> int:
 
 def _details(arguments: list[str]) -> str:
     """For --help: the flags of the recipe in the arguments, or a list of recipes if there is none."""
-    if not {"-h", "--help"} & set(arguments):
+    if not HELP & set(arguments):
         return ""
     name = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
     if name is None:
@@ -143,18 +144,34 @@ def _failed(folders: Sequence[Path]) -> int:
 
 
 def _show(sweep: Sweep, folder: Path) -> int:
-    from tracer.report.comparison import show
-
+    """List the runs: of the first what differs from the defaults, of the others what differs from the first."""
     experiments = sweep.by_folder(folder)
+    first: Experiment | None = None
     rows = []
     for number, (run, experiment) in enumerate(experiments.items()):
         state = "done" if (run / "result.json").exists() else "started" if run.exists() else ""
-        options = ", ".join(f"{name} {show(value)}" for name, value in experiment.options.items())
-        rows.append((str(number), run.name, experiment.method, options, str(experiment.seed), state))
-    show_table(
-        f"{len(experiments)} runs in {folder}", ("number", "run", "method", "options", "seed", "state"), rows
-    )
+        rows.append((str(number), run.name, _differences(experiment, first), state))
+        first = first or experiment
+    columns = ("number", "run", "settings; from 1 on, what differs from 0", "state")
+    show_table(f"{len(experiments)} runs in {folder}", columns, rows)
     return 0
+
+
+def _differences(experiment: Experiment, first: Experiment | None) -> str:
+    """Settings and options that are not those of the first experiment; of the first itself, not the defaults."""
+    from tracer.report.comparison import show
+
+    defaults = Experiment(data="", method=experiment.method)
+    own, usual = _flat(experiment), _flat(defaults) | ({} if first is None else _flat(first))
+    names = [name for name in own if own[name] != usual[name] or (first is None and name == "method")]
+    return ", ".join(f"{name} {show(own[name])}" for name in names)
+
+
+def _flat(experiment: Experiment) -> dict[str, Any]:
+    """All settings and options by name, with the defaults of the method's options filled in."""
+    settings = experiment.to_json()
+    chosen = settings.pop("options")
+    return settings | {option.name: option.default for option in options(experiment.method)} | chosen
 
 
 def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:

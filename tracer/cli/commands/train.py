@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,20 +88,20 @@ def _flags(name: str) -> type[Any]:
 def _groups(name: str) -> Groups:
     """The flags by the question that they answer."""
 
-    def flags(names: Iterable[str]) -> list[str]:
-        return [f"--{each.replace('_', '-')}" for each in names]
-
     data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
+    settings = {each.name: each.default for each in fields(Settings)}
     questions = {
-        "data": data,
-        "model": MODEL,
-        "method": [option.name for option in options(name)],
-        "training": [each.name for each in fields(Settings) if each.name not in (*data, *MODEL)],
-        "output": [each.name for each in fields(Output)],
+        "data": {each: settings[each] for each in data},
+        "model": {each: settings[each] for each in MODEL},
+        "method": {option.name: option.default for option in options(name)},
+        "training": {each: settings[each] for each in settings if each not in (*data, *MODEL)},
+        "output": {each.name: each.default for each in fields(Output)},
+    }
+    flags = {
+        question: [
+            f"--{'no-' if default is True else ''}{each.replace('_', '-')}" for each, default in named.items()
+        ]
+        for question, named in questions.items()
     }
     listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
-    return Groups(
-        EXPLAINED,
-        {question: flags(dict.fromkeys(names)) for question, names in questions.items()},
-        after=f"{EXAMPLES}\n\n{listed}",
-    )
+    return Groups(EXPLAINED, flags, after=f"{EXAMPLES}\n\n{listed}")

@@ -69,7 +69,7 @@ class _AttachedFTP:
     @torch.no_grad()
     def clamp(self, lr: float) -> None:
         del lr
-        if self.regularizer.radius is None:
+        if self.pairs and self.regularizer.radius is None:
             self.changes = [pair.parameter - pair.anchor for pair in self.pairs]
             # Not max(): of a sharded tensor, some shards may be empty.
             largest = torch.stack([norms(change).topk(1).values[0] for change in self.changes])

@@ -18,15 +18,16 @@ def token_features() -> Term:
     """
 
     def formula(scene: Scene) -> Tensor:
+        student, teacher = scene.taught
+        if student.tokens is None or teacher.tokens is None:
+            raise ValueError("token_features needs the tokens of student and teacher")
         distances = []
-        for features, target in _pairs(scene, "token_features"):
-            if features.ndim != 3:
-                raise ValueError("token_features needs the tokens of each tap")
-            a, b = (normalize(x, dim=1, eps=1e-10) for x in (features, target))
+        for tokens, target in zip(student.tokens, teacher.tokens, strict=True):
+            a, b = (normalize(x, dim=1, eps=1e-10) for x in (tokens, target.detach()))
             distances.append((a - b).square().mean())
         return torch.stack(distances).mean()
 
-    return Term("token_features", formula, needs=frozenset({"features", "tokens", "teacher"}))
+    return Term("token_features", formula, needs=frozenset({"tokens", "teacher"}))
 
 
 def intermediate(unit: bool = True) -> Term:
@@ -36,19 +37,13 @@ def intermediate(unit: bool = True) -> Term:
     """
 
     def formula(scene: Scene) -> Tensor:
+        student, teacher = scene.taught
+        if student.features is None or teacher.features is None:
+            raise ValueError("intermediate needs the block outputs of student and teacher")
         distances = []
-        for features, target in _pairs(scene, "intermediate"):
-            a, b = (normalize(x, dim=1) if unit else x for x in (features, target))
+        for features, target in zip(student.features, teacher.features, strict=True):
+            a, b = (normalize(x, dim=1) if unit else x for x in (features, target.detach()))
             distances.append((a - b).square().sum(dim=1))
         return torch.stack(distances).sum(dim=0).mean()
 
     return Term("intermediate", formula, needs=frozenset({"features", "teacher"}))
-
-
-def _pairs(scene: Scene, name: str) -> list[tuple[Tensor, Tensor]]:
-    """The features of student and teacher, without gradient to the teacher."""
-    student, teacher = scene.taught
-    if student.features is None or teacher.features is None:
-        raise ValueError(f"{name} needs the block outputs of student and teacher")
-    pairs = zip(student.features, teacher.features, strict=True)
-    return [(features, target.detach()) for features, target in pairs]

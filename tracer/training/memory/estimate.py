@@ -72,7 +72,7 @@ def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estima
     stage.tune(student)
     student.train()
     save_memory(student, chunk=plan.experiment.chunk, checkpointing=plan.experiment.checkpointing)
-    class_token_only(student, "features" not in stage.objective.needs)
+    class_token_only(student, not stage.objective.needs & {"features", "tokens"})
     trainable = sum(p.numel() for p in student.parameters() if p.requires_grad)
     replicas = plan.method.replicas.count if plan.method.replicas else 1
     copies = stage.regularizer.copies if stage.regularizer else 0

@@ -61,11 +61,17 @@ def _loss_peak(stage: Stage, student: Student, batch: Batch, count: int) -> int:
     def resized(rows: Tensor | None) -> Tensor | None:
         return None if rows is None else rows.new_zeros(count, *rows.shape[1:]).requires_grad_()
 
+    def all_resized(blocks: tuple[Tensor, ...] | None) -> tuple[Tensor | None, ...] | None:
+        return None if blocks is None else tuple(resized(block) for block in blocks)
+
     with torch.no_grad():
         small = student(batch, stage.objective.needs)
-    features = None if small.features is None else tuple(resized(block) for block in small.features)
     full: Embedding = small._replace(
-        image=resized(small.image), text=resized(small.text), scores=resized(small.scores), features=features
+        image=resized(small.image),
+        text=resized(small.text),
+        scores=resized(small.scores),
+        features=all_resized(small.features),
+        tokens=all_resized(small.tokens),
     )
     with AllocationCounter(student.parameters()) as counter:
         teacher = full if "teacher" in stage.objective.needs else None

@@ -1,0 +1,47 @@
+"""The environment that `make` builds is whole: what a user's own script imports works there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SITE = Path(sysconfig.get_path("purelib"))
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], cwd="/", capture_output=True, text=True, check=False)
+
+
+def test_open_clip_is_imported_in_a_process_of_its_own() -> None:
+    bare = python(
+        "-S", "-c", f"import sys; sys.path.append({str(SITE)!r}); import torchvision"
+    )  # no .pth is read
+    if bare.returncode == 0:
+        pytest.skip("torchvision is whole in this environment")
+    assert "torchvision::nms" in bare.stderr
+    if not (ROOT / ".venv" / "ready").exists():
+        pytest.skip("this environment was not built by make")
+    done = python("-c", "import open_clip, torchvision.transforms; print(open_clip.list_models()[0])")
+    assert done.returncode == 0, done.stderr
+    assert (SITE / "torchvision_compat.py").read_text() == (
+        ROOT / "tracer" / "models" / "torchvision_compat.py"
+    ).read_text(), "run make"
+
+
+def test_the_hook_costs_no_import_and_leaves_other_errors_alone() -> None:
+    lines = [
+        "import sys",
+        f"sys.path.insert(0, {str(ROOT)!r})",
+        "import tracer.models.torchvision_compat",
+        "assert 'torch' not in sys.modules and 'open_clip' not in sys.modules",
+        "import importlib.util",
+        "assert importlib.util.find_spec('torchvision') is not None",
+        "assert importlib.util.find_spec('no_such_package') is None",
+    ]
+    done = python("-c", "\n".join(lines))
+    assert done.returncode == 0, done.stderr

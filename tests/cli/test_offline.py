@@ -1,0 +1,100 @@
+"""Without a network: one sentence that says which file to fetch, soon, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tracer.cli.app import main
+from tracer.models import download
+from tracer.models.download import Download, host_and_port, unreachable
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.registry import known_models
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_the_default_model_without_weights_and_network(closed_port: int, tmp_path: Path) -> None:
+    own = {"HF_ENDPOINT": f"http://127.0.0.1:{closed_port}", "HF_HOME": str(tmp_path / "cache")}
+    proxies = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
+    command = [sys.executable, "-m", "tracer", "train", "--data", "digits"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, **proxies, **own},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (message,) = done.stderr.strip().splitlines()
+    for part in (
+        "huggingface.co/timm/vit_base_patch16_clip_224.openai",
+        "open_clip_model.safetensors",
+        "--model ViT-B-16-quickgelu --pretrained FILE",
+    ):
+        assert part in message
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("arguments", [["eval", "ViT-B-32"], ["eval", "hf-hub:timm/ViT-B-16-SigLIP"]])
+def test_it_is_refused_within_ten_seconds(
+    arguments: list[str],
+    closed_port: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(download.constants, "ENDPOINT", f"http://127.0.0.1:{closed_port}")
+    monkeypatch.setattr(download.constants, "HF_HUB_CACHE", str(tmp_path))
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    started = time.monotonic()
+    assert main([*arguments, "--data", "digits", "--device", "cpu"]) == 2
+    assert time.monotonic() - started < 10
+    assert "127.0.0.1 does not answer: on another machine" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_host_that_neither_answers_nor_refuses_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "CONNECT_TIMEOUT", 0.1)
+    monkeypatch.setattr(download, "_connects", lambda host, port: time.sleep(30))
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    started = time.monotonic()
+    assert unreachable("https://huggingface.co") == "huggingface.co does not answer"
+    assert time.monotonic() - started < 5
+
+
+def test_hosts_of_addresses() -> None:
+    assert host_and_port("https://huggingface.co") == ("huggingface.co", 443)
+    assert host_and_port("http://127.0.0.1:9/a/b") == ("127.0.0.1", 9)
+
+
+def test_every_download_says_what_to_fetch() -> None:
+    """A file alone does not say how images are normalised or that it needs QuickGELU: the advice must."""
+    usual = open_clip.transform.PreprocessCfg()
+    for name in known_models():
+        for tag in open_clip.list_pretrained_tags_by_model(name):
+            each = Download(name, tag)
+            advice = each._advice
+            assert each.files[0] in advice
+            if "--pretrained FILE" in advice:
+                assert tuple(each.config.get("mean", usual.mean)) == tuple(usual.mean)
+                assert each.config.get("interpolation", usual.interpolation) == usual.interpolation
+                model = advice.split("--model ")[1].split()[0]
+                own = open_clip.get_model_config(name).get("quick_gelu", False)
+                quick = open_clip.get_model_config(model).get("quick_gelu", False)
+                assert quick == (own or bool(each.config.get("quick_gelu"))), (name, tag)

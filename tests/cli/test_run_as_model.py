@@ -1,0 +1,101 @@
+"""A finished run is a model: for `train`, `eval`, `load` and `finetune`; and a name that leads nowhere says so."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import tracer
+from tracer.cli.app import main
+from tracer.runs.run import Run
+
+SHORT = ["--data", "digits", "--steps", "2", "--batch", "8", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("home") / "runs" / "base"
+    assert (
+        main(["train", "flyp", *SHORT, "--model", "tiny-28", "--pretrained", "none", "--out", str(out)]) == 0
+    )
+    return out
+
+
+def test_training_starts_from_the_weights_of_a_run(base: Path, tmp_path: Path) -> None:
+    out = tmp_path / "second"
+    assert main(["train", "zeroshot", *SHORT, "--model", str(base), "--out", str(out)]) == 0
+    first, second = Run.open(base).student().state_dict(), Run.open(out).student("pretrained").state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in second)
+    start = Run.open(base).student("pretrained").state_dict()
+    assert any(not torch.equal(start[name], second[name]) for name in second), (
+        "the run's start, not its result"
+    )
+
+
+def test_the_same_weights_are_the_same_model_wherever_the_run_lies(base: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(base, tmp_path / "moved")
+    names = []
+    for number, model in enumerate((base, copy)):
+        out = tmp_path / f"run-{number}"
+        assert main(["train", "zeroshot", *SHORT, "--model", str(model), "--out", str(out)]) == 0
+        names.append(Run.open(out).experiment.model)
+    assert names[0] == names[1]
+    assert tracer.finetune(
+        "digits", model=str(base), method="zeroshot", steps=2, batch=8, device="cpu", out=tmp_path / "run-0"
+    ).finished
+
+
+def test_a_dry_run_leaves_nothing(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SHORT, "--model", str(base), "--dry-run"]) == 0
+    assert "base" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_evaluated_and_loaded(base: Path) -> None:
+    assert main(["eval", str(base), "--data", "digits", "--device", "cpu"]) == 0
+    loaded = tracer.load(base).state_dict()
+    assert all(
+        torch.equal(value, loaded[name]) for name, value in Run.open(base).student().state_dict().items()
+    )
+
+
+def test_an_unfinished_run_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    half = shutil.copytree(base, tmp_path / "half")
+    (half / "result.json").unlink()
+    assert main(["train", *SHORT, "--model", str(half), "--out", str(tmp_path / "run")]) == 2
+    assert "tracer resume" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", [["eval"], ["train", *SHORT, "--model"]])
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("runs/bas", "unknown run or model 'runs/bas': did you mean runs/base?"),
+        ("runs/nope", "unknown run or model 'runs/nope': choose from: runs/base"),
+        ("nowhere/nope", "there is no run or model at nowhere/nope"),
+        ("ViT-B/61", "unknown model 'ViT-B/61': did you mean ViT-B-16"),
+    ],
+)
+def test_a_name_that_leads_nowhere(
+    command: list[str],
+    name: str,
+    answer: str,
+    base: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "base").symlink_to(base)
+    monkeypatch.chdir(tmp_path)
+    words = [*command, name] if command[0] == "train" else [*command, name, "--data", "digits"]
+    assert main(words) == 2
+    assert answer in capsys.readouterr().err
+    assert [each.name for each in (tmp_path / "runs").iterdir()] == ["base"]

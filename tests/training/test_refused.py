@@ -1,0 +1,148 @@
+"""What can be refused is refused before the first step, in a sentence, and leaves no run folder behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from stopping import prepare, training
+
+from tracer.api.run import _divisible, run
+from tracer.cli.app import main
+from tracer.core.errors import UserError
+from tracer.parallel import World
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import Run
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Images in two classes, the same without labels, broken ones, and a table of images with captions."""
+    prepare(tmp_path)
+    for name in ("unlabelled", "broken/dark", "broken/bright"):
+        (tmp_path / name).mkdir(parents=True)
+    images = sorted((tmp_path / "photos").rglob("*.png"))
+    for image in images:
+        Image.open(image).save(tmp_path / "unlabelled" / f"{image.parent.name}-{image.name}")
+        (tmp_path / "broken" / image.parent.name / image.name).write_bytes(b"no image")
+    rows = [f"{image},a photo number {i}" for i, image in enumerate(images[:5])]
+    (tmp_path / "pairs.csv").write_text("\n".join(["image,caption", *rows, ""]))
+    (tmp_path / "images.csv").write_text("\n".join(["image", *map(str, images), ""]))
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], place: Path, *arguments: str) -> str:
+    """The sentence with which a command ends that leaves nothing behind."""
+    command = training(place, "run", 0)
+    method = [arguments[0]] if arguments and not arguments[0].startswith("-") else []
+    capsys.readouterr()
+    assert main([command[0], *method, *command[1:], *arguments[len(method) :]]) == 2
+    assert not (place / "run").exists()
+    return " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("flag", ["--retain", "--held-out"])
+@pytest.mark.parametrize("data", ["unlabelled", "broken", "images.csv"])
+def test_data_that_cannot_be_scored(
+    capsys: pytest.CaptureFixture[str], place: Path, flag: str, data: str
+) -> None:
+    assert data in refused(capsys, place, flag, str(place / data))
+
+
+def test_captions_cannot_be_retained_because_nothing_is_named(
+    capsys: pytest.CaptureFixture[str], place: Path
+) -> None:
+    assert "pairs.csv has no labels" in refused(capsys, place, "--retain", str(place / "pairs.csv"))
+
+
+def test_anchors_that_cannot_be_read(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    (place / "pairs.csv").write_text(f"image,caption\n{place / 'broken/dark/0.png'},a photo\n")
+    assert "0.png" in refused(capsys, place, "arf", "--anchors", str(place / "pairs.csv"))
+
+
+@pytest.mark.parametrize("name", ["ftp", "spd"])
+def test_a_regularizer_with_nothing_to_act_on(
+    capsys: pytest.CaptureFixture[str], place: Path, name: str
+) -> None:
+    message = refused(capsys, place, "lp", "--regularizer", name, "--decay", "0")
+    assert f"--regularizer {name} acts on pretrained weights and method lp trains only a head" in message
+
+
+def test_a_regularizer_that_acts_on_one_of_two_stages(place: Path) -> None:
+    arguments = training(place, "run", 0)
+    assert main(["train", "lpft", *arguments[1:], "--regularizer", "ftp", "--decay", "0"]) == 0
+
+
+def test_a_model_without_its_tokenizer(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    folder = place / "model"
+    folder.mkdir()
+    config = json.loads((place / "minute.json").read_text())
+    config["text_cfg"]["hf_tokenizer_name"] = "bert-base-uncased"
+    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": {}}))
+    assert "model" in refused(capsys, place, "--model", str(folder), "--pretrained", "auto")
+
+
+def test_anchor_pairs_that_do_not_divide_among_processes(place: Path) -> None:
+    settled = plan(
+        Experiment(
+            method="arf",
+            options={"anchors": str(place / "pairs.csv")},
+            data=str(place / "photos"),
+            model=str(place / "minute.json"),
+            pretrained="none",
+            batch=8,
+            steps=2,
+        )
+    )
+    world = World("cpu", "fp32")
+    assert _divisible(settled, world) is settled
+    world.size = 2
+    with pytest.raises(UserError, match="5 anchor pairs.* do not divide among 2 processes: leave out 1"):
+        _divisible(settled, world)
+
+
+def test_a_port_that_is_taken(place: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "2"}
+        done = subprocess.run(
+            [sys.executable, "-m", "tracer", *training(place, "run", 0)],
+            env={**os.environ, **address},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    assert done.returncode == 2
+    assert f"127.0.0.1:{port} is taken by another program" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (place / "run").exists()
+
+
+def test_a_resumed_run_says_what_is_different(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = Experiment(
+        method="flyp",
+        data=str(place / "photos"),
+        model=str(place / "minute.json"),
+        pretrained="none",
+        templates="name",
+        batch=8,
+        steps=2,
+    )
+    settled = plan(experiment)
+    machine = {**World("cpu", "fp32").describe(), "threads": 64}
+    Run.create(settled, place / "run", machine=machine)
+    with pytest.warns(
+        UserWarning, match="this run began with threads 64, now 1: .* may differ in the last bits"
+    ):
+        run(experiment, place / "run")
+    assert Run.open(place / "run").description["machine"]["processes"] == 1

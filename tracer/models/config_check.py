@@ -1,0 +1,90 @@
+"""Which parts of a stranger's model config reach open_clip: known keys with plain values, and nothing else.
+
+open_clip passes some entries of a config on to other libraries. `text_cfg.tokenizer_kwargs`, for one, reaches
+`AutoTokenizer.from_pretrained`, where trust_remote_code=True would run Python files that lie beside the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from tracer.core.errors import UserError, unknown
+from tracer.models.open_clip_compat import open_clip
+
+TOP = (
+    "embed_dim",
+    "vision_cfg",
+    "text_cfg",
+    "multimodal_cfg",
+    "custom_text",
+    "quick_gelu",
+    "init_logit_scale",
+)
+TOP += ("init_logit_bias", "nonscalar_logit_scale", "cast_dtype", "output_dict")
+TOKENIZER = ("clean", "strip_sep_token", "context_length", "reduction_mask_seed", "additional_special_tokens")
+KWARGS = ("eps", "approximate", "elementwise_affine", "bias")  # of activations and norms
+LARGEST = 10_000_000  # no size in a real config comes near it
+
+
+def check_model_config(config: Mapping[str, Any], source: str) -> None:
+    """Raise UserError, naming the first, for a key that open_clip does not know or a value that is not plain."""
+    _check_keys(config, TOP, source)
+    parts = {
+        "vision_cfg": open_clip.model.CLIPVisionCfg,
+        "text_cfg": open_clip.model.CLIPTextCfg,
+        "multimodal_cfg": open_clip.coca_model.MultimodalCfg,
+    }
+    for part, known in parts.items():
+        own = config.get(part, {})
+        if not isinstance(own, Mapping):
+            raise UserError(f"{source}: {part} is not an object but {own!r:.60}")
+        _check_keys(own, [field.name for field in fields(known)], f"{part} of {source}")
+        for name, allowed in {
+            "tokenizer_kwargs": TOKENIZER,
+            "act_kwargs": KWARGS,
+            "norm_kwargs": KWARGS,
+        }.items():
+            kwargs = own.get(name) or {}
+            if not isinstance(kwargs, Mapping):
+                raise UserError(f"{source}: {part}.{name} is not an object but {kwargs!r:.60}")
+            _check_keys(kwargs, allowed, f"{part}.{name} of {source}")
+    for path, value in _values(config):
+        if not isinstance(value, str | int | float | bool | type(None)):
+            raise UserError(f"{source}: {path} cannot be {value!r:.60}")
+        if isinstance(value, int | float) and not abs(value) <= LARGEST:
+            raise UserError(f"{source}: {path} {value} is out of range")
+
+
+def check_preprocess_config(config: Mapping[str, Any], source: str) -> None:
+    """Raise UserError unless the pixels' size, mean, standard deviation and resizing are what open_clip expects."""
+    _check_keys(config, [field.name for field in fields(open_clip.transform.PreprocessCfg)], source)
+    for name in ("mean", "std"):
+        values = config.get(name, (0.5, 0.5, 0.5))
+        numbers = isinstance(values, list | tuple) and all(isinstance(value, int | float) for value in values)
+        if not numbers or len(values) != 3 or any(abs(value) > 255 for value in values):
+            raise UserError(f"{source}: {name} is three numbers, not {values!r:.60}")
+        if name == "std" and any(value <= 0 for value in values):
+            raise UserError(f"{source}: std is more than 0, not {values!r:.60}")
+    size = config.get("size", 224)
+    sizes = size if isinstance(size, list | tuple) else [size]
+    if not 1 <= len(sizes) <= 2 or not all(isinstance(side, int) and 1 <= side <= 4096 for side in sizes):
+        raise UserError(f"{source}: size is one or two numbers from 1 to 4096, not {size!r:.60}")
+
+
+def _check_keys(config: Mapping[str, Any], allowed: Any, source: str) -> None:
+    for key in config:
+        if key not in allowed:
+            raise unknown(f"key in {source}", key, allowed)
+
+
+def _values(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value below an object, with its dotted path; lists are walked too."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _values(value, f"{path}{key}.")
+        elif isinstance(value, list | tuple):
+            yield from _values({str(i): each for i, each in enumerate(value)}, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
