@@ -87,8 +87,8 @@ def test_code_is_imported_from_where_the_user_says_and_nowhere_else() -> None:
     """Recipes are Python that the user names; methods, commands and sinks are the package's own."""
     loaders = {name for name, function, _ in calls() if function.endswith(("import_module", "exec_module"))}
     assert loaders <= {
-        *("method.py", "cli.py", "sweep/recipe.py", "sinks/__init__.py", "sinks/wandb.py"),
-        "suites/wilds.py",
+        *("__init__.py", "methods/base.py", "cli/app.py", "sweep/recipe.py"),
+        *("runs/sinks/__init__.py", "runs/sinks/wandb.py", "evaluation/suites/wilds.py"),
     }, loaders
 
 

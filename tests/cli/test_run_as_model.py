@@ -77,8 +77,8 @@ def test_an_unfinished_run_is_refused(base: Path, tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("runs/bas", "unknown run or model 'runs/bas': did you mean runs/base?"),
-        ("runs/nope", "unknown run or model 'runs/nope': choose from: runs/base"),
+        ("runs/bas", "there is no run or model at runs/bas; in runs: did you mean base?"),
+        ("runs/nope", "there is no run or model at runs/nope; in runs: choose from: base"),
         ("nowhere/nope", "there is no run or model at nowhere/nope"),
         ("ViT-B/61", "unknown model 'ViT-B/61': did you mean ViT-B-16"),
     ],

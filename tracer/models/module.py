@@ -44,7 +44,7 @@ def _name(module: Any) -> str:
         if tokens != (text.get("vocab_size", 49408), text.get("width", 512)):
             continue
         with torch.device("meta"), quiet():
-            candidate = open_clip.create_model(name, device="meta")
+            candidate = open_clip.create_model(name, device="meta", weights_only=True)
         if _outline(candidate) == expected:
             return name
     raise UserError(

@@ -11,7 +11,7 @@ paper nor the released scripts give are marked as unverified. Expected values: t
 
 Args:
     data: ImageNet's training images.
-    held_out: validation data; by default 2 % of the training images.
+    held_out: validation data; by default a share of the training images (`docs/own-data.md`).
     classes: class names: imagenet, or a file with one per line.
     anchors: image-caption pairs for ARF, which is left out without them.
     seeds: runs per row.
