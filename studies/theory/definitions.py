@@ -16,9 +16,9 @@ def interval_masses(teacher: WMA, steps: int) -> Float[ndarray, " times"]:
     """The kernel mass on iterate k by the definition, 0 where the teacher does not move.
 
     α_k = κ((k + ½) / (T + 1)) is written out here, independently of the policy under test. With the progress clock the
-    teacher moves after steps N, 2N, … and T, and a move carries all α since the last one. With the clock of the released
-    code it moves after steps 1, N + 1, … and T, the j-th move carries α_j, whatever the interval, and the rest of the
-    kernel is never used.
+    teacher moves after steps N, 2N, … and T, and a move carries all α since the last one. With the clock of the
+    released code it moves after steps 1, N + 1, … and T, the j-th move carries α_j, whatever the interval, and the
+    rest of the kernel is never used.
     """
     alpha = [teacher.kernel((k + 0.5) / (steps + 1)) for k in range(steps + 1)]
     masses = np.zeros(steps + 1)

@@ -73,7 +73,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 def test_a_method_shows_its_own_flags(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["train", "tracer", "--help"])
+        main(["train", "tracer", "--help-all"])
     shown = capsys.readouterr().out
     assert "--beta" in shown
     assert "shape of the Beta kernel" in shown
@@ -106,7 +106,7 @@ def test_lists(what: str, capsys: pytest.CaptureFixture[str]) -> None:
         (["list", "methodz"], "unknown list 'methodz': did you mean methods"),
         (["eval", "tiny-28", "--pretrained", "none"], "either --data or --suite"),
         (["eval", "tiny-28", "--suite", "imagenot", "--root", "."], "did you mean imagenet"),
-        (["resume", "nowhere"], "nowhere is not a run"),
+        (["resume", "nowhere"], "there is no run at nowhere"),
     ],
 )
 def test_bad_input_is_named_with_the_nearest_choice(

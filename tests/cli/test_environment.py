@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -45,3 +46,20 @@ def test_the_hook_costs_no_import_and_leaves_other_errors_alone() -> None:
     ]
     done = python("-c", "\n".join(lines))
     assert done.returncode == 0, done.stderr
+
+
+def test_no_module_is_left_out_of_the_wheel() -> None:
+    """The wheel leaves out what git would ignore; `runs/` once meant tracer/runs too. `make wheel` tries a real one."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("this is not a clone")
+    files = "\n".join(str(file.relative_to(ROOT)) for file in (ROOT / "tracer").rglob("*.py"))
+    done = subprocess.run(
+        [git, "check-ignore", "--no-index", "--stdin"],
+        cwd=ROOT,
+        input=files,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == ""

@@ -16,7 +16,9 @@ SHAPES = {"matrix": (6, 40), "bias": (40,), "kernel": (4, 3, 2, 2), "scale": ()}
 def by_formula(start: np.ndarray, models: list[np.ndarray], by: By) -> np.ndarray:
     """t · mean + (1 − t) · start with t = k c / (1 + (k − 1) c), c the mean cosine of the changes, for each row."""
     if by == "row" and start.ndim > 1:
-        return np.stack([by_formula(row, [model[i] for model in models], "tensor") for i, row in enumerate(start)])
+        return np.stack(
+            [by_formula(row, [model[i] for model in models], "tensor") for i, row in enumerate(start)]
+        )
     changes = [(model - start).ravel() for model in models]
     cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in combinations(changes, 2)]
     c, k = float(np.clip(np.mean(cosines), 0, 1)), len(models)
@@ -31,7 +33,8 @@ def changed(size: float, count: int) -> tuple[dict[str, np.ndarray], list[dict[s
     common = {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
     models = [
         {
-            name: start[name] + size * (common[name] + 0.5 * rng.normal(size=shape)) / max(1, start[name].size) ** 0.5
+            name: start[name]
+            + size * (common[name] + 0.5 * rng.normal(size=shape)) / max(1, start[name].size) ** 0.5
             for name, shape in SHAPES.items()
         }
         for _ in range(count)
@@ -66,7 +69,9 @@ def test_single_precision_weights_that_hardly_change(by: By) -> None:
     for name, origin in coarse.items():
         wide = [end[name].astype(np.float64) for end in ends]
         expected = by_formula(origin.astype(np.float64), wide, by)
-        np.testing.assert_allclose(merged[name].numpy(), expected, atol=3e-7)  # a few roundings of weights near 1
+        np.testing.assert_allclose(
+            merged[name].numpy(), expected, atol=3e-7
+        )  # a few roundings of weights near 1
 
 
 def test_a_change_of_exactly_zero_is_the_only_guard() -> None:

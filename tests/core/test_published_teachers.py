@@ -94,7 +94,9 @@ def test_every_published_shape(beta: float) -> None:
     np.testing.assert_allclose(
         final_masses(WMA(Beta(beta))), defined_masses(beta, 1, "progress"), rtol=1e-8, atol=1e-15
     )
-    assert mean_age(WMA(Beta(beta)), STEPS, STEPS) == pytest.approx(0.5 * STEPS, rel=1e-3)  # all are symmetric
+    assert mean_age(WMA(Beta(beta)), STEPS, STEPS) == pytest.approx(
+        0.5 * STEPS, rel=1e-3
+    )  # all are symmetric
 
 
 @pytest.mark.parametrize(("every", "memory"), [(1, 10), (500, 5000)])
@@ -120,7 +122,9 @@ def test_an_ema_with_tracers_mean_age() -> None:
     assert mean_age(Frozen(), STEPS, STEPS) == STEPS
 
 
-@pytest.mark.parametrize(("steps", "every", "lost"), [(25_030, 500, 0.02), (24_999, 2500, 0.20), (60, 50, 0.25)])
+@pytest.mark.parametrize(
+    ("steps", "every", "lost"), [(25_030, 500, 0.02), (24_999, 2500, 0.20), (60, 50, 0.25)]
+)
 def test_the_end_of_training_is_in_the_average(steps: int, every: int, lost: float) -> None:
     """These are the shares of kernel mass that an average without the last, partial interval would not have."""
     t = (np.arange(steps + 1) + 0.5) / (steps + 1)

@@ -241,9 +241,13 @@ def test_the_last_interval_reaches_the_average(steps: int, every: int) -> None:
     assert weights(WMA(every=every, clock="updates"), steps)[-1, -1] > 0
 
 
-@pytest.mark.parametrize("policy", [WMA(every=21), WMA(every=21, clock="updates"), EMA(horizon=0.3, every=50)])
+@pytest.mark.parametrize(
+    "policy", [WMA(every=21), WMA(every=21, clock="updates"), EMA(horizon=0.3, every=50)]
+)
 def test_an_interval_longer_than_training_is_refused(policy: Teacher) -> None:
-    with pytest.raises(UserError, match=f"every {policy.every} steps and training has 20: use --every 20 or less"):
+    with pytest.raises(
+        UserError, match=f"every {policy.every} steps and training has 20: use --every 20 or less"
+    ):
         Shadow(Point(np.zeros(1)), policy, steps=20)
 
 

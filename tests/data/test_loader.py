@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
@@ -232,3 +234,19 @@ def test_random_streams_are_independent(make) -> None:
     """Pairs of seed and step with the same concatenated digits give different streams."""
     texts = [make(seed=seed).texts(np.arange(23), step) for seed, step in [(1, 12), (11, 2), (112, 0)]]
     assert texts[0] != texts[1] != texts[2] != texts[0]
+
+
+def test_a_script_that_ends_with_workers_alive_does_not_hang() -> None:
+    """Workers ignore SIGTERM from others; their parent must still be able to end them when it exits."""
+    script = """
+import sys
+from torch.utils.data import Dataset
+from tracer.data.loader import loader
+class Numbers(Dataset):
+    def __getitem__(self, step): return step
+batches = loader(Numbers(), range(100), workers=2)
+sys.kept = batches, next(batches)  # as an interactive session keeps the last traceback, and all that it refers to
+raise SystemExit(7)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
+    assert done.returncode == 7

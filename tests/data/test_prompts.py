@@ -17,6 +17,21 @@ def test_named_sets_say_what_open_clip_says():
     assert len(templates("openai")) == 80
 
 
+def test_released_prompts_are_openais_and_six_more():
+    assert templates("paper") == templates("openai")
+    released = templates("released")
+    assert len(released) == len(set(released)) == 86
+    assert released[:80] == templates("openai")
+    assert [render(each, "dog") for each in released[80:]] == [
+        "a photo containing a small dog",
+        "a photo containing a vague dog",
+        "a photo containing a distant dog",
+        "a photo containing a partially visible dog",
+        "a photo containing a hidden dog",
+        "a photo containing a faint dog",
+    ]
+
+
 def test_plain_sets_and_explicit_templates():
     assert templates("name") == ("{}",)
     assert [render(each, "7") for each in templates("digit")] == ["the digit 7"]

@@ -72,7 +72,7 @@ def test_a_folder_of_runs_stands_for_its_runs_once(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not exist"):
+    with pytest.raises(UserError, match="there is no run at"):
         find_runs([tmp_path / "nowhere"])
     with pytest.raises(UserError, match="holds none"):
         find_runs([tmp_path])

@@ -8,10 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from tracer.core.kernels import Beta
+from tracer.core.teachers import EMA, WMA
 from tracer.methods.base import method, options
-from tracer.recipes import own_data, paper
+from tracer.recipes import ablation, own_data, paper
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
+from tracer.sweep import Sweep
+from tracer.sweep.recipe import recipes
 
 TABLES = [getattr(paper, name) for name in dir(paper) if name.startswith("table")]
 PRESETS = [getattr(own_data, name) for name in dir(own_data) if name.startswith("images_")]
@@ -29,7 +33,7 @@ def experiments(recipe: Callable[..., tuple[Experiment, ...] | Experiment]) -> t
 def test_every_recipe_can_be_planned(recipe: Callable[..., tuple[Experiment, ...]]) -> None:
     assert inspect.getdoc(recipe)
     for asked in experiments(recipe):
-        made = plan(asked, check_images=False)
+        made = plan(asked if asked.steps is None else replace(asked, batch=16), check_images=False)
         assert made.steps == 0 if asked.method == "zeroshot" else made.steps > made.warmup
 
 
@@ -49,11 +53,61 @@ def test_table_two_has_the_papers_rows() -> None:
 
 
 def test_the_length_of_the_paper_is_its_own() -> None:
-    """1 281 167 images in whole batches of 512, ten times, have 500 steps of warm-up."""
-    (tracer, *_) = [a for a in paper.table1_vitb16(data="x") if a.method == "tracer"]
-    assert tracer.epochs == 10
-    assert round(paper.WARMUP * 10 * (1_281_167 // 512)) == 500
-    assert tracer.decay_on == "all"
+    """1 281 167 images in batches of 512, the last partial one included, ten times; 500 steps of warm-up always."""
+    for recipe, steps, probed in (
+        (paper.table1_vitb16, 25_030, 37_545),
+        (paper.table3_rn50, 25_030, 37_545),
+        (paper.table3_vitl14, 57_200, 85_800),
+    ):
+        rows = {row.method: row for row in recipe(data="x")}
+        assert (rows["tracer"].steps, rows["lpft"].steps) == (steps, probed)
+        assert rows["lpft"].clip == 1.0
+        assert {row.warmup for name, row in rows.items() if name != "lipsum"} == {500}
+        assert {row.decay_on for row in rows.values()} == {"all"}
+        assert not any(row.clamp_scale for row in rows.values())
+        assert {name for name, row in rows.items() if row.augment == "crop+flip"} == {"tracer"}
+        assert {row.templates for row in rows.values()} == {"released"}
+    assert {row.templates for row in paper.table1_vitb16(data="x", templates="paper")} == {"paper"}
+
+
+def test_resnets_are_trained_as_released() -> None:
+    """Teachers keep the pretrained BatchNorm statistics; CaRot's orthogonality is over the 2048 rows."""
+    rows = {row.method: row.options for row in paper.table3_rn50(data="x")}
+    assert {rows["tracer"]["buffers"], rows["carot"]["buffers"]} == {"keep"}
+    assert rows["carot"]["orthogonal_side"] == "rows"
+    for name in ("tracer", "carot"):
+        assert method(name, **rows[name]).stages[0].buffers == "keep"
+
+
+def test_the_dynamics_figures_have_ten_teachers() -> None:
+    runs = paper.dynamics(data="x")
+    policies = [method(run.method, **run.options).stages[0].policy(25_030) for run in runs]
+    assert len({run.id for run in runs}) == len(runs) == 10
+    assert policies[:2] == [EMA(momentum=0.9, every=every, ramp=0.2) for every in (1, 500)]
+    assert policies[2:7] == [WMA(Beta(0.5), every, "updates") for every in (5, 50, 500, 1000, 2500)]
+    assert policies[7:] == [WMA(Beta(beta)) for beta in (0.2, 1.0, 1.5)]
+    assert {run.augment for run in runs} == {"crop+flip"}
+
+
+ABLATIONS = [value for value in recipes(ablation).values() if "model" in inspect.signature(value).parameters]
+
+
+@pytest.mark.parametrize("recipe", ABLATIONS, ids=lambda recipe: recipe.__name__)
+def test_ablations_on_imagenet_are_the_papers_row(recipe: Callable[..., Sweep]) -> None:
+    """With class names and a held-out set: the default names of ImageNet's folders are WordNet ids."""
+    assert len(ABLATIONS) == 8
+    sweep = recipe(data="x", held_out="y", seeds=1)
+    (row, *_) = [
+        each for each in paper.table1_vitb16(data="x", held_out="y", seeds=1) if each.method == "tracer"
+    ]
+    assert sweep.start is None
+    for run in sweep.experiments:
+        own = replace(run, options=row.options, method="tracer", pretrained="openai")
+        assert own == row
+        assert (run.classes, run.held_out) == ("imagenet", "y")
+    short = recipe(data="x", classes="", seeds=1, steps=250).experiments[0]
+    assert (short.steps, short.classes) == (250, None)
+    assert round((short.warmup or 0) * 250) == 5
 
 
 def test_released_coefficients_follow_the_width_of_the_embedding() -> None:

@@ -93,12 +93,7 @@ def test_all_that_changes_is_in_it() -> None:
     found = capture(advance(state(), 3))
     assert set(found.tensors) == {"student", "optimiser", "teacher"}
     assert found.counters["stage_step"] == 3
-    assert found.counters["teacher"]["counters"] == {
-        **found.counters["teacher"]["counters"],
-        "step": 3,
-        "steps": STEPS,
-    }
-    assert found.counters["teacher"]["counters"]["pending"] > 0
+    assert found.counters["teacher"]["counters"] == {"step": 3, "steps": STEPS}  # the rest follows from them
     kinds = {name.rpartition("/")[2] for name in found.tensors["optimiser"]}
     assert kinds == {"step", "exp_avg", "exp_avg_sq"}
     assert {name.rpartition("/")[0] for name in found.tensors["optimiser"]} == {

@@ -104,7 +104,7 @@ def test_anchor_pairs_that_do_not_divide_among_processes(place: Path) -> None:
     world = World("cpu", "fp32")
     assert _divisible(settled, world) is settled
     world.size = 2
-    with pytest.raises(UserError, match="5 anchor pairs.* do not divide among 2 processes: leave out 1"):
+    with pytest.raises(UserError, match=r"5 anchor pairs.* do not divide among 2 processes: leave out 1"):
         _divisible(settled, world)
 
 
@@ -142,7 +142,7 @@ def test_a_resumed_run_says_what_is_different(place: Path, monkeypatch: pytest.M
     machine = {**World("cpu", "fp32").describe(), "threads": 64}
     Run.create(settled, place / "run", machine=machine)
     with pytest.warns(
-        UserWarning, match="this run began with threads 64, now 1: .* may differ in the last bits"
+        UserWarning, match=r"this run began with threads 64, now 1: .* may differ in the last bits"
     ):
         run(experiment, place / "run")
     assert Run.open(place / "run").description["machine"]["processes"] == 1

@@ -69,7 +69,9 @@ def five_taps(
     """
     blocks = list(vision_blocks(tower).values())
     if not blocks:
-        raise UserError("this model's image tower has no blocks whose tokens could be compared: use flyp or ft")
+        raise UserError(
+            "this model's image tower has no blocks whose tokens could be compared: use flyp or ft"
+        )
     taps: dict[int, Any] = {}
 
     def keep(index: int) -> Any:  # only kept here: work inside a checkpointed block would have to be repeated

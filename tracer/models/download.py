@@ -17,7 +17,9 @@ from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
 
 CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out of reach
-SAFETENSORS = {"open_clip_pytorch_model.bin": "open_clip_model.safetensors"}  # open_clip prefers the second name
+SAFETENSORS = {
+    "open_clip_pytorch_model.bin": "open_clip_model.safetensors"
+}  # open_clip prefers the second name
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ def unreachable(url: str) -> str | None:
 
 
 def host_and_port(url: str) -> tuple[str, int]:
+    """Host and port of an address."""
     scheme, _, rest = url.partition("://")
     host, _, port = rest.partition("/")[0].partition(":")
     return host, int(port or (80 if scheme == "http" else 443))

@@ -9,14 +9,21 @@ from tracer.core.errors import UserError, unknown
 
 PLACEHOLDER = "{}"
 PLAIN = {"name": ("{}",), "digit": ("the digit {}",)}
-NAMES = ("openai", "simple", *PLAIN)
+NAMES = ("openai", "paper", "released", "simple", *PLAIN)
+
+# The templates that the code of the TRACER paper uses besides OpenAI's 80, which are all that the paper names.
+RELEASED = tuple(
+    f"a photo containing a {how} {PLACEHOLDER}"
+    for how in ("small", "vague", "distant", "partially visible", "hidden", "faint")
+)
 
 
 def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
-    """Templates by name ("openai", "simple", "name", "digit"), from a file, or from a list.
+    """Templates by name ("openai", "released", "simple", "name", "digit"), from a file, or from a list.
 
     A file has one template per line; a string that contains `{}` is the template itself.
-    "openai" are the 80 of CLIP (arXiv:2103.00020), "simple" the best 7 of them, both as in open_clip.
+    "openai" are the 80 of CLIP (arXiv:2103.00020), "simple" the best 7 of them, both as in open_clip. "paper" is
+    another name of "openai"; "released" are 86, these 80 and the six of the TRACER paper's code.
     """
     if isinstance(spec, str | Path):
         return _named(spec)
@@ -47,8 +54,10 @@ def _named(spec: str | Path) -> tuple[str, ...]:
 def _open_clip(name: str) -> tuple[str, ...]:
     from tracer.models.open_clip_compat import open_clip  # late: slow, and needed for these two sets only
 
-    functions = {"openai": open_clip.OPENAI_IMAGENET_TEMPLATES, "simple": open_clip.SIMPLE_IMAGENET_TEMPLATES}
-    return tuple(function(PLACEHOLDER) for function in functions[name])
+    simple = name == "simple"
+    functions = open_clip.SIMPLE_IMAGENET_TEMPLATES if simple else open_clip.OPENAI_IMAGENET_TEMPLATES
+    own = RELEASED if name == "released" else ()
+    return (*(function(PLACEHOLDER) for function in functions), *own)
 
 
 def _checked(lines: Sequence[str], where: str) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The paper's four ablations and further ones, at any scale.
 
-    tracer sweep tracer.recipes.ablation:beta                             on the embedded digits, minutes on a CPU
-    tracer sweep tracer.recipes.ablation:beta --data imagenet/ --jobs 8   the paper's settings on your data
-    tracer sweep tracer.recipes.ablation:beta --data imagenet/ --slurm    the same as a SLURM array
+    tracer sweep tracer.recipes.ablation:beta                                  on embedded digits, minutes on a CPU
+    tracer sweep tracer.recipes.ablation:beta --data imagenet/train --jobs 8   the paper's settings on ImageNet
+    tracer sweep tracer.recipes.ablation:beta --data imagenet/train --slurm    the same as a SLURM array
 
 Without --data a small CLIP (tiny-28) is first trained on grey digits. Each run then finetunes it on coloured digits,
 whose colour agrees with the group of the digit in 19 of 20 images. Retention is measured on digits with the two
@@ -10,18 +10,24 @@ colours exchanged (the distribution shift) and on grey digits. The paper's value
 
 Args:
     data: training data; by default the small version on embedded digits.
-    model: open_clip model, if data are given.
+    held_out: with data, the validation data; by default 2 % of the training images.
+    classes: with data, the class names: imagenet, a file with one per line, or "" for those of the data.
+    model: with data, the open_clip model.
     seeds: runs per setting.
     steps: steps per run; 0 means the paper's number with data, 60 without.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tracer.recipes.paper import ROWS
+from tracer.recipes.protocol import WARMUP, imagenet_steps, protocol
 from tracer.runs.experiment import Experiment
 from tracer.sweep import START, Sweep, product
 
 SMALL_STEPS = 60
-FULL_STEPS = 25_030  # 10 epochs of ImageNet at batch 512, warm-up included
+FULL_STEPS = imagenet_steps(10)  # 25 030: ImageNet at batch 512, warm-up included
 
 STRENGTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
 BETAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5)
@@ -30,15 +36,25 @@ KERNELS = ("beta", "uniform", "early", "late", "triangular", "exponential")  # e
 TERMS = ("feature", "cross", "interactive", "relational")  # in the order of the paper's table
 
 
-def terms(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
+def terms(
+    *,
+    data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+) -> Sweep:
     """Ablation 1: all 16 combinations of the four distillation terms, each at its preset weight or zero."""
     on_or_off: dict[str, tuple[float | None, ...]] = dict.fromkeys(TERMS, (0.0, None))
-    return _sweep(data, model, seeds, steps, **on_or_off)
+    return _sweep(_base(data, held_out, classes, model, steps), seeds, **on_or_off)
 
 
 def strength(
     *,
     data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
     model: str = "ViT-B-16",
     seeds: int = 3,
     steps: int = 0,
@@ -49,11 +65,18 @@ def strength(
     Args:
         values: values of λ.
     """
-    return _sweep(data, model, seeds, steps, strength=values)
+    return _sweep(_base(data, held_out, classes, model, steps), seeds, strength=values)
 
 
 def interval(
-    *, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0, values: tuple[int, ...] = ()
+    *,
+    data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+    values: tuple[int, ...] = (),
 ) -> Sweep:
     """Ablation 3: the interval of teacher updates, as the paper's fractions of training, with both clocks.
 
@@ -66,12 +89,16 @@ def interval(
     length = steps or (FULL_STEPS if data else SMALL_STEPS)
     fractions = [every / FULL_STEPS for every in INTERVALS] + ([] if data else [0.2, 0.5])
     every = values or sorted({max(1, round(fraction * length)) for fraction in fractions})
-    return _sweep(data, model, seeds, steps, every=every, clock=("progress", "updates"))
+    return _sweep(
+        _base(data, held_out, classes, model, steps), seeds, every=every, clock=("progress", "updates")
+    )
 
 
 def beta(
     *,
     data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
     model: str = "ViT-B-16",
     seeds: int = 3,
     steps: int = 0,
@@ -82,12 +109,14 @@ def beta(
     Args:
         values: values of both parameters of the kernel.
     """
-    return _sweep(data, model, seeds, steps, beta=values)
+    return _sweep(_base(data, held_out, classes, model, steps), seeds, beta=values)
 
 
 def kernels(
     *,
     data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
     model: str = "ViT-B-16",
     seeds: int = 3,
     steps: int = 0,
@@ -100,29 +129,47 @@ def kernels(
     Args:
         values: kernels, each NAME or NAME:SHAPE.
     """
-    return _sweep(data, model, seeds, steps, kernel=values)
+    return _sweep(_base(data, held_out, classes, model, steps), seeds, kernel=values)
 
 
-def teachers(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
+def teachers(
+    *,
+    data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+) -> Sweep:
     """The same loss with a static, an EMA and a weighted-average teacher, a control missing in the paper.
 
     An EMA with a horizon of half the training has the mean age of TRACER's teacher; FLYP has no teacher.
     """
-    base, start = _base(data, model, steps)
+    base, start = _base(data, held_out, classes, model, steps)
     seed = range(seeds)
     runs = product(base, method=("flyp", "static_sd", "tracer"), seed=seed)
     runs += product(base, method=("ema_sd",), horizon=(0.05, 0.2, 0.5), seed=seed)
     return Sweep(runs, start)
 
 
-def targets(*, data: str = "", model: str = "ViT-B-16", seeds: int = 3, steps: int = 0) -> Sweep:
+def targets(
+    *,
+    data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
+    model: str = "ViT-B-16",
+    seeds: int = 3,
+    steps: int = 0,
+) -> Sweep:
     """Images of the same class in a batch as negatives of each other (the paper) or as positives."""
-    return _sweep(data, model, seeds, steps, targets=("pair", "class"))
+    return _sweep(_base(data, held_out, classes, model, steps), seeds, targets=("pair", "class"))
 
 
 def seldom(
     *,
     data: str = "",
+    held_out: str = "",
+    classes: str = "imagenet",
     model: str = "ViT-B-16",
     seeds: int = 3,
     steps: int = 0,
@@ -133,20 +180,25 @@ def seldom(
     Args:
         values: values of k.
     """
-    return _sweep(data, model, seeds, steps, distill_every=values)
+    return _sweep(_base(data, held_out, classes, model, steps), seeds, distill_every=values)
 
 
-def _sweep(data: str, model: str, seeds: int, steps: int, **values: object) -> Sweep:
-    base, start = _base(data, model, steps)
+def _sweep(runs: tuple[Experiment, Experiment | None], seeds: int, **values: object) -> Sweep:
+    base, start = runs
     return Sweep(product(base, **values, seed=range(seeds)), start)  # pyright: ignore[reportArgumentType]
 
 
-def _base(data: str, model: str, steps: int) -> tuple[Experiment, Experiment | None]:
-    """The paper's ViT-B/16 settings on `data`; without data, a small version on digits and its pretraining."""
+def _base(
+    data: str, held_out: str, classes: str, model: str, steps: int
+) -> tuple[Experiment, Experiment | None]:
+    """The paper's row of TRACER on `data`; without data, a small version on digits and its pretraining."""
     if data:
-        paper = {"batch": 512, "lr": 1e-5, "warmup": 500 / FULL_STEPS, "decay": 0.1, "decay_on": "all"}
-        options = {"targets": "pair"}
-        return Experiment(data=data, model=model, steps=steps or FULL_STEPS, options=options, **paper), None
+        settings, options = ROWS["tracer"]
+        base = protocol(data, held_out, classes, "released", model)
+        base = replace(base, pretrained="auto", options=options, **settings)
+        if steps:  # the same share of warm-up in a shorter run
+            base = replace(base, steps=steps, warmup=WARMUP / FULL_STEPS)
+        return base, None
     start = Experiment(
         method="flyp",
         data="digits",

@@ -56,7 +56,7 @@ def _learned(group: Group, retained: Keys) -> Keys:
     scored = [s for s in group.settings if all(key in s.measures["after"] for key in retained)]
     own = [key for key in group.keys if key.path[:2] == (SUITE, "id") and key.metric == "accuracy"]
     own = [key for key in own if all(key in setting.measures["after"] for setting in scored)]
-    if own and retained[0].suite:
+    if own and any(key.suite for key in retained):
         return tuple(own)
     return () if group.task is None else (group.task,)
 

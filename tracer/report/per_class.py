@@ -52,11 +52,11 @@ def class_table(data: Paired) -> HtmlTable:
     )
     columns = (
         HtmlColumn("class", numeric=False),
-        HtmlColumn("images"),
-        HtmlColumn("before"),
-        HtmlColumn("after"),
         HtmlColumn("difference"),
         HtmlColumn("loss and gain", numeric=False, sortable=False),
+        HtmlColumn("before"),
+        HtmlColumn("after"),
+        HtmlColumn("images"),
     )
     caption = (
         f"{part}Differences are in points, paired by image, with their 95 % "
@@ -135,18 +135,15 @@ def _confusions(data: Paired, moment: int) -> Counter[tuple[int, int]]:
 
 
 def _row(name: str, change: Change) -> tuple[HtmlCell, ...]:
+    before, after, difference, n = change
+    ends = interval_text(difference, True)
     return (
         _name(name),
-        _count(change.n),
-        HtmlCell(shown(change.before.value, True), change.before.value, interval_text(change.before, True)),
-        HtmlCell(shown(change.after.value, True), change.after.value, interval_text(change.after, True)),
-        HtmlCell(
-            points(change.difference.value),
-            change.difference.value,
-            interval_text(change.difference, True),
-            best=change.clear,
-        ),
-        HtmlCell("", bar=change.difference),
+        HtmlCell(points(difference.value), difference.value, ends, best=change.clear),
+        HtmlCell("", bar=difference),
+        HtmlCell(shown(before.value, True), before.value, interval_text(before, True)),
+        HtmlCell(shown(after.value, True), after.value, interval_text(after, True)),
+        _count(n),
     )
 
 

@@ -15,6 +15,7 @@ from tracer.methods.base import method, methods, options
 from tracer.report.number import count, number
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
 from tracer.storage.checksum import verify_checksum
+from tracer.storage.folders import no_such_folder
 
 DESCRIPTION = "experiment.json"
 
@@ -116,7 +117,7 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     runs: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
-            raise UserError(f"{path} does not exist")
+            raise no_such_folder("run", path)
         if (path / DESCRIPTION).is_file():
             folders = [path]
         else:

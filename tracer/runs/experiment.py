@@ -54,7 +54,7 @@ class Settings(Reading, Source):
     retain: tuple[str, ...] = ()
     """Data sets whose zero-shot accuracy should be retained; measured before and after training."""
     templates: str | None = None
-    """Prompt templates for class names: openai (80, the default), simple (7), name, or a file."""
+    """Prompt templates for class names: openai (80, the default), released (86), simple (7), name, or a file."""
 
     model: str = "ViT-B-16"
     """An open_clip model (`tracer list models`), a finished run, an exported folder, a config JSON, or hf-hub:NAME."""

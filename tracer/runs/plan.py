@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
+from tracer.core.teachers import check_interval
 from tracer.data.division import Scan, divide, scanned
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress
@@ -59,7 +60,7 @@ def plan(experiment: Experiment, *, check_images: bool = True, progress: Progres
     _check_labels(experiment, recipe, train)
     settled = replace(experiment, held_out_share=division.share)
     resolved, steps, warmup = _resolve(settled, len(train))
-    return Plan(
+    result = Plan(
         experiment=resolved,
         method=recipe,
         train=train,
@@ -72,6 +73,8 @@ def plan(experiment: Experiment, *, check_images: bool = True, progress: Progres
         division=str(division),
         warnings=division.warnings,
     )
+    _check_teachers(result)
+    return result
 
 
 def prompts_for(examples: Examples, name: str | None = None) -> tuple[str, ...]:
@@ -103,6 +106,13 @@ def _anchors(experiment: Experiment, recipe: Method, check: Scan) -> Examples | 
         )
     (spec,) = specs
     return check(load(spec, split="train"))
+
+
+def _check_teachers(result: Plan) -> None:
+    """Raise UserError if a teacher would move less than once in its stage."""
+    for stage, steps in zip(result.method.stages, result.stage_steps, strict=True):
+        if steps and (policy := stage.policy(steps)) is not None:
+            check_interval(policy, steps)
 
 
 def _check_labels(experiment: Experiment, recipe: Method, train: Examples) -> None:

@@ -20,6 +20,7 @@ from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
 from tracer.storage.checksum import add_checksum, verify_checksum
+from tracer.storage.folders import no_such_folder
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import file_blake2b, write_weights
@@ -68,6 +69,8 @@ class Run:
     @classmethod
     def open(cls, folder: Path) -> Run:
         """The run in a folder."""
+        if not folder.exists():
+            raise no_such_folder("run", folder)
         if not cls.exists(folder):
             raise UserError(f"{folder} is not a run: it has no {DESCRIPTION}")
         run = cls(folder)

@@ -17,7 +17,7 @@ class Clock:
     """Seconds spent in each activity by this process; nothing that a run computes depends on them."""
 
     def __init__(self) -> None:
-        self.seconds = dict.fromkeys(ACTIVITIES, 0.0)
+        self.seconds: dict[str, float] = dict.fromkeys(ACTIVITIES, 0.0)
 
     @contextmanager
     def measure(self, activity: str) -> Iterator[None]:

@@ -132,7 +132,9 @@ def test_clocks_of_the_running_mean_by_hand() -> None:
     }
     for clock in instances.CLOCKS:
         defined = definitions.defined_moves(WMA(Uniform(), every=3, clock=clock), 10)
-        np.testing.assert_allclose(defined, [expected[clock].get(k, float(k == 0)) for k in range(11)], rtol=1e-15)
+        np.testing.assert_allclose(
+            defined, [expected[clock].get(k, float(k == 0)) for k in range(11)], rtol=1e-15
+        )
 
 
 def test_policies_are_of_every_kind() -> None:

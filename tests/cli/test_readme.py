@@ -1,0 +1,53 @@
+"""The front page: its links lead somewhere, every page is linked, and its Python runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import tracer
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_link_leads_somewhere_and_every_page_is_linked() -> None:
+    for page in ("README.md", "CONTRIBUTING.md"):
+        links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+        assert [link for link in links if not (ROOT / link).exists()] == [], page
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in README] == []
+
+
+def test_its_verbs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As printed, with a small model in the place of ViT-B-16."""
+    rng = np.random.default_rng(0)
+    for folder in ("photos", "test-photos"):
+        for label in ("cat", "dog"):
+            (tmp_path / folder / label).mkdir(parents=True)
+            for number in range(12):
+                pixels = rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(tmp_path / folder / label / f"{number}.png")
+    (code,) = [
+        block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "finetune" in block
+    ]
+    small = 'model="tiny-32", pretrained="none", steps=2, device="cpu"'
+    assert 'model="ViT-B-16"' in code
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(code.replace('model="ViT-B-16"', small), names)
+    assert isinstance(names["run"], tracer.Run)
+    assert (tmp_path / "my-model" / "open_clip_config.json").exists()
+    assert names["model"].embed_text(names["model"].tokenise("a cat")).shape[0] == 1  # pyright: ignore
+    for verb in ("finetune", "evaluate", "merge", "export", "load"):
+        assert f"tracer.{verb}(" in code
+
+
+def test_the_version_is_said_once() -> None:
+    assert f"version: {tracer.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    ruff = re.search(r"ruff==([\d.]+)", (ROOT / "constraints.txt").read_text(encoding="utf-8"))
+    assert ruff is not None
+    assert f"rev: v{ruff[1]}\n" in (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")

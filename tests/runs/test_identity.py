@@ -1,0 +1,152 @@
+"""A run knows what it was made of: other images, labels, prompts or models under the same names are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tracer.cli.app import main
+from tracer.core.errors import UserError
+from tracer.models.export import export
+from tracer.models.student import load
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.runs.run import DESCRIPTION, Run, _first_identity, identity
+from tracer.storage.checksum import add_checksum
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twelve images in two classes, a table of them, an archive, a templates file and a model."""
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 28, 28, 3), dtype=np.uint8)
+    for i, each in enumerate(pixels):
+        path = tmp_path / "photos" / ("cat", "dog")[i % 2] / f"{i}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(each).save(path)
+    labels = np.array(["cat", "dog"] * 6)
+    np.savez(tmp_path / "photos.npz", images=pixels, labels=labels)
+    (tmp_path / "prompts.txt").write_text("a photo of a {}\n")
+    export(load("tiny-28", seed=3), tmp_path / "model")
+    return tmp_path
+
+
+def exchange(one: Path, two: Path) -> None:
+    aside = one.with_name("aside")
+    one.rename(aside)
+    two.rename(one)
+    aside.rename(two)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def other_pixels(folder: Path) -> None:
+    stored = dict(np.load(folder / "photos.npz"))
+    np.savez(folder / "photos.npz", **{**stored, "images": 255 - stored["images"]})
+
+
+def other_config(folder: Path) -> None:
+    path = folder / "model" / "open_clip_config.json"
+    config = json.loads(path.read_text())
+    config["model_cfg"]["quick_gelu"] = not config["model_cfg"].get("quick_gelu", False)
+    path.write_text(json.dumps(config))
+
+
+def other_normalisation(folder: Path) -> None:
+    path = folder / "model" / "open_clip_config.json"
+    config = json.loads(path.read_text())
+    config["preprocess_cfg"]["mean"] = [0.1, 0.2, 0.3]
+    path.write_text(json.dumps(config))
+
+
+CHANGES = {
+    "exchanged classes": (
+        lambda folder: exchange(folder / "photos" / "cat", folder / "photos" / "dog"),
+        "with other training images.*held-out images",
+    ),
+    "exchanged files": (
+        lambda folder: exchange(folder / "photos" / "cat" / "0.png", folder / "photos" / "dog" / "1.png"),
+        "with other (training|held-out) images",
+    ),
+    "a new class": (
+        lambda folder: (folder / "photos" / "dog").rename(folder / "photos" / "wolf"),
+        "class names",
+    ),
+    "pixels": (other_pixels, "with other training images and held-out images"),
+    "templates": (
+        lambda folder: (folder / "prompts.txt").write_text("a drawing of a {}\n"),
+        "with other templates",
+    ),
+    "config": (other_config, "another config than when"),
+    "normalisation": (other_normalisation, "another config than when"),
+}
+
+
+def experiment(folder: Path, change: str) -> Experiment:
+    data = folder / ("photos.npz" if change == "pixels" else "photos")
+    templates = str(folder / "prompts.txt")
+    return Experiment(
+        data=str(data), model=str(folder / "model"), steps=2, batch=4, templates=templates, precision="fp32"
+    )
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_run_does_not_go_on_with_something_else(folder: Path, change: str, capsys) -> None:
+    asked = experiment(folder, change)
+    run = Run.create(plan(asked), folder / "run")
+    run.require(plan(asked))
+    before = identity(plan(asked))
+    alter, message = CHANGES[change]
+    alter(folder)
+    with pytest.raises(UserError, match=message):
+        run.require(plan(asked))
+    assert identity(plan(asked)) != before
+    assert main(["resume", str(run.folder), "--device", "cpu"]) == 2
+    assert "choose another --out" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_config_file_is_known_as_a_folder_is(folder: Path) -> None:
+    config = json.loads((folder / "model" / "open_clip_config.json").read_text())["model_cfg"]
+    file = folder / "own.json"
+    file.write_text(json.dumps(config))
+    asked = Experiment(data=str(folder / "photos"), model=str(file), pretrained="none", steps=2, batch=4)
+    run = Run.create(plan(asked), folder / "run")
+    run.require(plan(asked))
+    file.write_text(json.dumps({**config, "quick_gelu": True}))
+    with pytest.raises(UserError, match="another config than when"):
+        run.require(plan(asked))
+    with pytest.raises(UserError, match="another config than when"):
+        run.student("pretrained")
+
+
+def test_what_does_not_matter_may_change(folder: Path) -> None:
+    asked = experiment(folder, "")
+    run = Run.create(plan(asked), folder / "run")
+    for file in (folder / "photos" / "cat" / "0.png", folder / "prompts.txt"):
+        file.write_bytes(file.read_bytes())  # a new time, the same content
+    (folder / "prompts.txt").rename(folder / "again.txt")
+    moved = Experiment(**{**asked.to_json(), "templates": str(folder / "again.txt")})
+    run.require(plan(moved))
+
+
+def test_runs_of_the_first_version_are_checked_as_they_were(folder: Path) -> None:
+    """Version 0.1 held out 2 %, wrote no share and hashed no images."""
+    asked = experiment(folder, "")
+    run = Run.create(plan(asked), folder / "run")
+    old = plan(Experiment(**{**asked.to_json(), "held_out_share": 0.02}))
+    described = {**run.description, "experiment": old.experiment.to_json(), "id": _first_identity(old)}
+    del described["content"], described["experiment"]["held_out_share"]
+    del described["experiment"]["skip_unreadable"]
+    (run.folder / DESCRIPTION).write_text(json.dumps(add_checksum(described)))
+    assert run.experiment.held_out_share == 0.02
+    run.require(plan(run.experiment))
+    (folder / "photos" / "cat" / "0.png").rename(folder / "photos" / "dog" / "0.png")
+    with pytest.raises(UserError, match=r"holds another experiment .*, with other settings or data"):
+        run.require(plan(run.experiment))

@@ -1,0 +1,1 @@
+"""One run: its settings, its plan, its folder and its log."""

@@ -1,0 +1,91 @@
+"""A recorder that forwards its lines to sinks, each in its own thread, so that no sink can delay or stop the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from tracer.runs.record import Recorder, read
+from tracer.runs.sinks.sink import Sink
+from tracer.storage.checksum import verify_checksum
+
+
+class ForwardingRecorder(Recorder):
+    """Writes the log and forwards every line to the sinks. `warn` receives a message for each sink that fails."""
+
+    def __init__(
+        self,
+        path: Path,
+        sinks: Mapping[str, Sink],
+        warn: Callable[[str], object],
+        timeout: float = 60.0,  # seconds that `close` waits for each sink
+    ) -> None:
+        super().__init__(path)
+        self.timeout = timeout
+        self.threads = [SinkThread(name, sink, warn) for name, sink in sinks.items()]
+        self.started = False
+
+    def log(self, step: int, kind: str, **values: Any) -> None:
+        super().log(step, kind, **values)
+        self._forward({"step": step, "kind": kind, **values})
+
+    def rewind(self, step: int) -> int:
+        """Drop all lines after `step` and start the sinks with the lines that remain."""
+        last_step = max((line["step"] for line in read(self.path)), default=-1) if self.path.exists() else -1
+        unreadable = super().rewind(step)
+        lines = list(read(self.path)) if self.path.exists() else []
+        for thread in self.threads:
+            thread.submit(partial(thread.sink.begin, lines, last_step))
+        self.started = True
+        return unreadable
+
+    def close(self, result_file: Path) -> None:
+        """Forward the result, if the file exists, and wait up to `timeout` seconds for each sink."""
+        if result_file.exists():
+            last_step = max((line["step"] for line in read(self.path)), default=0)
+            result = verify_checksum(result_file.read_text(encoding="utf-8"))
+            scores = {"before": result["before"], "after": result["after"]}
+            self._forward({"step": last_step, "kind": "result", **scores})
+        for thread in self.threads:
+            if self.started:
+                thread.submit(thread.sink.end)
+            thread.close(self.timeout)
+
+    def _forward(self, line: dict[str, Any]) -> None:
+        for thread in self.threads:
+            thread.submit(partial(thread.sink.write, line))
+
+
+class SinkThread:
+    """Calls one sink from a thread; after the first exception it warns and ends."""
+
+    def __init__(self, name: str, sink: Sink, warn: Callable[[str], object]) -> None:
+        self.name, self.sink, self.warn = name, sink, warn
+        self.queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.thread = Thread(target=self._work, name=f"sink {name}", daemon=True)
+        self.thread.start()
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Queue a call; returns at once."""
+        self.queue.put(call)
+
+    def close(self, timeout: float) -> None:
+        """Wait until all calls are done, at most `timeout` seconds; then warn and abandon the thread."""
+        self.queue.put(None)
+        self.thread.join(timeout)
+        if self.thread.is_alive():
+            self.warn(
+                f"{self.name} did not finish within {timeout:g} s and may be incomplete; the log is complete"
+            )
+
+    def _work(self) -> None:
+        try:
+            while (call := self.queue.get()) is not None:
+                call()
+        except Exception as error:  # noqa: BLE001  (third-party code may raise anything; the run must go on)
+            reason = f"{type(error).__name__}: {error}".strip()
+            self.warn(f"{self.name} failed, the run goes on without it: {reason}")
