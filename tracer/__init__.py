@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tracer.core.errors import UserError
     from tracer.core.kernels import Beta
     from tracer.core.objective import Loss, Objective, Term
-    from tracer.core.teachers import EMA, WMA, Frozen, Mass, Shadow, Teacher
+    from tracer.core.shadow import Shadow
+    from tracer.core.teachers import EMA, WMA, Frozen, Mass, Teacher
     from tracer.runs.experiment import Experiment
     from tracer.runs.run import Run
     from tracer.training.loop import Report, Training
@@ -48,7 +49,7 @@ _PLACES = {
     "Mass": "tracer.core.teachers",
     "Objective": "tracer.core.objective",
     "Scene": "tracer.core.batch",
-    "Shadow": "tracer.core.teachers",
+    "Shadow": "tracer.core.shadow",
     "Teacher": "tracer.core.teachers",
     "Term": "tracer.core.objective",
     "UserError": "tracer.core.errors",

@@ -10,7 +10,7 @@ from torch import Tensor
 from studies.bench.plain import Plain
 from studies.bench.timing import Timer, Times
 from tracer.core.batch import Batch, Scene
-from tracer.core.teachers import Shadow
+from tracer.core.shadow import Shadow
 from tracer.methods.base import Stage, method
 from tracer.models.acceleration import class_token_only
 from tracer.models.gradient_cache import embed_both

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from tracer.core.errors import UserError
 from tracer.core.kernels import Beta
-from tracer.core.teachers import EMA, WMA, Frozen, Shadow
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import EMA, WMA, Frozen
 
 
 def moved(model: nn.Module, seed: int) -> nn.Module:

@@ -16,7 +16,8 @@ from torch import nn
 
 from tracer.core.errors import UserError
 from tracer.core.kernels import Beta, Early, Exponential, Kernel, Late, Uniform
-from tracer.core.teachers import EMA, WMA, Frozen, Shadow, Teacher, advance, mean_age
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import EMA, WMA, Frozen, Teacher, advance, mean_age
 
 PAPER_STEPS = 25_030  # ten epochs of ImageNet at batch 512
 

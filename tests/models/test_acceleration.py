@@ -15,7 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tracer.core.batch import Batch, Scene
 from tracer.core.errors import UserError
 from tracer.core.objective import Term
-from tracer.core.teachers import Frozen, Shadow
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import Frozen
 from tracer.core.terms import classify, contrastive, feature, relational
 from tracer.methods.base import Stage, method
 from tracer.models.acceleration import class_token_only, compile_towers, recompute_blocks

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tracer.core.batch import Batch
-from tracer.core.teachers import Shadow
+from tracer.core.shadow import Shadow
 from tracer.methods.base import method
 from tracer.models.student import Student, load
 from tracer.parallel import World

@@ -13,7 +13,8 @@ from tracer.core.batch import Batch, Scene
 from tracer.core.errors import UserError
 from tracer.core.kernels import Beta
 from tracer.core.objective import Loss
-from tracer.core.teachers import WMA, Shadow
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import WMA
 from tracer.core.terms import contrastive, feature
 from tracer.methods.base import Stage, method, methods
 from tracer.models.acceleration import save_memory

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import save_file
 
 from tracer.core.errors import UserError
+from tracer.models import download
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import CONFIG_FILE, WEIGHTS_FILE, known_models, locate, pretrained_tag
 from tracer.models.student import Student, load
@@ -37,6 +38,8 @@ def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(open_clip.factory, "download_pretrained_from_hf", refuse)
     monkeypatch.setattr(open_clip.factory, "download_pretrained", refuse)
+    monkeypatch.setattr(open_clip, "download_pretrained", refuse)
+    monkeypatch.setattr(download, "unreachable", lambda url: None)
 
 
 def weights(student: Student) -> dict[str, torch.Tensor]:
@@ -267,12 +270,13 @@ def test_a_broken_config_file_harms_nothing_else(tmp_path: Path, content: str, n
 def test_an_unreachable_hub_is_a_sentence() -> None:
     with pytest.raises(UserError, match="cannot build hf-hub:nobody/nothing: no such repository"):
         locate("hf-hub:nobody/nothing")
-    with pytest.raises(UserError, match="cannot build ViT-B-16 with weights 'openai'"):
+    with pytest.raises(UserError, match="the weights 'openai' of ViT-B-16 are not on this machine and the download"):
         locate("ViT-B-16", "openai").build()
 
 
 def test_a_hub_model_whose_weights_do_not_come_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """open_clip would go on with random weights here too."""
+    monkeypatch.setattr(download, "unreachable", lambda url: None)
     monkeypatch.setattr(
         open_clip.factory, "_get_hf_config", lambda *args, **kwargs: {"model_cfg": dict(TINY)}
     )

@@ -15,7 +15,8 @@ from tracer.core.batch import Batch
 from tracer.core.errors import UserError
 from tracer.core.kernels import Beta
 from tracer.core.regularizers import L2SP
-from tracer.core.teachers import WMA, Shadow
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import WMA
 from tracer.core.terms import classify
 from tracer.methods.base import Stage
 from tracer.methods.presets import composite

@@ -28,7 +28,7 @@ def default_share(count: int) -> float:
         return SMALL_SHARE
     progress = min(1.0, math.log(count / SMALL) / math.log(LARGE / SMALL))
     share = SMALL_SHARE + progress * (LARGE_SHARE - SMALL_SHARE)
-    return min(round(share, 3), MOST / count)
+    return min(round(share, 6), MOST / count)
 
 
 def hold_out(examples: Examples, share: float | None = None, seed: int = 0) -> tuple[Examples, Examples]:

@@ -43,7 +43,7 @@ class Download:
     def files(self) -> list[str]:
         """Names under which the weights may be stored, the preferred one first."""
         if not self.repository:
-            return [self.config["url"].rpartition("/")[2]]
+            return [self.config.get("url", "").rpartition("/")[2]]
         name = self.config["hf_hub"].rpartition("/")[2] or next(iter(SAFETENSORS))
         stem, dot, ending = name.rpartition(".")
         safe = SAFETENSORS.get(name, f"{stem}.safetensors" if dot and ending in ("bin", "pth") else name)
@@ -58,7 +58,7 @@ class Download:
 
     def fetch(self) -> None:
         """Download the weights unless they are here; the error says which file to fetch elsewhere."""
-        if self.cached:
+        if self.cached or not (self.repository or self.config.get("url")):
             return
         source = constants.ENDPOINT if self.repository else self.config["url"]
         problem = unreachable(source)

@@ -11,6 +11,8 @@ from tracer.report.run_data import RunData
 
 STEP = Axis("step", whole=True)
 
+BOTH_WAYS = "Mean over images to captions and captions to images, as in the paper's figures."
+
 # name in the log: (title, caption, percent)
 TEACHER: dict[str, tuple[str, str, bool]] = {
     "kl": ("Teacher–student divergence", "KL in nats. At zero the teacher agrees with the student.", False),
@@ -27,6 +29,9 @@ TEACHER: dict[str, tuple[str, str, bool]] = {
         False,
     ),
     "student_entropy": ("Student's entropy", "In nats, on the same batches.", False),
+    "teacher_confidence_both": ("Teacher's confidence, both ways", BOTH_WAYS, True),
+    "teacher_entropy_both": ("Teacher's entropy, both ways", BOTH_WAYS, False),
+    "student_entropy_both": ("Student's entropy, both ways", BOTH_WAYS, False),
     "teacher_pair": ("True pair, teacher", "Probability the teacher gives to an image's own caption.", True),
     "student_pair": ("True pair, student", "Probability the student gives to an image's own caption.", True),
     "teacher_age": ("Mean age of the teacher", "Mean age of the averaged weights, in steps.", False),

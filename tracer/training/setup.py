@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from tracer.core.teachers import Shadow
+from tracer.core.shadow import Shadow
 from tracer.core.weights import Weights
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform

@@ -9,7 +9,7 @@ import torch
 from tracer.core.batch import Batch, Scene
 from tracer.core.objective import Loss
 from tracer.core.regularizers import Attached
-from tracer.core.teachers import Shadow
+from tracer.core.shadow import Shadow
 from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
 from tracer.models.student import MAX_LOG_SCALE, Student

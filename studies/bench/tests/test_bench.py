@@ -20,7 +20,8 @@ from studies.bench.steps import CLASSES, batch_of, captions, chunk_gap, state_of
 from studies.bench.timing import Timer, Times
 from tracer.core.batch import Embedding, Scene
 from tracer.core.errors import UserError
-from tracer.core.teachers import EMA, Shadow
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import EMA
 from tracer.core.terms import cross, feature, interactive, relational
 from tracer.methods.base import method
 from tracer.models.open_clip_compat import open_clip

@@ -13,7 +13,8 @@ from studies.theory.distance import relative_distance
 from studies.theory.instances import instance
 from studies.theory.problem import Problem
 from tracer.core.kernels import Beta, Early, Kernel, Late, Uniform
-from tracer.core.teachers import EMA, WMA, Frozen, Shadow, Teacher
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import EMA, WMA, Frozen, Teacher
 
 POLICIES = [
     WMA(Beta(0.5)),

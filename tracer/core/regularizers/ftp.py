@@ -20,9 +20,9 @@ class FTP:
     """θ ← θ₀ + min(1, γ/n) (θ − θ₀) after every step, row by row, n the L1 norm of a row, γ a radius per tensor.
 
     γ starts at 1e-8 and is trained by Adam with learning rate `rate`: ∂L/∂γ = Σ_rows ⟨∇θ, c⟩ / n, with c = θ − θ₀
-    and n of the previous step before its projection; the gradient of the first step is 0. `keenness` ≤ 1 scales the gradients that shrink γ. A `radius`
-    fixes γ instead. Use it without weight decay. Heads are projected only with head=True. Reference: FTP
-    (arXiv 2310.19182).
+    and n of the previous step before its projection, and 0 at the first step. `keenness` ≤ 1 scales the gradients
+    that shrink γ. A `radius` fixes γ instead. Use it without weight decay. Heads are projected only with head=True.
+    Reference: FTP (arXiv 2310.19182).
     """
 
     keenness: float = 1.0

@@ -1,0 +1,124 @@
+"""The averaged model: a copy of a student that follows it as a teacher policy says.
+
+shadow = Shadow(model, WMA(Beta(0.5)), steps=1000)
+for batch in loader:
+    teacher = shadow(batch)          # no gradients, fp32, eval mode
+    ...; optimiser.step()
+    shadow.follow(model)             # once after every optimiser step
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any, get_args
+
+import torch
+from torch import Tensor, nn
+
+from tracer.core.errors import UserError
+from tracer.core.teachers import WMA, Buffers, Teacher, advance, check_interval, replay
+from tracer.core.weights import check_fit
+
+
+class Shadow:
+    """The teacher model: a copy of a model, in eval mode and without gradients, averaged over training by a policy.
+
+    It works with any `nn.Module` in any training loop of `steps` optimiser steps. The copy is at least fp32
+    whatever the model's dtype, because averaging weights of 2e-5 vanish in bf16. When the average moves, `buffers`
+    such as BatchNorm statistics are copied from the model ("copy"), averaged if they are floats ("average"), or left
+    at their initial values ("keep").
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        policy: Teacher,
+        *,
+        steps: int,
+        buffers: Buffers = "copy",
+    ) -> None:
+        if steps < 1:
+            raise ValueError(f"a shadow needs a run of 1 or more steps, not {steps}")
+        if buffers not in get_args(Buffers):
+            raise ValueError(f"unknown treatment of buffers {buffers!r}: choose copy, average or keep")
+        check_interval(policy, steps)
+        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        for tensor in [*self.model.parameters(), *self.model.buffers()]:
+            if tensor.is_floating_point():
+                tensor.data = tensor.data.to(torch.promote_types(tensor.dtype, torch.float32))
+        self.policy = policy
+        self.steps = steps
+        self.step = 0
+        self.age = 0.0  # see `mean_age`
+        self.mass = policy.start(steps)
+        self.buffers = buffers
+
+    @torch.no_grad()  # not inference_mode: its tensors, returned or cached, cannot enter an autograd graph later
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The forward pass of the averaged model, without gradients."""
+        return self.model(*args, **kwargs)
+
+    @torch.no_grad()
+    def follow(self, model: nn.Module) -> float:
+        """Update the average; call it once after every optimiser step. Returns ω, 0 where the average did not move."""
+        self.step += 1
+        weight, self.mass = advance(self.policy, self.mass, self.step, self.steps)
+        self.age = (self.age + 1) * (1 - weight)
+        if weight > 0:
+            self._move(model, weight)
+        return weight
+
+    def _move(self, model: nn.Module, weight: float) -> None:
+        averages, currents = [], []
+        treatments = ("average", self.buffers)  # of parameters and of buffers
+        for treatment, own, other in zip(treatments, _tensors(self.model), _tensors(model), strict=True):
+            if treatment == "keep":
+                continue
+            for old, new in zip(own, other, strict=True):
+                if treatment == "average" and (old.is_floating_point() or old.is_complex()):
+                    averages.append(old)
+                    currents.append(new.to(old.dtype))
+                else:  # integer counters and masks cannot be averaged
+                    old.copy_(new)
+        if averages:
+            torch._foreach_lerp_(averages, currents, weight)  # one fused pass over the weights
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, counters and the policy's name."""
+        return {
+            "model": self.model.state_dict(),
+            "counters": {"step": self.step, "steps": self.steps},  # the policy's state follows from them
+            "policy": _name(self.policy),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from `state`. Raises UserError if it is of another model, policy or number of steps."""
+        if state["policy"] != (policy := _name(self.policy)):
+            raise UserError(f"this teacher state belongs to {state['policy']}, the run has {policy}")
+        counters = state["counters"]
+        if counters["steps"] != self.steps:
+            raise UserError(f"this teacher state is of a run of {counters['steps']} steps, not {self.steps}")
+        if "held" in counters and isinstance(self.policy, WMA) and self.policy.counts_moves:
+            raise UserError(
+                "this teacher state is of version 0.1, whose clock updates moved at other steps: train again"
+            )
+        check_fit(state["model"], self.model.state_dict(), what="the teacher's weights", owner="the model")
+        self.model.load_state_dict(state["model"])
+        self.step = counters["step"]
+        self.age, self.mass = replay(self.policy, self.step, self.steps)
+
+
+def _tensors(model: nn.Module) -> tuple[dict[Tensor, None], dict[Tensor, None]]:
+    """Distinct parameters and buffers in one pass; faster than `parameters()` and `buffers()`, which build names."""
+    parameters: dict[Tensor, None] = {}
+    buffers: dict[Tensor, None] = {}
+    for module in model.modules():
+        parameters.update((tensor, None) for tensor in module._parameters.values() if tensor is not None)
+        buffers.update((tensor, None) for tensor in module._buffers.values() if tensor is not None)
+    return parameters, buffers
+
+
+def _name(policy: Teacher) -> str:
+    """The repr of a policy without memory addresses: a kernel may be a function, whose address changes."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(policy))
