@@ -72,6 +72,7 @@ def equal(one: Path, other: Path) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:.*held-out images are also trained on")
+@pytest.mark.filterwarnings("ignore:.*also trained on")
 def test_from_memory_to_a_loaded_model_as_the_command_line_does(
     arrays: tuple[np.ndarray, np.ndarray], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.core.metrics import METRICS, Interval, Metric, bootstrap, ece
+from tracer.core.metrics import METRICS, Interval, Metric, accuracy, bootstrap, ece, top5, wilson_interval
 from tracer.evaluation.predict import Predictions, Scorer
 from tracer.evaluation.retrieval import Retrieval, retrieve
 from tracer.evaluation.suites import Opened
 
+SHARES = (accuracy.name, top5.name)
 SCALED_ECE = ece.fixed("scaled_ece")  # after temperature scaling
 
 
@@ -67,7 +68,9 @@ def score_test_sets(
 def rows(
     opened: Opened, predictions: Predictions, metrics: Mapping[str, Metric[...]], by: str = ""
 ) -> list[Row]:
-    """Metrics of these predictions; those that do not depend on the order of images have 95 % bootstrap intervals.
+    """Metrics of these predictions with 95 % intervals: Wilson's for shares of images, else bootstrap intervals.
+
+    Metrics that depend on the order of images have none.
 
     `by` is a note on how the classes were scored.
     """
@@ -76,6 +79,8 @@ def rows(
     for name, metric in metrics.items():
         if metric.ordered:
             value = low = high = metric(logits, label)
+        elif name in SHARES:  # the bootstrap would be certain where all images are right
+            low, value, high = wilson_interval(metric(logits, label), len(label))
         else:
             low, value, high = bootstrap(metric, logits, label)
         scores.append(_row(opened, name, Interval(low, value, high), len(label), by))

@@ -112,7 +112,7 @@ def test_what_is_printed_is_one_document(
     capsys.readouterr()
     assert main([*asked, "json"]) == 0
     tables = json.loads(capsys.readouterr().out)
-    assert [each["metric"] for each in tables] == ["accuracy", "ece", "ece_batched", "scaled_ece"]
+    assert [each["metric"] for each in tables] == ["accuracy", "ece", "ece_batched"]
     rows = {row["metric"]: row["value"] for row in json.loads((tmp_path / "out" / "rows.json").read_text())}
     assert main([*asked, "csv"]) == 0
     lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))

@@ -79,7 +79,10 @@ def main(arguments: list[str]) -> int:
             if world.first:
                 console.out(scores.table(format), highlight=False)
                 places = [str(target.keep) for target in chosen if target.keep is not None]
-                show_verdict(scores.verdict, f"tracer report {model}" if run_at(model) else None, "images")
+                if format == "text":  # the other formats are read by programs
+                    show_verdict(
+                        scores.verdict, f"tracer report {model}" if run_at(model) else None, "images"
+                    )
                 _print(f"predictions and all scores are in {' and '.join(places)}" if places else NOT_WRITTEN)
         return 0
 
