@@ -270,7 +270,9 @@ def test_a_broken_config_file_harms_nothing_else(tmp_path: Path, content: str, n
 def test_an_unreachable_hub_is_a_sentence() -> None:
     with pytest.raises(UserError, match="cannot build hf-hub:nobody/nothing: no such repository"):
         locate("hf-hub:nobody/nothing")
-    with pytest.raises(UserError, match="the weights 'openai' of ViT-B-16 are not on this machine and the download"):
+    with pytest.raises(
+        UserError, match="the weights 'openai' of ViT-B-16 are not on this machine and the download"
+    ):
         locate("ViT-B-16", "openai").build()
 
 

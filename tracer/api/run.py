@@ -167,7 +167,6 @@ def _other_machine(current: Run, world: World) -> str:
 def _recording(current: Run, world: World, machine: Machine, observer: Observer) -> ExitStack:
     """A context in which this process alone writes to the run, and the chosen sinks follow it."""
     with ExitStack() as stack:
-        stack.enter_context(world.guard())
         if not world.first:
             current.recorder = NullRecorder(current.recorder.path)
         world.on_first_process(lambda: stack.enter_context(current.locked()))
@@ -180,7 +179,7 @@ def _errors(current: Run, world: World) -> Iterator[None]:
     """Errors in training name the command that goes on after them."""
     resume = f"tracer resume {current.folder}"
     try:
-        with worker_errors():
+        with worker_errors(), world.guard():
             yield
     except NonFinite as error:  # every process has computed the same loss
         raise error if world.first else AlreadyReported from None

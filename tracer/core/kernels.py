@@ -20,6 +20,7 @@ Kernel = Callable[[float], float]
 class LogKernel(Protocol):
     """A kernel that also has log κ(t), which stays finite where κ(t) is too small for a float."""
 
+    def __call__(self, t: float) -> float: ...
     def log(self, t: float) -> float: ...
 
 
