@@ -27,7 +27,7 @@ def test_a_clear_gain_and_a_small_loss() -> None:
 def test_noise_is_called_noise() -> None:
     outcome = Verdict(change(300, 150, 153, 140), {})
     assert "within noise" in outcome.sentence()
-    assert outcome.useless
+    assert outcome.no_gain
     assert "export" not in next_step(outcome, Path("runs/x"))
     few = Verdict(change(10, 3, 5, 3), {})
     assert "too few to tell" in few.sentence()

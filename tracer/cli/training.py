@@ -71,7 +71,7 @@ def show_verdict(outcome: Verdict | None, next_command: str | None, images: str 
     """Print what was gained and lost in one sentence, in colour where it is bad, and the next command."""
     if outcome is None:
         return
-    colour = "bold red" if outcome.bad else "yellow" if outcome.useless else "bold green"
+    colour = "bold red" if outcome.bad else "yellow" if outcome.no_gain else "bold green"
     console.print(f"[{colour}]{escape(outcome.sentence(images))}[/]", highlight=False)
     if next_command:
         console.print(f"Next: {next_command}", highlight=False, markup=False)
@@ -83,7 +83,7 @@ def next_step(outcome: Verdict | None, folder: Path) -> str:
         return f"tracer export {folder}"
     if outcome.bad or outcome.task.difference.value < 0:
         return f"tracer merge {folder} --wise 0:1:0.1, or train again with a lower --lr"
-    if outcome.useless:
+    if outcome.no_gain:
         return f"tracer eval {folder} --data MORE-TEST-IMAGES, or train again for longer"
     return f"tracer export {folder}"
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tracer.core.metrics.intervals import Interval, paired_interval, wilson_interval
 
 COLLAPSED = 0.5  # retention below this share of what the pretrained model could do is a collapse
-FEWEST = 30  # images below which a comparison is not spoken of as a result
+MIN_IMAGES = 30  # below this, a difference is not reported
 
 
 class Change(NamedTuple):
@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
         )
 
     @property
-    def useless(self) -> bool:
+    def no_gain(self) -> bool:
         """Whether the task did not improve beyond noise."""
         return not (self.task.clear and self.task.difference.value > 0)
 
@@ -92,7 +92,7 @@ def plus_minus(interval: Interval) -> str:
 def _part(name: str, change: Change, images: str) -> str:
     points, half = 100 * change.difference.value, 100 * change.difference.half_width
     levels = f"{100 * change.before.value:.1f} → {100 * change.after.value:.1f} % of {change.n} {images}"
-    if change.n < FEWEST:
+    if change.n < MIN_IMAGES:
         return f"{name}: {levels}, too few to tell"
     if not change.clear:
         return f"{name} within noise: {points:+.1f} ± {half:.1f} points ({levels})"

@@ -52,7 +52,7 @@ def _after(setting: Setting) -> list[Command]:
     worse = outcome.task.difference.value < 0
     if outcome.bad or worse:
         steps += [merge, *_gentler(run)]
-    elif outcome.useless or outcome.task.n < FEWEST:
+    elif outcome.no_gain or outcome.task.n < FEWEST:
         steps.append(measure)
     if any(map(_lost, outcome.retained.values())):
         keep = Command(merge.gives, f"{merge.line} --keep 0.98")
@@ -60,7 +60,7 @@ def _after(setting: Setting) -> list[Command]:
     if not outcome.retained:
         line = _line("eval", run, "--data", "retain=OTHER-FOLDER")
         steps.append(Command("See what it forgot, on data of another kind", line))
-    if not (outcome.bad or worse or outcome.useless):
+    if not (outcome.bad or worse or outcome.no_gain):
         steps.append(Command("Use it", _line("export", run)))
     if not tested and measure not in steps:
         steps.append(measure)
