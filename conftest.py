@@ -10,7 +10,10 @@ import torch
 from jaxtyping import config, install_import_hook
 
 CHECKED = (
-    *(f"tracer.core.{name}" for name in ("kernels", "teachers", "shadow", "objective", "terms", "metrics", "dynamics")),
+    *(
+        f"tracer.core.{name}"
+        for name in ("kernels", "teachers", "shadow", "objective", "terms", "metrics", "dynamics")
+    ),
     *(f"tracer.analysis.{name}" for name in ("forgetting", "products", "sketch")),
     "studies.theory",
 )

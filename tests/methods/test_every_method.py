@@ -74,5 +74,7 @@ def flags(asked: Experiment) -> list[str]:
     given = {name: value for name, value in given.items() if name not in ("method", "options")}
     given |= {name: value for name, value in asked.options.items() if name == "anchors"}
     defaults = {each.name: each.default for each in fields(Experiment)}
-    words = [flag(name, value) for name, value in given.items() if value not in (None, (), defaults.get(name))]
+    words = [
+        flag(name, value) for name, value in given.items() if value not in (None, (), defaults.get(name))
+    ]
     return [word for pair in words for word in pair]

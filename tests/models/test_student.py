@@ -300,4 +300,10 @@ def test_five_taps_of_a_resnet_are_its_stem_and_stages() -> None:
     tower = open_clip.modified_resnet.ModifiedResNet([1, 1, 1, 1], 32, 8, image_size=64, width=16).eval()
     with torch.no_grad():
         _, taps = five_taps(tower, torch.randn(2, 3, 64, 64))
-    assert [tuple(tap.shape) for tap in taps] == [(2, 256, 16), (2, 256, 64), (2, 64, 128), (2, 16, 256), (2, 4, 512)]
+    assert [tuple(tap.shape) for tap in taps] == [
+        (2, 256, 16),
+        (2, 256, 64),
+        (2, 64, 128),
+        (2, 16, 256),
+        (2, 4, 512),
+    ]

@@ -167,9 +167,9 @@ def killed_midway(mine: str, folder: Path) -> None:
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
-        begun = list(folder.glob("*/resume/step-*"))
+        begun = {log.parent for log in folder.glob("*/log.jsonl")}
         done = list(folder.glob("*/result.json"))
-        if len(done) >= 2 and len({step.parents[1] for step in begun} - {file.parent for file in done}) == 1:
+        if len(done) >= 2 and len(begun - {file.parent for file in done}) == 1:
             break
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)

@@ -54,9 +54,7 @@ def killed(mine: str, folder: Path) -> list[int]:
     command += ["--jobs", "2", "--out", str(folder), "--device", "cpu"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    begun = awaited(
-        lambda: len({step.parents[1] for step in folder.glob("[!s]*/resume/step-*")}) == 2, process
-    )
+    begun = awaited(lambda: len(list(folder.glob("[!s]*/log.jsonl"))) == 2, process)
     workers = children(process.pid) if begun else []
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from tracer.evaluation.verdict import FEWEST, Change
+from tracer.evaluation.verdict import MIN_IMAGES, Change
 from tracer.report.comparison import Group, Setting
 from tracer.report.headline import setting_verdict
 from tracer.report.measures import SUITE
@@ -52,7 +52,7 @@ def _after(setting: Setting) -> list[Command]:
     worse = outcome.task.difference.value < 0
     if outcome.bad or worse:
         steps += [merge, *_gentler(run)]
-    elif outcome.no_gain or outcome.task.n < FEWEST:
+    elif outcome.no_gain or outcome.task.n < MIN_IMAGES:
         steps.append(measure)
     if any(map(_lost, outcome.retained.values())):
         keep = Command(merge.gives, f"{merge.line} --keep 0.98")

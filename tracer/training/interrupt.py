@@ -22,7 +22,7 @@ class Interrupted(Exception):
     """Training was stopped by a signal, and can go on from `step`."""
 
     def __init__(self, signal_number: int, step: int, folder: Path) -> None:
-        state = f"stopped at step {step}, saved" if step else "stopped before a step was saved"
+        state = f"stopped at step {step}, saved" if step else "stopped while starting"
         super().__init__(f"{state}. Go on with: tracer resume {folder}")
         self.signal_number, self.step, self.folder = signal_number, step, folder
 
