@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from pathlib import Path
@@ -73,7 +74,12 @@ def finished(experiment: Experiment, place: Path, device: str) -> Run:
         if os.getppid() != parent:
             raise Orphaned(f"the process that started this one is gone: {place}")
 
-    return run(experiment, place, Machine(device=device, workers=0), Observer(report=stop_if_orphaned))
+    return run(
+        experiment,
+        place,
+        Machine(device=device, workers=0),
+        Observer(report=stop_if_orphaned, warn=logging.getLogger(__name__).warning),
+    )
 
 
 def ended(place: Path) -> bool:
