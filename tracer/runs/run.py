@@ -42,9 +42,7 @@ class Run:
         self.resume = folder / "resume"
 
     @classmethod
-    def create(
-        cls, plan: Plan, folder: Path | None = None, *, machine: dict[str, Any] | None = None
-    ) -> Run:
+    def create(cls, plan: Plan, folder: Path | None = None, *, machine: dict[str, Any] | None = None) -> Run:
         """Create the folder of a new run, begun on `machine`. Raises if the folder holds a run or other files."""
         folder = home(plan, folder)
         if (folder / DESCRIPTION).exists():
