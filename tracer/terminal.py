@@ -28,7 +28,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
     table = Table(title=title, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         numbers = all(row[index][:1] in "0123456789-+−" for row in rows)
-        table.add_column(column, justify="right" if numbers and index else "left")
+        table.add_column(column, justify="right" if numbers and index else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     console.print(table)

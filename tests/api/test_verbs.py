@@ -16,7 +16,6 @@ import tracer
 from tracer.cli import main
 from tracer.core.errors import UserError
 from tracer.data.digits import digits
-from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import load, read_weights
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
@@ -51,12 +50,6 @@ def folder(arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> Path:
         place.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(place / f"{number:02d}.png")
     return tmp_path / "digits"
-
-
-@pytest.fixture(autouse=True)
-def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retention over two dozen ImageNet names instead of a thousand: the same path in less time."""
-    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
 
 
 def command(folder: Path, out: Path) -> Run:

@@ -10,6 +10,8 @@ import torch
 from tracer.cli import dry_run
 from tracer.cli.app import main
 from tracer.parallel import memory
+from tracer.runs.plan import Plan
+from tracer.training.memory.estimate import Estimate
 
 TINY = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--device", "cpu", "--batch", "256"]
 
@@ -41,19 +43,23 @@ def test_it_does_not_fit_and_a_chunk_would(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The chunk that is named is the largest that the estimate itself lets through."""
-    needs: dict[int | None, int] = {}
+    needs: dict[int | None, Estimate] = {}
     real = dry_run.estimate
 
-    def estimate(plan):
-        found = real(plan)
-        needs[plan.experiment.chunk] = found.total - found.process
-        return found
+    def estimate(plan: Plan) -> Estimate:
+        if plan.experiment.chunk not in needs:
+            needs[plan.experiment.chunk] = real(plan)
+        return needs[plan.experiment.chunk]
 
+    def on_device(chunk: int | None) -> int:
+        return needs[chunk].total - needs[chunk].process
+
+    monkeypatch.setattr(dry_run, "CHUNKS", (64, 32))
     monkeypatch.setattr(dry_run, "estimate", estimate)
     monkeypatch.setattr(dry_run, "free_memory", lambda device: 10 * 2**20)
     assert "use a smaller --model" in lines(capsys, "--dry-run")[0]
-    assert needs[32] < needs[64] < needs[None]
-    between = (needs[32] + needs[64]) // 2
+    assert on_device(32) < on_device(64) < on_device(None)
+    between = (on_device(32) + on_device(64)) // 2
     monkeypatch.setattr(dry_run, "free_memory", lambda device: between)
     first = lines(capsys, "--dry-run")[0]
     assert first.startswith("does not fit in ")

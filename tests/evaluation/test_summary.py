@@ -24,7 +24,6 @@ from tracer.evaluation.summary import (
 from tracer.evaluation.verdict import Change
 from tracer.methods.base import methods, options
 from tracer.models.export import export
-from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import load
 
 
@@ -86,7 +85,6 @@ def test_advice_fits_the_method() -> None:
 def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
     monkeypatch.setattr(outcome, "agreement", lambda *_: 0.0)
     monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
     export(load("tiny-28", seed=0), tmp_path / "model")

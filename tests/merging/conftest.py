@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tracer.data.digits import digits
-from tracer.models.open_clip_compat import open_clip
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
@@ -17,12 +16,6 @@ from tracer.runs.run import Run
 from tracer.training.loop import Training
 
 Finished = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retention over two dozen names of ImageNet instead of a thousand: the same path in less time."""
-    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
 
 
 @pytest.fixture(scope="session")

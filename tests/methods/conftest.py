@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tracer.data.digits import digits
-from tracer.models.open_clip_compat import open_clip
 from tracer.runs.experiment import Experiment
 
 
@@ -21,12 +20,6 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images = np.stack([np.asarray(examples.images[int(i)]) for i in chosen])
     np.savez(path, images=images, labels=examples.labels[chosen])
     return path
-
-
-@pytest.fixture
-def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retention over two dozen names of ImageNet instead of a thousand: the same path in less time."""
-    monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
 
 
 @pytest.fixture(scope="session")

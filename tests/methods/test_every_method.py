@@ -26,7 +26,6 @@ CPU = Machine(device="cpu", workers=0)
 QUIET = Observer(warn=lambda message: None)  # the classes of these data are numbers
 
 
-@pytest.mark.usefixtures("few_names")
 @pytest.mark.parametrize("name", methods())
 def test_trains_and_resumes_bit_for_bit(name: str, experiment: Make, tmp_path: Path) -> None:
     asked = experiment(name)
@@ -37,7 +36,6 @@ def test_trains_and_resumes_bit_for_bit(name: str, experiment: Make, tmp_path: P
 
 
 # What an export or an evaluation can meet: no head, a head, a head that was solved for, the teacher as result.
-@pytest.mark.usefixtures("few_names")
 @pytest.mark.parametrize("name", ["tracer", "ft", "lp", "ema", "zeroshot"])
 def test_exports_and_evaluates(name: str, experiment: Make, tmp_path: Path) -> None:
     asked, whole = experiment(name), tmp_path / "whole"

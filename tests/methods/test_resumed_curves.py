@@ -14,7 +14,6 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.record import read
 
 
-@pytest.mark.usefixtures("few_names")
 def test_a_resumed_run_is_one_curve(experiment: Callable[..., Experiment], tmp_path: Path) -> None:
     reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     folder = tmp_path / "run"

@@ -25,7 +25,6 @@ def result(folder: Path) -> dict[str, torch.Tensor]:
     return read_weights(folder / "weights" / "result.safetensors")
 
 
-@pytest.mark.usefixtures("few_names")
 @pytest.mark.parametrize("regularizer", ["ftp", "spd:1", "l2sp:0.1"])
 def test_a_tethered_run_resumes_bit_for_bit(regularizer: str, experiment: Make, tmp_path: Path) -> None:
     asked = replace(experiment("flyp"), regularizer=regularizer)
@@ -35,7 +34,6 @@ def test_a_tethered_run_resumes_bit_for_bit(regularizer: str, experiment: Make, 
     equal(tmp_path / "whole", tmp_path / "resumed", "result")
 
 
-@pytest.mark.usefixtures("few_names")
 @pytest.mark.parametrize("name", ["lp", "lpft"])
 def test_a_solved_probe_needs_no_steps_of_its_own(name: str, experiment: Make, tmp_path: Path) -> None:
     asked = experiment(name, solver="lbfgs")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tracer.cli.app import main
-from tracer.models.open_clip_compat import open_clip
+from tracer.evaluation import summary
 from tracer.parallel import sharded
 
 
@@ -29,6 +29,6 @@ def noting(folder: Path) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    open_clip.IMAGENET_CLASSNAMES = open_clip.IMAGENET_CLASSNAMES[:5]
+    summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
     noting(Path(sys.argv[1]))
     sys.exit(main(sys.argv[2:]))

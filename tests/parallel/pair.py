@@ -1,8 +1,8 @@
 """Two processes do what one does: every comparison of `test_pair.py`, measured behind one start of Python.
 
-`python pair.py FOLDER` forks two ranks. Each method is trained in float64 by one process, by two with equal weights
-(DDP) and, some or with `all` every one, by two with shards (FSDP2); runs are stopped and resumed by another number
-of processes; data sets are scored in shares. Rank 0 writes what it found to FOLDER/found.json.
+`python pair.py FOLDER CASE...` forks two ranks. Each case is trained in float64 by one process, by two with equal
+weights (DDP) and, some of them, by two with shards (FSDP2); runs are stopped and resumed by another number of
+processes; data sets are scored in shares. Rank 0 writes what it found to FOLDER/found.json.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import torch
 from safetensors.torch import save_file
 
 from tracer.core.errors import AlreadyReported, UserError
-from tracer.core.regularizers import REGULARIZERS
+from tracer.evaluation import summary
 from tracer.evaluation.predict import Scorer
-from tracer.methods.base import methods, options
+from tracer.methods.base import options
 from tracer.models.acceleration import compile_towers
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import load, read_weights
@@ -140,14 +140,13 @@ def compared(one: Path, two: Path) -> dict[str, float]:
 
 
 def cases(folder: Path) -> dict[str, Experiment]:
-    """Every method there is, with both kinds of targets where it has them, and every regularizer."""
+    """The methods and regularizers that were asked for, and TRACER in other precisions and with less work."""
     found = {}
-    for name in methods():
-        kinds = ("pair", "class") if "targets" in {option.name for option in options(name)} else ()
-        found |= {f"{name}-{kind}": experiment(folder, name, targets=kind) for kind in kinds}
-        found |= {} if kinds else {name: experiment(folder, name)}
-    found |= {f"flyp-{name}": experiment(folder, "flyp", regularizer=name) for name in REGULARIZERS}
-    found |= {f"single-{kind}": found[f"tracer-{kind}"] for kind in ("pair", "class")}  # precision
+    for case in sys.argv[2:]:
+        name, _, kind = case.partition("-")
+        asked = {"targets": kind} if kind in ("pair", "class") else {"regularizer": kind or None}
+        found[case] = experiment(folder, name, **asked)
+    found |= {f"single-{kind}": found[f"tracer-{kind}"] for kind in ("pair", "class")}
     usual = found["tracer-class"]
     found["half-class"] = usual
     found["tracer-chunk"] = replace(usual, chunk=2)
@@ -157,12 +156,10 @@ def cases(folder: Path) -> dict[str, Experiment]:
 
 
 def shown(folder: Path, kind: str) -> dict[str, Experiment]:
-    """The cases of one kind of world; shards are slow on a CPU, so by default they are shown on a few."""
+    """The cases of one kind of world; shards are slow on a CPU, so they are shown on a few."""
     found = cases(folder)
-    everything = kind == "ddp" or "all" in sys.argv
-    return (
-        found if everything else {name: found[name] for name in (*STOPPED, *THRIFTY, "stock", "half-class")}
-    )
+    some = (*STOPPED, *THRIFTY, "stock", "half-class")
+    return found if kind == "ddp" else {name: found[name] for name in some}
 
 
 THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom")
@@ -244,7 +241,7 @@ def peer(folder: Path, rank: int, ports: list[int]) -> None:
     os.fsync = lambda descriptor: None  # no power is cut here
     torch.set_num_threads(1)
     setup.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++
-    open_clip.IMAGENET_CLASSNAMES = open_clip.IMAGENET_CLASSNAMES[:5]
+    summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}
     alone(folder, rank)

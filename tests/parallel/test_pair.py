@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from tracer.core.regularizers import REGULARIZERS
-from tracer.methods.base import methods, options
+from parallel_cases import CASES, STRUCTURES
 
 EXACT = 1e-12  # float64, sums in another order
 # Adam divides by √v + 1e-8: a weight whose gradient is zero but for rounding moves by lr · rounding / 1e-8 a step.
@@ -16,17 +14,10 @@ MOVED = 1e-7
 Found = dict[str, Any]
 
 
-def targets(name: str) -> list[str]:
-    kinds = ("pair", "class") if "targets" in {option.name for option in options(name)} else ()
-    return [f"{name}-{kind}" for kind in kinds] or [name]
-
-
-CASES = [case for name in methods() for case in targets(name)] + [
-    f"flyp-{regularizer}" for regularizer in REGULARIZERS
-]
-
-
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case in STRUCTURES else pytest.mark.evidence) for case in CASES],
+)
 def test_two_processes_train_what_one_does(found: Found, case: str) -> None:
     equal(found["runs"][f"{case} ddp"])
 

@@ -24,7 +24,8 @@ from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 from tracer.storage.checksum import add_checksum
 
-KNOWN_PROMPT = ("a photo of a {}.",)  # for the names of ImageNet
+KNOWN_NAMES = tuple(open_clip.IMAGENET_CLASSNAMES)  # over which two models are compared
+KNOWN_PROMPT = ("a photo of a {}.",)
 COLLAPSED = 0.5  # warn if agreement, or accuracy on a retained set relative to before, falls below this
 STRENGTH_UNRELATED = ("clipood",)  # methods whose --strength does not increase retention
 MAX_COMPARED = 1000  # held-out images on which the agreement of two models is measured
@@ -55,12 +56,13 @@ def write_summary(
         result[moment] = _scores(plan, scorer, held_out, {name: retained[name] for name in _names(plan)})
         hits.append({"": held_out_hits(scorer, held_out, plan.templates)})
         hits[-1] |= {name: predictions.hits for name, predictions in retained.items()}
+        if probe and moment == "before" and not can_name(hits[0][probe[0].name]):
+            del hits[0][probe[0].name]  # a model that could not name emoji has nothing of it to lose
+            probe = ()
         if plan.held_out.labelled:
             file = run.folder / "predictions" / weights / f"{HELD_OUT}.safetensors"
             predictions = scorer.score(held_out, plan.templates)
             world.on_first_process(partial(predictions.write, file, plan.held_out.classes))
-    if probe and not can_name(hits[0][probe[0].name]):
-        del hits[0][probe[0].name]  # a model that could not name emoji before has nothing of it to lose
     changes = {name: Change.of(before, hits[1][name]).to_json() for name, before in hits[0].items()}
     result["changes"] = {"task": changes.pop(""), "retain": changes}
     same = agreement(*logits)
@@ -128,7 +130,7 @@ def _scores(
 def imagenet_logits(scorer: Scorer, held_out: ImageFeatures) -> Tensor:
     """Logits over the names of ImageNet, for up to 1000 held-out images."""
     sample = held_out.take(compared_indices(len(held_out.examples)))
-    return scorer.score(sample, KNOWN_PROMPT, tuple(open_clip.IMAGENET_CLASSNAMES)).logits
+    return scorer.score(sample, KNOWN_PROMPT, KNOWN_NAMES).logits
 
 
 def describe_compared(images: int) -> str:
