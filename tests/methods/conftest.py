@@ -23,12 +23,12 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def settings(few: Path) -> dict[str, object]:
-    """Three steps of a tiny model."""
+def settings(few: Path, minute_model: Path) -> dict[str, object]:
+    """Three steps of a very small model."""
     return {
         "data": str(few),
         "templates": "the digit {}",
-        "model": "tiny-28",
+        "model": str(minute_model),
         "pretrained": "none",
         "steps": 3,
         "batch": 8,

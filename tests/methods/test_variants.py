@@ -45,7 +45,7 @@ def test_a_solved_probe_needs_no_steps_of_its_own(name: str, experiment: Make, t
     )
     kept = result(out)
     assert "head.scale" not in kept
-    start = load("tiny-28", seed=0).state_dict()
+    start = load(asked.model, seed=0).state_dict()
     still = all(torch.equal(kept[key], start[key]) for key in start)
     assert still == (name == "lp")
 

@@ -128,9 +128,9 @@ def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
     assert "NAME=PLACE" in capsys.readouterr().err
 
 
-def test_two_processes_measure_what_one_does(run: Path, tmp_path: Path) -> None:
+def test_two_processes_measure_what_one_does(run: Path, some_digits: Path, tmp_path: Path) -> None:
     two = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    asked = ["-m", "tracer", "eval", str(run), "--data", "digits", "--device", "cpu", "--out"]
+    asked = ["-m", "tracer", "eval", str(run), "--data", str(some_digits), "--device", "cpu", "--out"]
     assert main([*asked[2:], str(tmp_path / "one")]) == 0
     done = subprocess.run(
         [sys.executable, *two, *asked, str(tmp_path / "two")],

@@ -150,10 +150,10 @@ def test_intervals_of_independent_sets_add_in_squares() -> None:
 def test_text() -> None:
     table = small(metrics.accuracy, ours=cell([0.81, 0.83]), theirs=0.5)
     assert render(table).splitlines() == [
-        "accuracy ↑                x",
-        "──────────  ───────────────",
-        "ours        **82.00** ±1.41",
-        "theirs              _50.00_",
+        "accuracy ↑            x",
+        "──────────  ───────────",
+        "ours        82.00 ±1.41",
+        "theirs            50.00",
     ]
 
 
@@ -185,7 +185,7 @@ def test_intervals_can_be_shown() -> None:
     from tracer.evaluation.tables import latex, text
 
     table = small(metrics.accuracy, a=cell(Interval(0.4, 0.5, 0.6)), b=0.1)
-    assert "**50.00** [40.00, 60.00]" in text(table, intervals=True)
+    assert "50.00 [40.00, 60.00]" in text(table, intervals=True)
     assert r"\textbf{50.00$_{[40.00, 60.00]}$}" in latex(table, intervals=True)
     assert "[" not in text(table)
 

@@ -1,4 +1,4 @@
-"""A table as text, Markdown and LaTeX, with the best, second best and partial values marked."""
+"""A table as text, Markdown and LaTeX; the latter two mark the best and second best values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Style = Callable[[str, str, Mark, bool], str]  # value, uncertainty, mark, parti
 
 
 def text(table: Table, intervals: bool = False) -> str:
-    """Aligned columns for a terminal: **best**, _second best_."""
+    """Aligned columns for a terminal."""
     grid = _grid(table, _plain, intervals)
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     lines = ["  ".join(_aligned(row, widths)).rstrip() for row in grid]
@@ -28,7 +28,7 @@ def text(table: Table, intervals: bool = False) -> str:
 
 def markdown(table: Table, intervals: bool = False) -> str:
     """A pipe table: **best**, _second best_."""
-    head, *rows = _grid(table, _plain, intervals)
+    head, *rows = _grid(table, _marked, intervals)
     title, notes = [f"**{line}**\n" for line in _title(table)], _notes(table)
     return "\n".join([*title, markdown_table(head, rows), *(["", *notes] if notes else [])])
 
@@ -96,8 +96,11 @@ def _styled(table: Table, cell: Cell, row: int, column: str, style: Style, inter
 
 
 def _plain(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
-    marked = {"best": f"**{value}**", "second": f"_{value}_", "": value}[mark]
-    return f"{marked}{PARTIAL if partial else ''}{' ' if uncertainty else ''}{uncertainty}"
+    return f"{value}{PARTIAL if partial else ''}{' ' if uncertainty else ''}{uncertainty}"
+
+
+def _marked(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
+    return _plain({"best": f"**{value}**", "second": f"_{value}_", "": value}[mark], uncertainty, mark, partial)
 
 
 def _typeset(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
