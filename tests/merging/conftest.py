@@ -33,16 +33,17 @@ def archive(path: Path, kinds: range) -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def finished(few: Path, minute_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """The folder of a finished run of four steps; asked for twice, it is made once."""
     made: dict[str, Path] = {}
 
     def run(name: str, options: dict[str, object] | None = None, **settings: object) -> Path:
         key = repr((name, options, settings))
         if key not in made:
-            common = {"data": str(few), "templates": "the digit {}", "model": "tiny-28", "pretrained": "none"}
+            model = {"model": str(minute_model), "pretrained": "none"}
+            data = {"data": str(few), "templates": "the digit {}"}
             short = {"steps": 4, "batch": 8, "lr": 1e-3, "augment": "none", "precision": "fp32"}
-            asked = Experiment(method=name, options=options or {}, **{**common, **short, **settings})
+            asked = Experiment(method=name, options=options or {}, **{**data, **model, **short, **settings})
             drawn = plan(asked)
             folder = tmp_path_factory.mktemp(name) / "run"
             list(Training(drawn, Run.create(drawn, folder), World("cpu", "fp32")))

@@ -129,22 +129,20 @@ def test_other_classes_are_refused(
 
 
 def test_other_architectures_are_refused(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
-    one, two = finished("ft"), finished("ft", model="tiny-32")
+    one, two = finished("ft", model="tiny-28"), finished("ft", model="tiny-32")
     told = refused(capsys, str(one), str(two), "--stock", "tensor")
     assert all(word in told for word in (str(one), str(two), "tiny-28", "tiny-32", "architectures"))
 
 
 def test_other_tokenizers_are_refused(
-    finished: Finished, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished: Finished, minute_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from importlib.resources import files
-
-    config = json.loads((files("tracer.models") / "configs" / "tiny-28.json").read_text())
+    config = json.loads(minute_model.read_text())
     config["text_cfg"]["context_length"] = 24
     (tmp_path / "tiny-short.json").write_text(json.dumps(config))
     one, two = finished("ft"), finished("ft", model=str(tmp_path / "tiny-short.json"))
     told = refused(capsys, str(one), str(two), "--soup", "uniform")
-    assert all(word in told for word in (str(one), str(two), "tokenizers", "32 and 24"))
+    assert all(word in told for word in (str(one), str(two), "tokenizers", "16 and 24"))
 
 
 def test_another_start_is_refused(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:

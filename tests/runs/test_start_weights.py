@@ -22,10 +22,10 @@ OTHERS = "has other weights than when"
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Run:
+def begun(tmp_path: Path, some_digits: Path) -> Run:
     """Two steps of six, from a model of its own."""
     export(load("tiny-28", seed=3), tmp_path / "model")
-    drawn = plan(experiment(tmp_path / "model"))
+    drawn = plan(experiment(some_digits, tmp_path / "model"))
     run = Run.create(drawn, tmp_path / "run")
     steps = iter(Training(drawn, run, World("cpu", "fp32"), save_every=2))
     while next(steps).step < 3:
@@ -34,8 +34,8 @@ def begun(tmp_path: Path) -> Run:
     return run
 
 
-def experiment(model: Path) -> Experiment:
-    return Experiment(data="digits", model=str(model), steps=6, batch=8, lr=1e-3, precision="fp32")
+def experiment(data: Path, model: Path) -> Experiment:
+    return Experiment(data=str(data), model=str(model), steps=6, batch=8, lr=1e-3, templates="the digit {}")
 
 
 def replace(model: Path, seed: int) -> None:
@@ -49,7 +49,7 @@ def test_a_run_does_not_go_on_from_other_weights(begun: Run, capsys: pytest.Capt
     assert main(["resume", str(begun.folder), "--device", "cpu"]) != 0
     assert OTHERS in " ".join(capsys.readouterr().err.split())
     with pytest.raises(UserError, match=OTHERS):
-        carry_out(experiment(model), begun.folder)
+        carry_out(begun.experiment, begun.folder)
     with pytest.raises(UserError, match=OTHERS):
         begun.student("pretrained")
     replace(model, seed=3)
@@ -62,7 +62,7 @@ def test_a_finished_run_is_not_taken_for_one_of_other_weights(begun: Run) -> Non
     assert main(["resume", str(begun.folder), "--device", "cpu"]) == 0
     replace(model, seed=4)
     with pytest.raises(UserError, match=OTHERS):
-        carry_out(experiment(model), begun.folder)
+        carry_out(begun.experiment, begun.folder)
 
 
 def test_a_weights_file_is_known_as_a_folder_is(tmp_path: Path) -> None:

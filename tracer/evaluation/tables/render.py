@@ -100,7 +100,9 @@ def _plain(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
 
 
 def _marked(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
-    return _plain({"best": f"**{value}**", "second": f"_{value}_", "": value}[mark], uncertainty, mark, partial)
+    return _plain(
+        {"best": f"**{value}**", "second": f"_{value}_", "": value}[mark], uncertainty, mark, partial
+    )
 
 
 def _typeset(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
