@@ -65,7 +65,7 @@ def some_digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     examples, path = digits("train"), tmp_path_factory.mktemp("digits") / "some.npz"
     images = np.stack([np.asarray(examples.images[i]) for i in range(120)])
-    names = np.array("zero one two three four five six seven eight nine".split())
+    names = np.array(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
     np.savez(path, images=images, labels=names[examples.labels[:120]])
     return path
 

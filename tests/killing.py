@@ -1,12 +1,14 @@
 """A driver for the survival tests: runs `tracer` in forked children that die by SIGKILL, and goes on until done.
 
-`python killing.py FOLDER KILLS SEED ARGUMENTS…` trains into FOLDER. The first KILLS children are killed: in turn at
-a random moment, and inside the n-th call that makes a write durable (so also between two files of a checkpoint).
+`python killing.py FOLDER METHODS ARGUMENTS…` trains each method twice, into FOLDER/METHOD-peaceful and into
+FOLDER/METHOD-troubled. The first children of the latter are killed: in turn at a random moment, and inside the n-th
+call that makes a write durable (so also between two files of a checkpoint). It prints how many were killed, by method.
 Importing once and forking makes each life cost a fraction of a second; the deaths are real.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -17,8 +19,12 @@ from pathlib import Path
 import torch
 
 from tracer.cli.app import main
+from tracer.evaluation import summary
+
+KILLS = 8
 
 torch.set_num_threads(1)
+summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
 
 
 def life(arguments: list[str], durable_writes: int | None) -> None:
@@ -48,7 +54,7 @@ def drive(folder: Path, kills: int, rng: random.Random, arguments: list[str]) ->
         if child == 0:
             life(command, in_write)
         if killed < kills and in_write is None:
-            time.sleep(rng.uniform(0.1, 1.5))
+            time.sleep(rng.uniform(0.1, 1.0))
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
@@ -60,5 +66,12 @@ def drive(folder: Path, kills: int, rng: random.Random, arguments: list[str]) ->
 
 
 if __name__ == "__main__":
-    place, times, seed, *rest = sys.argv[1:]
-    print(drive(Path(place), int(times), random.Random(int(seed)), rest))
+    place, methods, *rest = sys.argv[1:]
+    killed = {}
+    for method in methods.split(","):
+        rng = random.Random(7)
+        for name, kills in (("peaceful", 0), ("troubled", KILLS)):
+            folder = Path(place) / f"{method}-{name}"
+            arguments = [method, *rest, "--save-every", "2", "--out", str(folder)]
+            killed[method] = drive(folder, kills, rng, arguments)
+    print(json.dumps(killed))

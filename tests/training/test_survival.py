@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -21,16 +19,23 @@ from tracer.runs.plan import plan
 from tracer.runs.run import Run
 
 TESTS = Path(__file__).parents[1]
-QUICK = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--batch", "8", "--steps", "14"]
-QUICK += ["--lr", "1e-3", "--device", "cpu"]
+METHODS = ("tracer", "l2sp")
 
 
-def drive(folder: Path, kills: int, *arguments: str) -> int:
-    command = [sys.executable, str(TESTS / "killing.py"), str(folder), str(kills), "7", *arguments]
-    command += [*QUICK, "--save-every", "2", "--out", str(folder)]
+@pytest.fixture
+def quick(some_digits: Path, minute_model: Path) -> list[str]:
+    """A run of a few seconds."""
+    data = ["--data", str(some_digits), "--model", str(minute_model), "--pretrained", "none"]
+    return [*data, "--batch", "8", "--steps", "20", "--lr", "1e-3", "--device", "cpu", "--workers", "0"]
+
+
+@pytest.fixture
+def killed(tmp_path: Path, quick: list[str]) -> dict[str, int]:
+    """How often each method was killed; its runs lie in the test's folder."""
+    command = [sys.executable, str(TESTS / "killing.py"), str(tmp_path), ",".join(METHODS), *quick]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
-    return int(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def log(folder: Path) -> dict[tuple[int, str], dict]:
@@ -41,12 +46,14 @@ def log(folder: Path) -> dict[tuple[int, str], dict]:
     return {(line["step"], line["kind"]): line for line in entries}
 
 
-@pytest.mark.parametrize("method", ["tracer", "l2sp"])
-def test_sigkill_at_any_moment_changes_no_bit(tmp_path: Path, method: str) -> None:
-    peaceful, troubled = tmp_path / "peaceful", tmp_path / "troubled"
-    assert drive(peaceful, 0, method) == 0
-    killed = drive(troubled, 8, method)
-    assert killed >= 3, "the run ended before it could be killed often enough to mean something"
+def test_sigkill_at_any_moment_changes_no_bit(tmp_path: Path, killed: dict[str, int]) -> None:
+    for method in METHODS:
+        assert killed[method] >= 3, "the run ended before it could be killed often enough to mean something"
+        same_run(tmp_path / f"{method}-peaceful", tmp_path / f"{method}-troubled")
+
+
+def same_run(peaceful: Path, troubled: Path) -> None:
+    """Equal weights, results and log."""
     for file in sorted((peaceful / "weights").iterdir()):
         mine, theirs = load_file(file), load_file(troubled / "weights" / file.name)
         assert mine.keys() == theirs.keys()
@@ -61,24 +68,8 @@ def test_sigkill_at_any_moment_changes_no_bit(tmp_path: Path, method: str) -> No
     assert not [file for file in troubled.rglob("*.tmp") if file.is_file() and file.parent.name == "weights"]
 
 
-def test_sigterm_finishes_the_step_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    command = [sys.executable, "-m", "tracer", "train", *QUICK, "--steps", "100000", "--save-every", "100000"]
-    process = subprocess.Popen(
-        [*command, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 120
-    while not (out / "log.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    _, message = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM, message
-    assert f"tracer resume {out}" in message.replace("\n", "")
-    assert len(list((out / "resume").glob("step-*/manifest.json"))) == 1
-
-
 def test_a_full_disk_is_a_sentence_that_says_how_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, quick: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, real, calls = tmp_path / "run", os.replace, iter(range(1, 1000))
 
@@ -88,7 +79,7 @@ def test_a_full_disk_is_a_sentence_that_says_how_to_go_on(
         real(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    assert main(["train", *QUICK, "--save-every", "2", "--out", str(out)]) == 2
+    assert main(["train", *quick, "--save-every", "2", "--out", str(out)]) == 2
     said = capsys.readouterr().err
     assert "No space left on device" in said
     assert f"tracer resume {out}" in said.replace("\n", "")
