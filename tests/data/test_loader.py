@@ -16,7 +16,7 @@ from torch import Tensor
 from tracer.core.batch import Batch
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Pixels
-from tracer.data.loader import Batches, loader
+from tracer.data.loader import Batches, WorkerLost, loader, worker_errors
 from tracer.data.transforms import Transform
 from tracer.models.student import Student
 
@@ -250,3 +250,11 @@ raise SystemExit(7)
 """
     done = subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
     assert done.returncode == 7
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("reset by peer"), EOFError("closed")])
+def test_a_broken_pipe_to_a_worker_is_its_death(error: Exception) -> None:
+    with pytest.raises(WorkerLost, match="a process that reads images has ended"), worker_errors(type(error)):
+        raise error
+    with pytest.raises(type(error)), worker_errors():
+        raise error

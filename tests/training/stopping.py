@@ -81,6 +81,7 @@ class Child:
             os.dup2(output, 1)
             os.dup2(output, 2)
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
             before()
             os._exit(main(arguments))
 

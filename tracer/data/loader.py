@@ -155,17 +155,20 @@ def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = Fals
         iterator = iter(data)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    with worker_errors():
+    with worker_errors(ConnectionError, EOFError):  # a pipe that breaks while a batch is handed over
         yield from iterator
 
 
 @contextmanager
-def worker_errors() -> Iterator[None]:
-    """A context in which the death of a worker, which torch may raise at any line, is raised as `WorkerLost`."""
+def worker_errors(*others: type[Exception]) -> Iterator[None]:
+    """A context in which the death of a worker, which torch may raise at any line, is raised as `WorkerLost`.
+
+    So are `others`.
+    """
     try:
         yield
-    except RuntimeError as error:
-        if "DataLoader worker" not in str(error):
+    except (RuntimeError, *others) as error:
+        if not isinstance(error, others) and "DataLoader worker" not in str(error):
             raise
         message = " ".join(str(error).split()).partition(" It is possible")[0].rstrip(".")
         raise WorkerLost(
