@@ -16,14 +16,8 @@ from studies.theory.theorems import THEOREMS, Result
 from tracer.core.errors import UserError
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("study") / "new" / "folder"
-    draw_figures(folder)
-    return folder
-
-
-def test_figures_are_written_as_svg_and_png_and_nothing_else(folder: Path) -> None:
+def test_figures_are_written_as_svg_and_png_and_nothing_else(figures_folder: Path) -> None:
+    folder = figures_folder
     expected = {f"theory-{name}.{suffix}" for name in figures.FIGURES for suffix in ("svg", "png")}
     assert {path.name for path in folder.iterdir()} == expected
     assert all(path.read_bytes()[:4] == b"\x89PNG" for path in folder.glob("*.png"))
@@ -31,11 +25,11 @@ def test_figures_are_written_as_svg_and_png_and_nothing_else(folder: Path) -> No
 
 
 def test_same_code_draws_the_same_bytes(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    figures_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("studies.theory.study.FIGURES", {"contraction": figures.contractions})
     for path in draw_figures(tmp_path):
-        assert path.read_bytes() == (folder / path.name).read_bytes(), path.name
+        assert path.read_bytes() == (figures_folder / path.name).read_bytes(), path.name
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)

@@ -9,7 +9,7 @@ import pytest
 
 from studies.theory.figures import FIGURES
 from studies.theory.spaces import SPACES
-from studies.theory.study import TOLERANCE, draw_figures
+from studies.theory.study import TOLERANCE
 from studies.theory.theorems import THEOREMS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -45,17 +45,12 @@ def test_the_page_shows_the_figures_that_are_drawn_and_no_others() -> None:
     assert sorted(stored) == sorted(shown)
 
 
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("fresh")
-    draw_figures(folder)
-    return folder
-
-
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_figures_kept_are_those_that_are_drawn(name: str, fresh: Path) -> None:
+def test_the_figures_kept_are_those_that_are_drawn(name: str, figures_folder: Path) -> None:
     """The same words; and where matplotlib is the one that drew them, the same lines to a hundredth of a point."""
-    stored, now = ((folder / f"theory-{name}.svg").read_text() for folder in (DOCS / "figures", fresh))
+    stored, now = (
+        (folder / f"theory-{name}.svg").read_text() for folder in (DOCS / "figures", figures_folder)
+    )
     assert words(stored) == words(now)
     if drawn_by(stored) == drawn_by(now):
         assert len(lines(stored)) == len(lines(now))
