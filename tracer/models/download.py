@@ -109,6 +109,17 @@ def in_hub_cache(repository: str, file: str) -> bool:
     return isinstance(try_to_load_from_cache(repository, file), str)
 
 
+def known_absent(repository: str, file: str) -> bool:
+    """Whether the hub has answered before that this repository has no such file."""
+    answer = try_to_load_from_cache(repository, file)
+    return answer is not None and not isinstance(answer, str)
+
+
+def unreachable_hub() -> str | None:
+    """Why the hub cannot be reached; None if it answers."""
+    return unreachable(constants.ENDPOINT)
+
+
 def unreachable(url: str) -> str | None:
     """Why this host cannot be reached; None if it answers, or if a proxy stands between."""
     if constants.HF_HUB_OFFLINE:

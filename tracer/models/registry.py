@@ -20,7 +20,8 @@ from safetensors import SafetensorError
 
 from tracer.core.errors import UserError, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
-from tracer.models.download import Download, fetch_config
+from tracer.models.download import Download, fetch_config, known_absent
+from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.open_clip_compat import open_clip
 from tracer.storage.folders import no_such_folder
 from tracer.storage.safetensors_io import file_blake2b
@@ -53,7 +54,7 @@ class ModelSource:
         self._check_digest()
         self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
-        with quiet(), _explained(self.name + source):
+        with quiet(), explained(self.name + source):
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
@@ -62,6 +63,7 @@ class ModelSource:
                 require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
                 weights_only=True,
             )
+        set_trunk_activation(clip, self.config)
         return clip.train()
 
     def fetch(self) -> None:
@@ -82,8 +84,9 @@ class ModelSource:
 
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""
-        with quiet(), _explained(f"the tokenizer of {self.name}"):
-            return open_clip.get_tokenizer(self.name)
+        from_hub = bool(self.config["text_cfg"].get("hf_tokenizer_name"))
+        with quiet(), explained(f"the tokenizer of {self.name}"):
+            return open_clip.get_tokenizer(self.name, **({"trust_remote_code": False} if from_hub else {}))
 
 
 @contextmanager
@@ -98,7 +101,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _explained(model: str) -> Iterator[None]:
+def explained(model: str) -> Iterator[None]:
     """Raise errors of invalid, truncated or malicious files as a UserError of one sentence."""
     try:
         yield
@@ -132,10 +135,7 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
     """Find a model by name, folder, config file or hub name; the error for an unknown name suggests similar ones."""
     known_models()
     if model.startswith("hf-hub:"):
-        fetch_config(model.removeprefix("hf-hub:"), CONFIG_FILE)
-        with _explained(model):
-            content = open_clip.factory._get_hf_config(model.removeprefix("hf-hub:"))
-        return ModelSource(model, None, _checked(content, f"{CONFIG_FILE} of {model}"))
+        return _from_hub(model.removeprefix("hf-hub:"))
     path = Path(model.removeprefix("local-dir:"))
     if path.is_dir():
         return _from_folder(path)
@@ -145,16 +145,40 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
     config = open_clip.get_model_config(name)
     if config is None:
         if "/" in model and not get_close_matches(name, known_models()):
-            raise no_such_folder("run or model", path)
+            hub = f"; a model of the Hugging Face hub is hf-hub:{model}" if model.count("/") == 1 else ""
+            raise UserError(f"{no_such_folder('run or model', path)}{hub}")
         raise unknown("model", model, known_models())
     return _from_registry(name, pretrained, config)
 
 
+def _from_hub(repository: str) -> ModelSource:
+    from tracer.models.huggingface import source  # which needs this module
+
+    model = f"hf-hub:{repository}"
+    if source.only_transformers_cached(repository):
+        return source.from_hub(repository)
+    fetch_config(repository, CONFIG_FILE)
+    try:
+        with explained(model):
+            content = open_clip.factory._get_hf_config(repository)
+    except UserError:
+        if not known_absent(repository, CONFIG_FILE):
+            raise
+        return source.from_hub(repository)
+    return ModelSource(model, None, _checked(content, f"{CONFIG_FILE} of {model}"))
+
+
 def _from_folder(path: Path) -> ModelSource:
+    from tracer.models.huggingface import source
+
     file = path / CONFIG_FILE
     if not file.is_file():
-        raise UserError(f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip")
-    content = _config(file)
+        if source.is_transformers_folder(path):
+            return source.from_folder(path)
+        raise UserError(
+            f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip nor of transformers"
+        )
+    content = read_config(file)
     return ModelSource(
         f"local-dir:{path}", None, _checked(content, str(file)), digest=content.get(WEIGHTS_DIGEST)
     )
@@ -172,7 +196,7 @@ def _checked(content: dict[str, Any], source: str) -> dict[str, Any]:
 
 def _register(path: Path) -> str:
     """Register a config file with open_clip; returns the model's name, the stem of the file."""
-    config = _config(path)
+    config = read_config(path)
     if missing := [part for part in REQUIRED if part not in config]:
         raise UserError(f"{path} is not a model config: it has no {' and no '.join(missing)}")
     check_model_config(config, str(path))
@@ -180,7 +204,8 @@ def _register(path: Path) -> str:
     return path.stem
 
 
-def _config(file: Path) -> dict[str, Any]:
+def read_config(file: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty if it holds something else."""
     try:
         config = json.loads(file.read_text())
     except (ValueError, OSError) as error:

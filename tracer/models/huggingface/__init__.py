@@ -1,0 +1,1 @@
+"""CLIP and SigLIP models of transformers, read and written as open_clip modules."""

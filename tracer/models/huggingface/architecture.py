@@ -1,0 +1,255 @@
+"""The config of a dual encoder, in the words of transformers and of open_clip.
+
+Only the keys that are named here are read, and nothing of a stranger's config is passed on. What one library cannot
+express in the words of the other is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import timm
+
+from tracer.core.errors import UserError
+from tracer.models.open_clip_compat import open_clip
+
+Section = Mapping[str, Any]
+
+# What transformers assumes where a config is silent.
+CLIP = {
+    "text": {
+        **{"vocab_size": 49408, "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 12},
+        **{"num_attention_heads": 8, "max_position_embeddings": 77, "eos_token_id": 49407},
+        **{"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
+    },
+    "vision": {
+        **{"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12},
+        **{"image_size": 224, "patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
+    },
+}
+SIGLIP = {
+    "text": {
+        **{"vocab_size": 32000, "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12},
+        **{"num_attention_heads": 12, "max_position_embeddings": 64, "projection_size": None},
+        **{"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6},
+    },
+    "vision": {
+        **{"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12},
+        **{"image_size": 224, "patch_size": 16, "num_patches": 256, "vision_use_head": True},
+        **{"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6},
+    },
+}
+FAMILIES = {"clip": CLIP, "siglip": SIGLIP, "siglip2": SIGLIP}
+
+# timm's image towers of SigLIP: width, layers, heads, width of the MLP. Patch and image size are in their names.
+TRUNKS = {
+    "base": (768, 12, 12, 3072),
+    "large": (1024, 24, 16, 4096),
+    "so400m": (1152, 27, 16, 4304),
+    "giantopt": (1536, 40, 16, 6144),
+}
+TRUNK = re.compile(r"vit_(?P<size>[a-z0-9]+)_patch(?P<patch>\d+)_siglip_(?P<image>\d+)")
+UNUSED = ("patch_dropout", "output_tokens", "timm_model_pretrained", "timm_drop", "timm_drop_path")  # in eval mode
+TANH = {"approximate": "tanh"}
+
+
+def model_type(config: Section, source: str) -> str:
+    """The family of a transformers config; raises UserError for one that open_clip cannot hold."""
+    kind = config.get("model_type")
+    if kind not in FAMILIES:
+        raise UserError(
+            f"{source} is a model of type {kind!r:.60}: of transformers' models tracer reads {', '.join(FAMILIES)}"
+        )
+    if "auto_map" in config:
+        raise UserError(f"{source} asks to run Python files that lie beside it (auto_map), which tracer never does")
+    return kind
+
+
+def open_clip_config(config: Section, source: str, tokenizer: str) -> dict[str, Any]:
+    """open_clip's model_cfg of a transformers config; `tokenizer` is where its tokenizer's files come from."""
+    kind = model_type(config, source)
+    vision, text = (_section(config, part, FAMILIES[kind][part], source) for part in ("vision", "text"))
+    own_text = {
+        **{"context_length": text["max_position_embeddings"], "vocab_size": text["vocab_size"]},
+        **{"hf_tokenizer_name": tokenizer, "width": text["hidden_size"], "heads": text["num_attention_heads"]},
+        **{"layers": text["num_hidden_layers"], "mlp_ratio": _ratio(text)},
+    }
+    if kind != "clip":
+        return _siglip(kind, vision, text, own_text, source)
+    if vision["hidden_act"] != text["hidden_act"]:
+        raise UserError(f"{source}: open_clip has one activation for both towers, and hidden_act differs between them")
+    if text["eos_token_id"] not in (2, text["vocab_size"] - 1):  # both mean: where the id is highest
+        own_text |= {"pool_type": "eos", "eos_id": text["eos_token_id"]}
+    own_vision = {
+        **{"image_size": vision["image_size"], "patch_size": vision["patch_size"], "width": vision["hidden_size"]},
+        **{"layers": vision["num_hidden_layers"], "mlp_ratio": _ratio(vision)},
+        "head_width": vision["hidden_size"] // vision["num_attention_heads"],
+    }
+    return {
+        "embed_dim": _number(config.get("projection_dim", 512), f"projection_dim of {source}"),
+        **({"quick_gelu": True} if vision["hidden_act"] == "quick_gelu" else {}),
+        "vision_cfg": own_vision | _details(vision, 1e-5),
+        "text_cfg": own_text | _details(text, 1e-5),
+    }
+
+
+def _siglip(kind: str, vision: Section, text: Section, own_text: Section, source: str) -> dict[str, Any]:
+    size = vision["image_size"]
+    if kind == "siglip2":  # flexible resolution: used at the square for which its positions are stored
+        size = math.isqrt(vision["num_patches"]) * vision["patch_size"]
+    shape = tuple(
+        vision[name] for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    )
+    sizes = [name for name, known in TRUNKS.items() if known == shape]
+    trunk = f"vit_{sizes[0]}_patch{vision['patch_size']}_siglip_{size}" if sizes else ""
+    if not timm.is_model(trunk) or vision["layer_norm_eps"] != 1e-6 or not vision["vision_use_head"]:
+        raise UserError(
+            f"{source}: open_clip has no image tower of SigLIP with width, layers, heads and MLP {shape}, patches of "
+            f"{vision['patch_size']} and images of {size} pixels"
+        )
+    return {
+        "embed_dim": text["projection_size"] or text["hidden_size"],
+        **{"init_logit_bias": -10, "custom_text": True},
+        "vision_cfg": {
+            **{"image_size": size, "timm_model_name": trunk, "timm_model_pretrained": False},
+            **{"timm_pool": "map", "timm_proj": "none"},
+            # open_clip ignores this of a timm tower; tracer does not (`activation`).
+            "act_kwargs": TANH if vision["hidden_act"] == "gelu_pytorch_tanh" else {"approximate": "none"},
+        },
+        "text_cfg": {
+            **own_text,
+            **{"no_causal_mask": True, "proj_bias": True, "pool_type": "last"},
+            **_details(text, 1e-5),
+        },
+    }
+
+
+def transformers_config(config: Section, end_of_text: int | None, trunk_act: str = "gelu") -> dict[str, Any]:
+    """The config of transformers' CLIPModel or SiglipModel for a model_cfg of open_clip.
+
+    `end_of_text` is the id of the tokenizer's last token, None if not known; `trunk_act` the activation of a timm
+    image tower, which its config does not tell. Raises UserError for what neither class can express.
+    """
+    _same(config, {"nonscalar_logit_scale": (None, False), "multimodal_cfg": (None,)}, "the model")
+    vision = asdict(open_clip.model.CLIPVisionCfg(**config["vision_cfg"]))
+    text = asdict(open_clip.model.CLIPTextCfg(**config["text_cfg"]))
+    quick = bool(config.get("quick_gelu"))
+    towers = {
+        "text_config": {
+            **{"vocab_size": text["vocab_size"], "max_position_embeddings": text["context_length"]},
+            **_tower(text, text["heads"], quick),
+        }
+    }
+    if vision["timm_model_name"]:
+        return _transformers_siglip(config, vision, text, towers, trunk_act)
+    known = ("image_size", "patch_size", "width", "layers", "head_width", "mlp_ratio", "act_kwargs", "norm_kwargs")
+    _usual(vision, open_clip.model.CLIPVisionCfg(), known, "an image tower")
+    known = ("context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio", "act_kwargs", "norm_kwargs")
+    known += ("hf_tokenizer_name", "tokenizer_kwargs", "pool_type", "eos_id", "pad_id")
+    _usual(text, open_clip.model.CLIPTextCfg(), known, "a text tower")
+    _same(text, {"pool_type": ("argmax", "eos")}, "a text tower")
+    _same({"layers": type(vision["layers"])}, {"layers": (int,)}, "an image tower")
+    # transformers reads 2, an error of its first configs, as: the token with the highest id.
+    highest = end_of_text if end_of_text == text["vocab_size"] - 1 else 2
+    towers["text_config"]["eos_token_id"] = text["eos_id"] if text["pool_type"] == "eos" else highest
+    towers["vision_config"] = {
+        **{"image_size": _side(vision["image_size"]), "patch_size": _side(vision["patch_size"])},
+        **_tower(vision, vision["width"] // vision["head_width"], quick),
+    }
+    for tower in towers.values():
+        tower["projection_dim"] = config["embed_dim"]
+    return {"model_type": "clip", "projection_dim": config["embed_dim"], **towers}
+
+
+def _transformers_siglip(
+    config: Section, vision: Section, text: Section, towers: dict[str, Any], act: str
+) -> dict[str, Any]:
+    name = TRUNK.fullmatch(vision["timm_model_name"])
+    if name is None or name["size"] not in TRUNKS:
+        raise UserError(f"transformers has no dual encoder with the image tower {vision['timm_model_name']}")
+    _same(vision, {"timm_pool": ("map",), "timm_proj": ("none",)}, "an image tower")
+    _same(text, {"no_causal_mask": (True,), "proj_bias": (True,), "pool_type": ("last",)}, "a text tower")
+    known = ("context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio", "act_kwargs", "norm_kwargs")
+    known += ("hf_tokenizer_name", "tokenizer_kwargs", "no_causal_mask", "proj_bias", "pool_type", "pad_id")
+    _usual(text, open_clip.model.CLIPTextCfg(), known, "a text tower")
+    width, layers, heads, hidden = TRUNKS[name["size"]]
+    return {
+        "model_type": "siglip",
+        "text_config": {**towers["text_config"], "projection_size": config["embed_dim"]},
+        "vision_config": {
+            **{"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads},
+            **{"intermediate_size": hidden, "image_size": int(name["image"]), "patch_size": int(name["patch"])},
+            **{"hidden_act": act, "layer_norm_eps": 1e-6},
+        },
+    }
+
+
+def _tower(own: Section, heads: int, quick: bool) -> dict[str, Any]:
+    act = "gelu_pytorch_tanh" if (own["act_kwargs"] or {}).get("approximate") == "tanh" else "gelu"
+    return {
+        **{"hidden_size": own["width"], "num_hidden_layers": own["layers"], "num_attention_heads": heads},
+        "intermediate_size": int(own["width"] * own["mlp_ratio"]),
+        "hidden_act": "quick_gelu" if quick else act,
+        "layer_norm_eps": (own["norm_kwargs"] or {}).get("eps", 1e-5),
+    }
+
+
+def _details(tower: Section, eps: float) -> dict[str, Any]:
+    """open_clip's settings of norms and activations, where they are not its defaults."""
+    norm = {} if tower["layer_norm_eps"] == eps else {"norm_kwargs": {"eps": tower["layer_norm_eps"]}}
+    return norm | ({"act_kwargs": TANH} if tower["hidden_act"] == "gelu_pytorch_tanh" else {})
+
+
+def _section(config: Section, part: str, defaults: Section, source: str) -> dict[str, Any]:
+    """The settings of one tower, each of the kind of its default."""
+    stated = config.get(f"{part}_config_dict") or config.get(f"{part}_config") or {}  # the first in old files
+    if not isinstance(stated, Mapping):
+        raise UserError(f"{source}: {part}_config is not an object but {stated!r:.60}")
+    section = {name: stated.get(name, default) for name, default in defaults.items()}
+    for name, default in defaults.items():
+        if isinstance(default, int | float) and not isinstance(default, bool):
+            _number(section[name], f"{part}_config.{name} of {source}")
+    acts = ("quick_gelu", "gelu", "gelu_pytorch_tanh")
+    if section["hidden_act"] not in acts:
+        act = section["hidden_act"]
+        raise UserError(f"{source}: {part}_config.hidden_act is one of {', '.join(acts)}, not {act!r:.60}")
+    if stated.get("num_channels", 3) != 3:
+        raise UserError(f"{source}: images have 3 channels, not {stated['num_channels']!r:.60}")
+    return section
+
+
+def _number(value: Any, what: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 10_000_000:
+        raise UserError(f"{what} is a number above 0, not {value!r:.60}")
+    return value
+
+
+def _ratio(tower: Section) -> float:
+    """The ratio of MLP to width, such that open_clip's rounding gives back the MLP."""
+    ratio = tower["intermediate_size"] / tower["hidden_size"]
+    while int(tower["hidden_size"] * ratio) < tower["intermediate_size"]:
+        ratio = math.nextafter(ratio, math.inf)
+    return ratio
+
+
+def _side(size: Any) -> int:
+    sides = {size} if isinstance(size, int) else set(size)
+    if len(sides) != 1:
+        raise UserError(f"transformers' models take square images and patches, not {size}")
+    return sides.pop()
+
+
+def _usual(tower: Section, defaults: Any, known: tuple[str, ...], what: str) -> None:
+    """Raise unless all settings that have no counterpart in transformers have their default."""
+    usual = asdict(defaults)
+    _same(tower, {name: (usual[name],) for name in tower if name not in (*known, *UNUSED)}, what)
+
+
+def _same(config: Section, expected: Mapping[str, tuple[Any, ...]], what: str) -> None:
+    for name, values in expected.items():
+        if config.get(name) not in values:
+            raise UserError(f"transformers has no class for {what} with {name} = {config.get(name)!r:.60}")

@@ -1,0 +1,154 @@
+"""A model in a folder of transformers, or in such a repository of the Hugging Face hub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import snapshot_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+from tracer.core.errors import UserError
+from tracer.core.weights import Weights, check_fit
+from tracer.models.config_check import check_model_config
+from tracer.models.download import copy_cache, in_hub_cache, unreachable_hub
+from tracer.models.huggingface.activation import set_trunk_activation
+from tracer.models.huggingface.architecture import FAMILIES, model_type, open_clip_config
+from tracer.models.huggingface.keys import to_open_clip
+from tracer.models.huggingface.processor import preprocess_config
+from tracer.models.open_clip_compat import open_clip
+from tracer.models.registry import CONFIG_FILE, ModelSource, explained, quiet, read_config
+from tracer.storage.safetensors_io import read_weights
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PROCESSORS = ("preprocessor_config.json", "processor_config.json")
+TOKENIZER = "tokenizer_config.json"
+SMALL = ("*.json", "*.txt", "*.model")  # configs and tokenizers
+LARGE = ("model*.safetensors", INDEX)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformersSource(ModelSource):
+    """A CLIP or SigLIP of transformers, built as an open_clip model with the same weights."""
+
+    folder: Path
+    family: str
+    preprocess: dict[str, Any] = field(default_factory=dict)
+    repository: str = ""  # of the hub, empty for a folder
+
+    def build(self) -> Any:
+        """The open_clip model, in fp32 on the CPU, in train mode."""
+        self.fetch()
+        config = {name: value for name, value in self.config.items() if name != "custom_text"}
+        custom = bool(self.config.get("custom_text"))
+        with quiet(), explained(self.name):
+            clip = (open_clip.CustomTextCLIP if custom else open_clip.CLIP)(**config)
+        set_trunk_activation(clip, self.config)
+        own = clip.state_dict()
+        weights = to_open_clip(self._weights(), own, self.family, self.name)
+        check_fit(weights, own, what="the weights", owner=self.name)
+        clip.load_state_dict(weights)
+        open_clip.model.set_model_preprocess_cfg(clip, self.preprocess)
+        return clip.train()
+
+    def fetch(self) -> None:
+        """Download the weights if they are not on this machine; the error says how to do without a network."""
+        if self.file is None and self.repository:
+            _download(self.repository, LARGE, WEIGHTS)
+        if self.file is None:
+            raise UserError(
+                f"{self.name} holds no {WEIGHTS}, and weights in other files are not read: write it once with "
+                "transformers' save_pretrained"
+            )
+
+    @property
+    def file(self) -> Path | None:
+        """The weights, or the list of the files that they are divided into."""
+        return next((self.folder / name for name in (WEIGHTS, INDEX) if (self.folder / name).is_file()), None)
+
+    def _weights(self) -> Weights:
+        assert self.file is not None
+        if self.file.name == WEIGHTS:
+            return read_weights(self.file)
+        listed = read_config(self.file).get("weight_map")
+        names = set(listed.values()) if isinstance(listed, dict) else set()
+        if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
+            raise UserError(f"{self.file} does not list files of its own folder")
+        weights = Weights()
+        for name in sorted(names):
+            weights |= read_weights(self.folder / name)
+        return weights
+
+    def tokeniser(self) -> Any:
+        """The model's function from texts to token ids."""
+        with quiet(), explained(f"the tokenizer of {self.name}"):
+            return open_clip.tokenizer.HFTokenizer(
+                str(self.folder),
+                context_length=self.config["text_cfg"]["context_length"],
+                trust_remote_code=False,
+            )
+
+
+def is_transformers_folder(folder: Path) -> bool:
+    """Whether the folder holds a config as transformers writes it."""
+    return (folder / CONFIG).is_file() and "model_type" in read_config(folder / CONFIG)
+
+
+def from_folder(folder: Path, repository: str = "") -> TransformersSource:
+    """The model in a folder; raises UserError if it cannot be held by open_clip or lacks a file."""
+    name = f"hf-hub:{repository}" if repository else str(folder)
+    content = read_config(folder / CONFIG)
+    family = model_type(content, name)
+    config = open_clip_config(content, name, repository or folder.resolve().name)
+    check_model_config(config, name)
+    processor = next((folder / file for file in PROCESSORS if (folder / file).is_file()), None)
+    if processor is None or not (folder / TOKENIZER).is_file():
+        missing = PROCESSORS[0] if processor is None else TOKENIZER
+        raise UserError(f"{name} holds no {missing}: write the processor beside the model with its save_pretrained")
+    size = config["vision_cfg"]["image_size"]
+    return TransformersSource(
+        **{"name": name, "weights": None, "config": config, "folder": folder, "family": family},
+        preprocess=preprocess_config(_image_processor(processor), family, size, f"{processor.name} of {name}"),
+        repository=repository,
+    )
+
+
+def _image_processor(file: Path) -> Mapping[str, Any]:
+    content = read_config(file)
+    own = content.get("image_processor", content)  # nested in files of transformers 5
+    if not isinstance(own, dict):
+        raise UserError(f"{file}: image_processor is not an object but {json.dumps(own):.60}")
+    return own
+
+
+def from_hub(repository: str) -> TransformersSource:
+    """The model in a repository of the hub, whose small files are downloaded unless they are on this machine."""
+    if not in_hub_cache(repository, CONFIG):
+        _download(repository, SMALL, CONFIG)
+    return from_folder(Path(snapshot_download(repository, local_files_only=True)), repository)
+
+
+def only_transformers_cached(repository: str) -> bool:
+    """Whether this machine has the repository's config of transformers, of a known family, and not open_clip's."""
+    file = try_to_load_from_cache(repository, CONFIG)
+    if not isinstance(file, str) or in_hub_cache(repository, CONFIG_FILE):
+        return False
+    return read_config(Path(file)).get("model_type") in FAMILIES
+
+
+def _download(repository: str, patterns: tuple[str, ...], wanted: str) -> None:
+    problem = unreachable_hub()
+    if problem is None:
+        try:
+            snapshot_download(repository, allow_patterns=list(patterns))
+        except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+            problem = f"the hub answers: {str(error).splitlines()[0]:.150}"
+    if problem is not None:
+        raise UserError(
+            f"{wanted} of hf-hub:{repository} is not on this machine and {problem}: {copy_cache(repository)}"
+        )
