@@ -1,4 +1,4 @@
-"""Export a model as a folder that open_clip and tracer can load."""
+"""Export a model as a folder that open_clip and tracer, transformers or onnxruntime can load."""
 
 from __future__ import annotations
 
@@ -6,24 +6,67 @@ from pathlib import Path
 
 import torch
 
+from tracer.core.errors import unknown
+from tracer.models.parity import check_parity
 from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
 from tracer.models.student import Student
+from tracer.models.tokenizer_files import from_transformers, write_tokenizer
 from tracer.storage.atomic import write_folder, write_json
 from tracer.storage.safetensors_io import file_blake2b, write_weights
 
+FORMATS = ("open_clip", "hf", "onnx")
 
-def export(student: Student, folder: Path, classes: list[str] | None = None) -> None:
-    """Write weights as safetensors and open_clip's config, and the head, if any, with its class names."""
+
+def export(
+    student: Student,
+    folder: Path,
+    classes: list[str] | None = None,
+    *,
+    format: str = "open_clip",
+    card: str | None = None,
+    repository: str | None = None,
+) -> float | None:
+    """Write the model in a format, the head, if any, with its class names, and the card, if any, as README.md.
+
+    A model that cannot be written so, or computes something else when it is opened again, is refused and nothing is
+    left behind. Returns the largest difference between the embeddings of both; None for open_clip's format, which holds
+    the weights as they are. `repository` is the name on the hub where the tokenizer's files will be.
+    """
+    differences: list[float] = []
 
     def write(temporary: Path) -> None:
-        write_weights(temporary / WEIGHTS_FILE, student.clip.state_dict(), checksum=False)
-        config = {"model_cfg": student.config, "preprocess_cfg": student.preprocess_cfg}
-        write_json(
-            temporary / CONFIG_FILE, {**config, WEIGHTS_DIGEST: file_blake2b(temporary / WEIGHTS_FILE)}
-        )
+        if format == "open_clip":
+            _write_open_clip(student, temporary, repository)
+        elif format == "hf":
+            from tracer.models.huggingface.export import write_transformers
+
+            differences.append(write_transformers(student, temporary))
+        else:
+            from tracer.models.onnx_export import write_onnx
+
+            differences.append(write_onnx(student, temporary))
+        for largest in differences:
+            check_parity(largest, format)
         if student.head is not None:
             write_weights(temporary / "head.safetensors", student.head.state_dict())
             write_json(temporary / "classes.json", classes or [])
+        if card is not None:
+            (temporary / "README.md").write_text(card, encoding="utf-8")
 
+    if format not in FORMATS:
+        raise unknown("format of an export", format, FORMATS)
     with torch.no_grad():
         write_folder(folder, write)
+    return differences[0] if differences else None
+
+
+def _write_open_clip(student: Student, folder: Path, repository: str | None) -> None:
+    """Weights as safetensors, open_clip's config, and the files of a tokenizer of transformers."""
+    write_weights(folder / WEIGHTS_FILE, student.clip.state_dict(), checksum=False)
+    config = student.config
+    if from_transformers(student.tokeniser.tokeniser):
+        write_tokenizer(student.tokeniser.tokeniser, folder)
+        if repository:  # where open_clip looks for the tokenizer of a model of the hub
+            config = {**config, "text_cfg": {**config["text_cfg"], "hf_tokenizer_name": repository}}
+    content = {"model_cfg": config, "preprocess_cfg": student.preprocess_cfg}
+    write_json(folder / CONFIG_FILE, {**content, WEIGHTS_DIGEST: file_blake2b(folder / WEIGHTS_FILE)})

@@ -1,0 +1,102 @@
+"""Write a model as a folder that `from_pretrained` of transformers opens: model, image processor and tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from tracer.core.errors import UserError
+from tracer.models.huggingface.activation import trunk_activation
+from tracer.models.huggingface.architecture import transformers_config
+from tracer.models.huggingface.keys import to_transformers
+from tracer.models.huggingface.processor import image_processor_config
+from tracer.models.huggingface.source import WEIGHTS
+from tracer.models.parity import TEXTS, difference, evaluating, sample_pixels
+from tracer.models.student import Student
+from tracer.models.tokenizer_files import write_for_transformers
+from tracer.storage.safetensors_io import write_weights
+
+CLASSES = {
+    "clip": ("CLIPConfig", "CLIPModel", "CLIPImageProcessor"),
+    "siglip": ("SiglipConfig", "SiglipModel", "SiglipImageProcessor"),
+}
+
+
+def write_transformers(student: Student, folder: Path) -> float:
+    """Write the model into an existing folder, open it again with transformers, and return the largest difference.
+
+    The difference is between unit embeddings of sample images and texts, processed by both sides' own tokenizer.
+    Raises UserError, before anything is written, for a model that transformers has no class for.
+    """
+    try:
+        import transformers
+    except ImportError:
+        raise UserError("--format hf needs transformers: pip install 'tracer-clip[hf]'") from None
+    tokenizer = student.tokeniser.tokeniser
+    end = getattr(tokenizer, "eot_token_id", None)
+    config = transformers_config(student.config, end, trunk_activation(student.clip))
+    size = config["vision_config"]["image_size"]
+    processing = image_processor_config(student.preprocess_cfg, size)
+    names = CLASSES[config.pop("model_type")]
+    config_class, model_class, image_class = (getattr(transformers, name) for name in names)
+    with _silence(transformers):
+        settings = config_class(**config, architectures=[model_class.__name__], dtype="float32")
+        with torch.device("meta"):
+            shapes = model_class(settings).state_dict()
+        family = settings.model_type
+        write_weights(
+            folder / WEIGHTS, to_transformers(student.clip.state_dict(), shapes, family), checksum=False
+        )
+        settings.save_pretrained(folder)
+        if processing["do_center_crop"]:
+            image_class = transformers.CLIPImageProcessor
+        image_class(**processing).save_pretrained(folder)
+        write_for_transformers(tokenizer, folder)
+        return _compare(student, transformers, model_class, folder, size)
+
+
+def _compare(student: Student, transformers: Any, model_class: Any, folder: Path, size: int) -> float:
+    model = model_class.from_pretrained(folder).eval()
+    length = student.config["text_cfg"].get("context_length", 77)
+    tokens = transformers.AutoTokenizer.from_pretrained(folder)(
+        TEXTS, padding="max_length", truncation=True, max_length=length, return_tensors="pt"
+    ).input_ids
+    pixels = sample_pixels(size)
+    with evaluating(student), torch.no_grad():
+        device = student.mean.device
+        own = student.embed_image(pixels.to(device)), student.embed_text(student.tokenise(TEXTS))
+        scalars = [getattr(student.clip, name, None) for name in ("logit_scale", "logit_bias")]
+        theirs = (
+            _unit(model.get_image_features(pixel_values=pixels)),
+            _unit(model.get_text_features(input_ids=tokens)),
+        )
+    for name, value in zip(("logit_scale", "logit_bias"), scalars, strict=True):
+        if value is not None:
+            own, theirs = (*own, value), (*theirs, getattr(model, name))
+    return difference(own, theirs)
+
+
+def _unit(output: Any) -> Tensor:
+    """The unit embedding; transformers 5 returns it with all else that it has computed."""
+    return normalize(output if isinstance(output, Tensor) else output.pooler_output, dim=-1)
+
+
+@contextmanager
+def _silence(transformers: Any) -> Iterator[None]:
+    """Without transformers' progress bars and remarks on configs."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

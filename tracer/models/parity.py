@@ -1,0 +1,54 @@
+"""Whether an exported model computes what the model here computes, on sample images and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from tracer.core.errors import UserError
+from tracer.models.student import Student
+
+TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
+TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # of unlike lengths, with capitals and signs
+
+
+def sample_pixels(size: int, images: int = len(TEXTS)) -> Float[Tensor, "n 3 size size"]:
+    """Normalised pixels of noise, always the same."""
+    return torch.randn(images, 3, size, size, generator=torch.Generator().manual_seed(0))
+
+
+def difference(own: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
+    """The largest difference of two lists of outputs, each relative to the largest value there, or to 1 if that is more.
+
+    NaN counts as infinitely different.
+    """
+    largest = 0.0
+    for mine, other in zip(own, theirs, strict=True):
+        a, b = mine.detach().cpu().double().squeeze(), other.detach().cpu().double().squeeze()
+        gap = float((a - b).abs().max() / max(1.0, float(a.abs().max())))
+        largest = max(largest, gap if gap == gap else float("inf"))
+    return largest
+
+
+def check_parity(largest: float, form: str) -> None:
+    """Raise UserError if an export differs by more than the tolerance."""
+    if not largest <= TOLERANCE:
+        raise UserError(
+            f"this model cannot be exported as {form}: its embeddings there differ by {largest:.1e}, more than "
+            f"{TOLERANCE:.0e}"
+        )
+
+
+@contextmanager
+def evaluating(student: Student) -> Iterator[None]:
+    """The model in eval mode, and afterwards in the mode that it had."""
+    mode = student.training
+    student.eval()
+    try:
+        yield
+    finally:
+        student.train(mode)
