@@ -1,15 +1,16 @@
-"""`tracer.export`: write a run as a model that open_clip loads."""
+"""`tracer.export`: write a run as a model that open_clip, transformers or onnxruntime loads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from tracer.api.push import check_push, push
 from tracer.core.errors import UserError, unknown
+from tracer.models.export import FORMATS
 from tracer.models.export import export as write_export
 from tracer.models.student import Student
 from tracer.runs.run import Run
-
-FORMATS = ("open_clip",)
 
 
 def export(
@@ -18,28 +19,57 @@ def export(
     *,
     weights: str | None = None,
     format: str = "open_clip",
+    push_to: str | None = None,
+    note: Callable[[str], object] | None = None,
 ) -> Path:
-    """Write a run, or a loaded model, as safetensors with its config, and return the folder.
+    """Write a run, or a loaded model, as a folder, and return it. A run's folder has its model card as README.md.
 
     Args:
         source: a run or its folder, or what `tracer.load` returned.
-        folder: must not exist or be empty; by default RUN/export/WEIGHTS.
+        folder: must not exist or be empty; by default RUN/export/WEIGHTS, with the format if it is not open_clip.
         weights: of a run: result, student, teacher, pretrained or the name of a merge; by default those that the run
             stands for.
-        format: open_clip, whose folder loads with `open_clip.create_model("local-dir:FOLDER")`.
+        format: open_clip, whose folder loads with `open_clip.create_model("local-dir:FOLDER")`; hf, which
+            `from_pretrained` of transformers opens; onnx, a graph of images and one of texts.
+        push_to: the name of a repository of the Hugging Face hub, created as private if it does not exist, to which
+            the folder is uploaded. Without it nothing is sent.
+        note: called with a sentence on how closely the export computes what the model computes, and on the upload.
     """
     if format not in FORMATS:
         raise unknown("format of an export", format, FORMATS)
+    if push_to is not None:
+        check_push(push_to)
+    run = (
+        None if isinstance(source, Student) else source if isinstance(source, Run) else Run.open(Path(source))
+    )
     if isinstance(source, Student):
         if folder is None or weights is not None:
             raise UserError("a loaded model is exported with a folder, and without weights=")
-        student, classes, target = source, None, Path(folder)
+        student, classes, card, target = source, None, None, Path(folder)
     else:
-        run = source if isinstance(source, Run) else Run.open(Path(source))
+        assert run is not None
         name = weights or run.weights
+        suffix = "" if format == "open_clip" else f"-{format}"
+        target = Path(folder) if folder is not None else run.folder / "export" / f"{name}{suffix}"
+    _require_empty(target)
+    if run is not None:
         student, classes = run.student(name), run.description["classes"]
-        target = Path(folder) if folder is not None else run.folder / "export" / name
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UserError(f"{target} is not empty: choose another folder")
-    write_export(student, target, classes)
+        card = _card(run, name, format, push_to or target.name)
+    difference = write_export(student, target, classes, format=format, card=card, repository=push_to)
+    say = note or (lambda sentence: None)
+    if difference is not None:
+        say(f"checked: opened again, its embeddings differ by at most {difference:.1e} from this model's")
+    if push_to is not None:
+        say(push(target, push_to))
     return target
+
+
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not empty: choose another folder")
+
+
+def _card(run: Run, weights: str, format: str, title: str) -> str:
+    from tracer.report.model_card import model_card  # the report is slow to import
+
+    return model_card(run.folder, weights, format, title)

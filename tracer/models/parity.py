@@ -13,7 +13,11 @@ from tracer.core.errors import UserError
 from tracer.models.student import Student
 
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
-TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # of unlike lengths, with capitals and signs
+TEXTS = [
+    "A photo of a small red bird.",
+    "two dogs, one cat",
+    "a",
+]  # of unlike lengths, with capitals and signs
 
 
 def sample_pixels(size: int, images: int = len(TEXTS)) -> Float[Tensor, "n 3 size size"]:
@@ -22,7 +26,7 @@ def sample_pixels(size: int, images: int = len(TEXTS)) -> Float[Tensor, "n 3 siz
 
 
 def difference(own: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
-    """The largest difference of two lists of outputs, each relative to the largest value there, or to 1 if that is more.
+    """The largest difference of two lists of outputs, each relative to its largest value if that is more than 1.
 
     NaN counts as infinitely different.
     """

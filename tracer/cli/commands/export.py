@@ -1,9 +1,9 @@
-"""Write a run as a model that open_clip loads: `tracer export RUN`."""
+"""Write a run as a model that open_clip, transformers or onnxruntime loads: `tracer export RUN`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -12,21 +12,37 @@ from tracer.cli.flags import cli
 from tracer.runs.run import Run
 from tracer.terminal import console
 
+LOADING = {
+    "open_clip": 'open_clip.create_model("local-dir:{folder}")',
+    "hf": 'transformers.AutoModel.from_pretrained("{folder}")',
+    "onnx": 'onnxruntime.InferenceSession("{folder}/image.onnx")  # and text.onnx',
+}
+
 
 def main(arguments: list[str]) -> int:
     def write(
-        run: Annotated[Path, tyro.conf.Positional], weights: str = "result", out: Path | None = None
+        run: Annotated[Path, tyro.conf.Positional],
+        weights: str = "result",
+        format: Literal["open_clip", "hf", "onnx"] = "open_clip",
+        out: Path | None = None,
+        push_to: str | None = None,
     ) -> int:
-        """Write safetensors and open_clip's config into a folder.
+        """Write the model into a folder, with a model card as README.md.
 
         Args:
             run: the run's folder.
             weights: result, student, teacher, pretrained, or the name of a merge.
-            out: the folder to write; by default RUN/export/WEIGHTS.
+            format: open_clip; hf (transformers' from_pretrained opens it); onnx (an image and a text graph).
+            out: the folder to write; by default RUN/export/WEIGHTS, with -FORMAT if it is not open_clip.
+            push_to: upload the folder to this repository of the Hugging Face hub (OWNER/NAME; a new one is private).
         """
-        folder = export(Run.open(run), out, weights=weights)
-        console.print(f"written to {folder}. Load it with:", highlight=False)
-        console.print(f'  open_clip.create_model("local-dir:{folder}")', highlight=False, markup=False)
+        folder = export(*(Run.open(run), out), weights=weights, format=format, push_to=push_to, note=_print)
+        _print(f"written to {folder}. Load it with:")
+        _print(f"  {LOADING[format].format(folder=folder)}")
         return 0
 
     return cli(write, arguments, "tracer export")
+
+
+def _print(sentence: str) -> None:
+    console.print(sentence, highlight=False, markup=False)

@@ -22,25 +22,50 @@ Section = Mapping[str, Any]
 # What transformers assumes where a config is silent.
 CLIP = {
     "text": {
-        **{"vocab_size": 49408, "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 12},
-        **{"num_attention_heads": 8, "max_position_embeddings": 77, "eos_token_id": 49407},
-        **{"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
+        "vocab_size": 49408,
+        "hidden_size": 512,
+        "intermediate_size": 2048,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 8,
+        "max_position_embeddings": 77,
+        "eos_token_id": 49407,
+        "hidden_act": "quick_gelu",
+        "layer_norm_eps": 1e-5,
     },
     "vision": {
-        **{"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12},
-        **{"image_size": 224, "patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "image_size": 224,
+        "patch_size": 32,
+        "hidden_act": "quick_gelu",
+        "layer_norm_eps": 1e-5,
     },
 }
 SIGLIP = {
     "text": {
-        **{"vocab_size": 32000, "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12},
-        **{"num_attention_heads": 12, "max_position_embeddings": 64, "projection_size": None},
-        **{"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6},
+        "vocab_size": 32000,
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "max_position_embeddings": 64,
+        "projection_size": None,
+        "hidden_act": "gelu_pytorch_tanh",
+        "layer_norm_eps": 1e-6,
     },
     "vision": {
-        **{"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12},
-        **{"image_size": 224, "patch_size": 16, "num_patches": 256, "vision_use_head": True},
-        **{"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6},
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "image_size": 224,
+        "patch_size": 16,
+        "num_patches": 256,
+        "vision_use_head": True,
+        "hidden_act": "gelu_pytorch_tanh",
+        "layer_norm_eps": 1e-6,
     },
 }
 FAMILIES = {"clip": CLIP, "siglip": SIGLIP, "siglip2": SIGLIP}
@@ -53,7 +78,13 @@ TRUNKS = {
     "giantopt": (1536, 40, 16, 6144),
 }
 TRUNK = re.compile(r"vit_(?P<size>[a-z0-9]+)_patch(?P<patch>\d+)_siglip_(?P<image>\d+)")
-UNUSED = ("patch_dropout", "output_tokens", "timm_model_pretrained", "timm_drop", "timm_drop_path")  # in eval mode
+UNUSED = (
+    "patch_dropout",
+    "output_tokens",
+    "timm_model_pretrained",
+    "timm_drop",
+    "timm_drop_path",
+)  # in eval mode
 TANH = {"approximate": "tanh"}
 
 
@@ -65,7 +96,9 @@ def model_type(config: Section, source: str) -> str:
             f"{source} is a model of type {kind!r:.60}: of transformers' models tracer reads {', '.join(FAMILIES)}"
         )
     if "auto_map" in config:
-        raise UserError(f"{source} asks to run Python files that lie beside it (auto_map), which tracer never does")
+        raise UserError(
+            f"{source} asks to run Python files that lie beside it (auto_map), which tracer never does"
+        )
     return kind
 
 
@@ -74,19 +107,28 @@ def open_clip_config(config: Section, source: str, tokenizer: str) -> dict[str, 
     kind = model_type(config, source)
     vision, text = (_section(config, part, FAMILIES[kind][part], source) for part in ("vision", "text"))
     own_text = {
-        **{"context_length": text["max_position_embeddings"], "vocab_size": text["vocab_size"]},
-        **{"hf_tokenizer_name": tokenizer, "width": text["hidden_size"], "heads": text["num_attention_heads"]},
-        **{"layers": text["num_hidden_layers"], "mlp_ratio": _ratio(text)},
+        "context_length": text["max_position_embeddings"],
+        "vocab_size": text["vocab_size"],
+        "hf_tokenizer_name": tokenizer,
+        "width": text["hidden_size"],
+        "heads": text["num_attention_heads"],
+        "layers": text["num_hidden_layers"],
+        "mlp_ratio": _ratio(text),
     }
     if kind != "clip":
         return _siglip(kind, vision, text, own_text, source)
     if vision["hidden_act"] != text["hidden_act"]:
-        raise UserError(f"{source}: open_clip has one activation for both towers, and hidden_act differs between them")
+        raise UserError(
+            f"{source}: open_clip has one activation for both towers, and hidden_act differs between them"
+        )
     if text["eos_token_id"] not in (2, text["vocab_size"] - 1):  # both mean: where the id is highest
         own_text |= {"pool_type": "eos", "eos_id": text["eos_token_id"]}
     own_vision = {
-        **{"image_size": vision["image_size"], "patch_size": vision["patch_size"], "width": vision["hidden_size"]},
-        **{"layers": vision["num_hidden_layers"], "mlp_ratio": _ratio(vision)},
+        "image_size": vision["image_size"],
+        "patch_size": vision["patch_size"],
+        "width": vision["hidden_size"],
+        "layers": vision["num_hidden_layers"],
+        "mlp_ratio": _ratio(vision),
         "head_width": vision["hidden_size"] // vision["num_attention_heads"],
     }
     return {
@@ -102,7 +144,8 @@ def _siglip(kind: str, vision: Section, text: Section, own_text: Section, source
     if kind == "siglip2":  # flexible resolution: used at the square for which its positions are stored
         size = math.isqrt(vision["num_patches"]) * vision["patch_size"]
     shape = tuple(
-        vision[name] for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        vision[name]
+        for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
     )
     sizes = [name for name, known in TRUNKS.items() if known == shape]
     trunk = f"vit_{sizes[0]}_patch{vision['patch_size']}_siglip_{size}" if sizes else ""
@@ -113,16 +156,22 @@ def _siglip(kind: str, vision: Section, text: Section, own_text: Section, source
         )
     return {
         "embed_dim": text["projection_size"] or text["hidden_size"],
-        **{"init_logit_bias": -10, "custom_text": True},
+        "init_logit_bias": -10,
+        "custom_text": True,
         "vision_cfg": {
-            **{"image_size": size, "timm_model_name": trunk, "timm_model_pretrained": False},
-            **{"timm_pool": "map", "timm_proj": "none"},
+            "image_size": size,
+            "timm_model_name": trunk,
+            "timm_model_pretrained": False,
+            "timm_pool": "map",
+            "timm_proj": "none",
             # open_clip ignores this of a timm tower; tracer does not (`activation`).
             "act_kwargs": TANH if vision["hidden_act"] == "gelu_pytorch_tanh" else {"approximate": "none"},
         },
         "text_cfg": {
             **own_text,
-            **{"no_causal_mask": True, "proj_bias": True, "pool_type": "last"},
+            "no_causal_mask": True,
+            "proj_bias": True,
+            "pool_type": "last",
             **_details(text, 1e-5),
         },
     }
@@ -140,15 +189,34 @@ def transformers_config(config: Section, end_of_text: int | None, trunk_act: str
     quick = bool(config.get("quick_gelu"))
     towers = {
         "text_config": {
-            **{"vocab_size": text["vocab_size"], "max_position_embeddings": text["context_length"]},
+            "vocab_size": text["vocab_size"],
+            "max_position_embeddings": text["context_length"],
             **_tower(text, text["heads"], quick),
         }
     }
     if vision["timm_model_name"]:
         return _transformers_siglip(config, vision, text, towers, trunk_act)
-    known = ("image_size", "patch_size", "width", "layers", "head_width", "mlp_ratio", "act_kwargs", "norm_kwargs")
+    known = (
+        "image_size",
+        "patch_size",
+        "width",
+        "layers",
+        "head_width",
+        "mlp_ratio",
+        "act_kwargs",
+        "norm_kwargs",
+    )
     _usual(vision, open_clip.model.CLIPVisionCfg(), known, "an image tower")
-    known = ("context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio", "act_kwargs", "norm_kwargs")
+    known = (
+        "context_length",
+        "vocab_size",
+        "width",
+        "heads",
+        "layers",
+        "mlp_ratio",
+        "act_kwargs",
+        "norm_kwargs",
+    )
     known += ("hf_tokenizer_name", "tokenizer_kwargs", "pool_type", "eos_id", "pad_id")
     _usual(text, open_clip.model.CLIPTextCfg(), known, "a text tower")
     _same(text, {"pool_type": ("argmax", "eos")}, "a text tower")
@@ -157,7 +225,8 @@ def transformers_config(config: Section, end_of_text: int | None, trunk_act: str
     highest = end_of_text if end_of_text == text["vocab_size"] - 1 else 2
     towers["text_config"]["eos_token_id"] = text["eos_id"] if text["pool_type"] == "eos" else highest
     towers["vision_config"] = {
-        **{"image_size": _side(vision["image_size"]), "patch_size": _side(vision["patch_size"])},
+        "image_size": _side(vision["image_size"]),
+        "patch_size": _side(vision["patch_size"]),
         **_tower(vision, vision["width"] // vision["head_width"], quick),
     }
     for tower in towers.values():
@@ -173,7 +242,16 @@ def _transformers_siglip(
         raise UserError(f"transformers has no dual encoder with the image tower {vision['timm_model_name']}")
     _same(vision, {"timm_pool": ("map",), "timm_proj": ("none",)}, "an image tower")
     _same(text, {"no_causal_mask": (True,), "proj_bias": (True,), "pool_type": ("last",)}, "a text tower")
-    known = ("context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio", "act_kwargs", "norm_kwargs")
+    known = (
+        "context_length",
+        "vocab_size",
+        "width",
+        "heads",
+        "layers",
+        "mlp_ratio",
+        "act_kwargs",
+        "norm_kwargs",
+    )
     known += ("hf_tokenizer_name", "tokenizer_kwargs", "no_causal_mask", "proj_bias", "pool_type", "pad_id")
     _usual(text, open_clip.model.CLIPTextCfg(), known, "a text tower")
     width, layers, heads, hidden = TRUNKS[name["size"]]
@@ -181,9 +259,14 @@ def _transformers_siglip(
         "model_type": "siglip",
         "text_config": {**towers["text_config"], "projection_size": config["embed_dim"]},
         "vision_config": {
-            **{"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads},
-            **{"intermediate_size": hidden, "image_size": int(name["image"]), "patch_size": int(name["patch"])},
-            **{"hidden_act": act, "layer_norm_eps": 1e-6},
+            "hidden_size": width,
+            "num_hidden_layers": layers,
+            "num_attention_heads": heads,
+            "intermediate_size": hidden,
+            "image_size": int(name["image"]),
+            "patch_size": int(name["patch"]),
+            "hidden_act": act,
+            "layer_norm_eps": 1e-6,
         },
     }
 
@@ -191,7 +274,9 @@ def _transformers_siglip(
 def _tower(own: Section, heads: int, quick: bool) -> dict[str, Any]:
     act = "gelu_pytorch_tanh" if (own["act_kwargs"] or {}).get("approximate") == "tanh" else "gelu"
     return {
-        **{"hidden_size": own["width"], "num_hidden_layers": own["layers"], "num_attention_heads": heads},
+        "hidden_size": own["width"],
+        "num_hidden_layers": own["layers"],
+        "num_attention_heads": heads,
         "intermediate_size": int(own["width"] * own["mlp_ratio"]),
         "hidden_act": "quick_gelu" if quick else act,
         "layer_norm_eps": (own["norm_kwargs"] or {}).get("eps", 1e-5),

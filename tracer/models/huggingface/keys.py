@@ -142,7 +142,9 @@ BLOCK = (
 
 def _blocks(own: Shapes, prefix: str, tower: str) -> Iterator[Link]:
     timm = prefix.endswith(".blocks")
-    count = len({name.removeprefix(f"{prefix}.").split(".")[0] for name in own if name.startswith(f"{prefix}.")})
+    count = len(
+        {name.removeprefix(f"{prefix}.").split(".")[0] for name in own if name.startswith(f"{prefix}.")}
+    )
     for i in range(count):
         block, layer = f"{prefix}.{i}", f"{tower}.encoder.layers.{i}"
         for open_clip_name, timm_name, theirs in BLOCK:

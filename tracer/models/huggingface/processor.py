@@ -11,12 +11,18 @@ from tracer.models.config_check import check_preprocess_config
 RESAMPLING = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 FAMILY_DEFAULTS = {
     "clip": {
-        **{"image_mean": (0.48145466, 0.4578275, 0.40821073), "image_std": (0.26862954, 0.26130258, 0.27577711)},
-        **{"size": {"shortest_edge": 224}, "do_center_crop": True, "resample": 3},
+        "image_mean": (0.48145466, 0.4578275, 0.40821073),
+        "image_std": (0.26862954, 0.26130258, 0.27577711),
+        "size": {"shortest_edge": 224},
+        "do_center_crop": True,
+        "resample": 3,
     },
     "siglip": {
-        **{"image_mean": (0.5, 0.5, 0.5), "image_std": (0.5, 0.5, 0.5)},
-        **{"size": {"height": 224, "width": 224}, "do_center_crop": False, "resample": 3},
+        "image_mean": (0.5, 0.5, 0.5),
+        "image_std": (0.5, 0.5, 0.5),
+        "size": {"height": 224, "width": 224},
+        "do_center_crop": False,
+        "resample": 3,
     },
 }
 
@@ -36,9 +42,12 @@ def preprocess_config(config: Mapping[str, Any], family: str, size: int, source:
     if stated["resample"] not in RESAMPLING:
         raise UserError(f"{source}: resample is 2 (bilinear) or 3 (bicubic), not {stated['resample']!r:.60}")
     result = {
-        **{"size": (size, size), "mode": "RGB"},
-        **{"mean": tuple(stated["image_mean"]), "std": tuple(stated["image_std"])},
-        **{"interpolation": RESAMPLING[stated["resample"]], "resize_mode": _resize_mode(stated, size, source)},
+        "size": (size, size),
+        "mode": "RGB",
+        "mean": tuple(stated["image_mean"]),
+        "std": tuple(stated["image_std"]),
+        "interpolation": RESAMPLING[stated["resample"]],
+        "resize_mode": _resize_mode(stated, size, source),
         "fill_color": 0,
     }
     check_preprocess_config(result, source)
@@ -56,19 +65,30 @@ def _resize_mode(stated: Mapping[str, Any], size: int, source: str) -> str:
         return "squash"
     if edges == {"shortest_edge": size} and crop == {size} and stated["do_center_crop"]:
         return "shortest"
-    raise UserError(f"{source}: images of {edges!r:.60}, cropped to {crop!r:.60}, do not become {size} pixels wide")
+    raise UserError(
+        f"{source}: images of {edges!r:.60}, cropped to {crop!r:.60}, do not become {size} pixels wide"
+    )
 
 
 def image_processor_config(preprocess: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Settings of transformers' image processor that do what open_clip's preprocess_cfg says."""
     numbers = {name: number for number, name in RESAMPLING.items()}
-    mode, interpolation = preprocess.get("resize_mode", "shortest"), preprocess.get("interpolation", "bicubic")
+    mode, interpolation = (
+        preprocess.get("resize_mode", "shortest"),
+        preprocess.get("interpolation", "bicubic"),
+    )
     if mode not in ("shortest", "squash") or interpolation not in numbers:
         raise UserError(f"transformers' image processors cannot resize with {mode} and {interpolation}")
     square = {"height": size, "width": size}
     return {
-        **{"do_resize": True, "do_rescale": True, "do_normalize": True, "do_convert_rgb": True},
-        **{"size": {"shortest_edge": size} if mode == "shortest" else square, "resample": numbers[interpolation]},
-        **{"do_center_crop": mode == "shortest", "crop_size": square},
-        **{"image_mean": list(preprocess["mean"]), "image_std": list(preprocess["std"])},
+        "do_resize": True,
+        "do_rescale": True,
+        "do_normalize": True,
+        "do_convert_rgb": True,
+        "size": {"shortest_edge": size} if mode == "shortest" else square,
+        "resample": numbers[interpolation],
+        "do_center_crop": mode == "shortest",
+        "crop_size": square,
+        "image_mean": list(preprocess["mean"]),
+        "image_std": list(preprocess["std"]),
     }

@@ -109,11 +109,19 @@ def from_folder(folder: Path, repository: str = "") -> TransformersSource:
     processor = next((folder / file for file in PROCESSORS if (folder / file).is_file()), None)
     if processor is None or not (folder / TOKENIZER).is_file():
         missing = PROCESSORS[0] if processor is None else TOKENIZER
-        raise UserError(f"{name} holds no {missing}: write the processor beside the model with its save_pretrained")
+        raise UserError(
+            f"{name} holds no {missing}: write the processor beside the model with its save_pretrained"
+        )
     size = config["vision_cfg"]["image_size"]
     return TransformersSource(
-        **{"name": name, "weights": None, "config": config, "folder": folder, "family": family},
-        preprocess=preprocess_config(_image_processor(processor), family, size, f"{processor.name} of {name}"),
+        name=name,
+        weights=None,
+        config=config,
+        folder=folder,
+        family=family,
+        preprocess=preprocess_config(
+            _image_processor(processor), family, size, f"{processor.name} of {name}"
+        ),
         repository=repository,
     )
 

@@ -1,0 +1,137 @@
+"""Write a model as two ONNX graphs, one of images and one of texts, for any number of inputs at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from tracer.core.errors import UserError
+from tracer.models.parity import TEXTS, difference, evaluating, sample_pixels
+from tracer.models.student import Student
+from tracer.models.tokenizer_files import from_transformers, write_for_transformers
+from tracer.storage.atomic import write_json
+
+OPSET = 17
+SETTINGS = "onnx_config.json"
+BATCHES = (1, 2, len(TEXTS))  # the graphs are traced with the last and compared with all
+
+
+class ImageGraph(nn.Module):
+    """Normalised pixels to unit embeddings, and to the scores of the head if there is one."""
+
+    outputs: tuple[str, ...]
+
+    def __init__(self, student: Student) -> None:
+        super().__init__()
+        self.student = student
+        self.outputs = ("image_features",) if student.head is None else ("image_features", "scores")
+
+    def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
+        features = self.student.clip.encode_image(pixels)
+        unit = normalize(features, dim=-1)
+        return (unit,) if self.student.head is None else (unit, self.student.classify(features))
+
+
+class TextGraph(nn.Module):
+    """Token ids, as many as the model's context has, to unit embeddings."""
+
+    outputs = ("text_features",)
+
+    def __init__(self, student: Student) -> None:
+        super().__init__()
+        self.student = student
+
+    def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        return (normalize(self.student.clip.encode_text(tokens), dim=-1),)
+
+
+def write_onnx(student: Student, folder: Path) -> float:
+    """Write image.onnx, text.onnx and what is needed around them, and return the largest difference to the model.
+
+    The difference is that of onnxruntime's outputs for batches of several sizes.
+    """
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError as error:
+        raise UserError(
+            f"--format onnx needs the package {error.name}: pip install 'tracer-clip[onnx]'"
+        ) from None
+    # Height and width; a number stands for both.
+    size: Any = student.preprocess_cfg["size"]
+    tokenizer = student.tokeniser.tokeniser
+    inputs = {
+        "image": (ImageGraph(student), "pixels", sample_pixels(size if isinstance(size, int) else size[0])),
+        "text": (TextGraph(student), "tokens", tokenizer(TEXTS)),
+    }
+    largest = 0.0
+    with evaluating(student), torch.no_grad():
+        for name, (graph, input_name, example) in inputs.items():
+            file = folder / f"{name}.onnx"
+            example = example.to(student.mean.device)
+            _trace(graph, example, input_name, file)
+            onnx.checker.check_model(file)
+            session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+            for batch in BATCHES:
+                own = graph(example[:batch])
+                theirs = session.run(list(graph.outputs), {input_name: example[:batch].cpu().numpy()})
+                largest = max(largest, difference(own, [torch.from_numpy(each) for each in theirs]))
+    _write_settings(student, folder, inputs["text"][2].shape[1])
+    return largest
+
+
+def _trace(graph: nn.Module, example: Tensor, input_name: str, file: Path) -> None:
+    outputs: Any = graph.outputs
+    with _traceable(), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # about Python values in the trace; the outputs are compared afterwards
+        try:
+            torch.onnx.export(
+                graph.eval(),
+                (example,),
+                str(file),
+                input_names=[input_name],
+                output_names=list(outputs),
+                dynamic_axes={name: {0: "batch"} for name in (input_name, *outputs)},
+                opset_version=OPSET,
+                dynamo=False,  # tracing takes a tenth of the time, and needs no further package
+            )
+        except torch.onnx.errors.OnnxExporterError as error:
+            reason = str(error).splitlines()[0][:200]
+            raise UserError(f"this model cannot be exported as ONNX ({file.stem} graph): {reason}") from error
+
+
+@contextmanager
+def _traceable() -> Iterator[None]:
+    """Attention as elementary operations: the fused one of eval mode has no counterpart in ONNX."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+def _write_settings(student: Student, folder: Path, context_length: int) -> None:
+    """How to make pixels, tokens and logits; and the files of the tokenizer if transformers is there to write them."""
+    tokenizer, bias = student.tokeniser.tokeniser, getattr(student.clip, "logit_bias", None)
+    settings: dict[str, Any] = {
+        "preprocess_cfg": student.preprocess_cfg,
+        "context_length": context_length,
+        "logit_scale": float(student.scale.detach()),
+        "logit_bias": None if bias is None else float(bias.detach().squeeze()),
+    }
+    if from_transformers(tokenizer) or find_spec("transformers") is not None:
+        write_for_transformers(tokenizer, folder)
+    else:
+        settings["tokenizer"] = "open_clip.SimpleTokenizer"
+    write_json(folder / SETTINGS, settings)
