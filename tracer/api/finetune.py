@@ -42,7 +42,8 @@ def finetune(
     Args:
         data: a folder, table, shards or name (see `tracer check`), a torch or Hugging Face data set, a pair of arrays,
             or a list of (image or path, label or caption).
-        model: a name of open_clip, a folder, a finished run, or an open_clip module.
+        model: a name of open_clip, hf-hub:NAME, a folder of open_clip or transformers, a finished run, or an open_clip
+            module.
         method: a method by name, or one with its options: `tracer.methods.tracer(strength=2)`.
         keep: the share of retention to keep, for example 0.97. After training, weights are interpolated towards the
             pretrained model until that much is kept, and the run that is returned uses these.

@@ -17,7 +17,8 @@ def load(
     """A model in eval mode, with `embed_image`, `embed_text`, `preprocess` and `tokenise`.
 
     Args:
-        model: a folder that `export` wrote, a run or its folder, a name of open_clip, or hf-hub:NAME.
+        model: a folder that `export`, open_clip or transformers wrote, a run or its folder, a name of open_clip, or
+            hf-hub:NAME.
         pretrained: weights for a name: a tag of open_clip, a file, or none.
         weights: of a run: result, student, teacher, pretrained or the name of a merge.
         device: where to put it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,14 +94,39 @@ def fetch_config(repository: str, file: str) -> None:
     """Raise if a config of the hub is neither on this machine nor within reach."""
     if in_hub_cache(repository, file):
         return
-    if problem := unreachable(constants.ENDPOINT):
+    if problem := unreachable_hub():
         raise UserError(f"hf-hub:{repository} is not on this machine and {problem}: {copy_cache(repository)}")
+
+
+TEXT_FILES = {"hf_tokenizer_name": "tokenizer_config.json", "hf_model_name": "config.json"}
+
+
+def text_files_missing(text: Mapping[str, Any]) -> dict[str, str]:
+    """Repositories of the hub, and a file of each, that a text config needs and that are not on this machine."""
+    needed = {text.get(setting): file for setting, file in TEXT_FILES.items() if text.get(setting)}
+    return {
+        repository: file
+        for repository, file in needed.items()
+        if not Path(repository).is_dir() and not in_hub_cache(repository, file)
+    }
+
+
+def fetch_text_files(model: str, text: Mapping[str, Any]) -> None:
+    """Raise if the tokenizer or text tower of transformers is neither on this machine nor within reach."""
+    missing = text_files_missing(text)
+    if missing and (problem := unreachable_hub()):
+        repository, file = next(iter(missing.items()))
+        raise UserError(
+            f"{file} of {repository}, which {model} needs for its texts, is not on this machine and {problem}: "
+            f"{copy_cache(repository, '*.json', '*.txt', '*.model')}"
+        )
 
 
 def copy_cache(repository: str, *files: str) -> str:
     """How to bring files of the hub to a machine without network."""
     folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
-    command = " ".join(("hf download", repository, *files))
+    patterns = [f"--include '{file}'" if "*" in file else file for file in files]
+    command = " ".join(("hf download", repository, *patterns))
     return f"on another machine run `{command}` and copy {folder.name} of its cache to {folder.parent} here"
 
 

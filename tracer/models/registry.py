@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 
 from tracer.core.errors import UserError, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
-from tracer.models.download import Download, fetch_config, known_absent
+from tracer.models.download import Download, fetch_config, fetch_text_files, known_absent
 from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.open_clip_compat import open_clip
 from tracer.storage.folders import no_such_folder
@@ -37,6 +37,9 @@ UNREADABLE = (
     *(RuntimeError, ValueError, OSError, KeyError, SafetensorError),
     *(EOFError, StopIteration, AttributeError, TypeError, AssertionError),
 )
+
+
+HF_PACKAGES = ("transformers", "tokenizers", "sentencepiece")
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,16 @@ class ModelSource:
         return clip.train()
 
     def fetch(self) -> None:
-        """Download the weights if they are not on this machine; the error says how to do without a network."""
+        """Download the weights if they are not on this machine; the error says how to do without a network.
+
+        Whether the files of a text tower or tokenizer of transformers can be had is checked too.
+        """
         if self.weights is not None and self.file is None:
             Download(self.name, self.weights).fetch()
+        if not self.name.startswith(
+            "local-dir:"
+        ):  # such a folder has its tokenizer's files beside the weights
+            fetch_text_files(self.name, self.config["text_cfg"])
 
     @property
     def file(self) -> Path | None:
@@ -108,7 +118,9 @@ def explained(model: str) -> Iterator[None]:
     except UnpicklingError:  # torch's message advises to load the file with weights_only=False
         raise UserError(f"cannot build {model}: a torch file must hold weights and nothing else") from None
     except ImportError as error:
-        raise UserError(f"{model} needs the package {error.name}: pip install {error.name}") from error
+        # An optional part of transformers is reported without the name of the package.
+        package = "tracer-clip[hf]" if error.name in (None, *HF_PACKAGES) else error.name
+        raise UserError(f"{model} needs a package that is missing: pip install '{package}'") from error
     except UNREADABLE as error:
         message = textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__
         raise UserError(f"cannot build {model}: {message}") from error

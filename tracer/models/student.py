@@ -213,9 +213,9 @@ def _matrix(map_: Any) -> Tensor | None:
 def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student:
     """Load a student; `tracer list models` shows the names.
 
-    `model` is an open_clip name, a folder written by `tracer export` (or open_clip), an `hf-hub:` name, or a
-    config JSON; `pretrained` is an open_clip tag or a local file (safetensors, or a torch file, which is read
-    weights-only). Without it the weights are random, from `seed`.
+    `model` is an open_clip name, a folder written by `tracer export`, open_clip or transformers, an `hf-hub:`
+    name, or a config JSON; `pretrained` is an open_clip tag or a local file (safetensors, or a torch file, which is
+    read weights-only). Without it the weights are random, from `seed`.
     """
     from tracer.models.registry import locate
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
+from tracer.storage.atomic import write_json
 
 # open_clip's names of special tokens, and CLIP's in transformers.
 SPECIAL = {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>"}
@@ -30,7 +31,7 @@ def write_for_transformers(tokenizer: Any, folder: Path) -> None:
         _write_bpe(tokenizer, folder)
     elif from_transformers(tokenizer) and not tokenizer.tokenizer_mode and not tokenizer.strip_sep_token:
         write_tokenizer(tokenizer, folder)
-        _add_cleaning(folder / "tokenizer.json", tokenizer.clean_fn.__name__.removeprefix("_clean_"))
+        _add_cleaning(folder, tokenizer.clean_fn.__name__.removeprefix("_clean_"))
     else:
         raise UserError(f"the tokenizer {type(tokenizer).__name__} of open_clip has no form in transformers")
 
@@ -49,7 +50,7 @@ def _write_bpe(tokenizer: Any, folder: Path) -> None:
     own.save_pretrained(folder)
 
 
-def _add_cleaning(file: Path, cleaning: str) -> None:
+def _add_cleaning(folder: Path, cleaning: str) -> None:
     """Put open_clip's cleaning before the normalization in tokenizer.json; one without that file cleans by itself."""
     spaces = [{"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}]
     spaces += [{"type": "Strip", "strip_left": True, "strip_right": True}]
@@ -60,9 +61,13 @@ def _add_cleaning(file: Path, cleaning: str) -> None:
         {"type": "Replace", "pattern": {"Regex": f"[{punctuation}]"}, "content": ""},
     ]
     steps = {"canonicalize": [*removal, *lower, *spaces], "lower": [*lower, *spaces]}.get(cleaning, [])
+    file, settings = folder / "tokenizer.json", folder / "tokenizer_config.json"
     if not steps or not file.is_file():
         return
     content = json.loads(file.read_text(encoding="utf-8"))
     last = [content["normalizer"]] if content.get("normalizer") else []
     content["normalizer"] = {"type": "Sequence", "normalizers": [*steps, *last]}
     file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    # The class of one family would take its own normalization; this one takes the file's.
+    stated = json.loads(settings.read_text(encoding="utf-8"))
+    write_json(settings, {**stated, "tokenizer_class": "PreTrainedTokenizerFast"})

@@ -57,7 +57,7 @@ class Settings(Reading, Source):
     """Prompt templates for class names: openai (80, the default), released (86), simple (7), name, or a file."""
 
     model: str = "ViT-B-16"
-    """An open_clip model (`tracer list models`), a finished run, an exported folder, a config JSON, or hf-hub:NAME."""
+    """An open_clip model (`tracer list models`), a run, a folder of open_clip or transformers, or hf-hub:NAME."""
     pretrained: str = "auto"
     """Pretrained weights: an open_clip tag, a file, or none for random initialisation. auto: OpenAI's."""
 

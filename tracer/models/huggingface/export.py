@@ -13,10 +13,10 @@ from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
 from tracer.models.huggingface.activation import trunk_activation
-from tracer.models.huggingface.architecture import transformers_config
 from tracer.models.huggingface.keys import to_transformers
 from tracer.models.huggingface.processor import image_processor_config
 from tracer.models.huggingface.source import WEIGHTS
+from tracer.models.huggingface.transformers_config import transformers_config
 from tracer.models.parity import TEXTS, difference, evaluating, sample_pixels
 from tracer.models.student import Student
 from tracer.models.tokenizer_files import write_for_transformers
@@ -67,7 +67,7 @@ def _compare(student: Student, transformers: Any, model_class: Any, folder: Path
     tokens = transformers.AutoTokenizer.from_pretrained(folder)(
         TEXTS, padding="max_length", truncation=True, max_length=length, return_tensors="pt"
     ).input_ids
-    pixels = sample_pixels(size)
+    pixels = sample_pixels(size, size)
     with evaluating(student), torch.no_grad():
         device = student.mean.device
         own = student.embed_image(pixels.to(device)), student.embed_text(student.tokenise(TEXTS))

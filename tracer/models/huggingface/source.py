@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import snapshot_download, try_to_load_from_cache
+from huggingface_hub import constants, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
 from tracer.core.errors import UserError
@@ -147,6 +147,17 @@ def only_transformers_cached(repository: str) -> bool:
     if not isinstance(file, str) or in_hub_cache(repository, CONFIG_FILE):
         return False
     return read_config(Path(file)).get("model_type") in FAMILIES
+
+
+def cached_repositories() -> list[str]:
+    """Repositories of the hub with a model of a known family, weights included, that are on this machine."""
+    folders = sorted(Path(constants.HF_HUB_CACHE).glob("models--*--*"))
+    names = ["/".join(folder.name.split("--")[1:3]) for folder in folders]
+    return [
+        name
+        for name in names
+        if only_transformers_cached(name) and any(in_hub_cache(name, file) for file in (WEIGHTS, INDEX))
+    ]
 
 
 def _download(repository: str, patterns: tuple[str, ...], wanted: str) -> None:
