@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from tracer.core.errors import UserError
 from tracer.models.parity import TEXTS, difference, evaluating, sample_pixels
 from tracer.models.student import Student
 from tracer.models.tokenizer_files import from_transformers, write_for_transformers
+from tracer.parallel.device import elementary_attention
 from tracer.storage.atomic import write_json
 
 OPSET = 17
@@ -65,11 +64,11 @@ def write_onnx(student: Student, folder: Path) -> float:
         raise UserError(
             f"--format onnx needs the package {error.name}: pip install 'tracer-clip[onnx]'"
         ) from None
-    # Height and width; a number stands for both.
     size: Any = student.preprocess_cfg["size"]
+    height, width = (size, size) if isinstance(size, int) else size
     tokenizer = student.tokeniser.tokeniser
     inputs = {
-        "image": (ImageGraph(student), "pixels", sample_pixels(size if isinstance(size, int) else size[0])),
+        "image": (ImageGraph(student), "pixels", sample_pixels(height, width)),
         "text": (TextGraph(student), "tokens", tokenizer(TEXTS)),
     }
     largest = 0.0
@@ -90,7 +89,7 @@ def write_onnx(student: Student, folder: Path) -> float:
 
 def _trace(graph: nn.Module, example: Tensor, input_name: str, file: Path) -> None:
     outputs: Any = graph.outputs
-    with _traceable(), warnings.catch_warnings():
+    with elementary_attention(), warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
         )  # about Python values in the trace; the outputs are compared afterwards
@@ -108,17 +107,6 @@ def _trace(graph: nn.Module, example: Tensor, input_name: str, file: Path) -> No
         except torch.onnx.errors.OnnxExporterError as error:
             reason = str(error).splitlines()[0][:200]
             raise UserError(f"this model cannot be exported as ONNX ({file.stem} graph): {reason}") from error
-
-
-@contextmanager
-def _traceable() -> Iterator[None]:
-    """Attention as elementary operations: the fused one of eval mode has no counterpart in ONNX."""
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 def _write_settings(student: Student, folder: Path, context_length: int) -> None:

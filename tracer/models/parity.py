@@ -20,9 +20,9 @@ TEXTS = [
 ]  # of unlike lengths, with capitals and signs
 
 
-def sample_pixels(size: int, images: int = len(TEXTS)) -> Float[Tensor, "n 3 size size"]:
-    """Normalised pixels of noise, always the same."""
-    return torch.randn(images, 3, size, size, generator=torch.Generator().manual_seed(0))
+def sample_pixels(height: int, width: int) -> Float[Tensor, "n 3 height width"]:
+    """Normalised pixels of noise, always the same, as many images as there are texts."""
+    return torch.randn(len(TEXTS), 3, height, width, generator=torch.Generator().manual_seed(0))
 
 
 def difference(own: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:

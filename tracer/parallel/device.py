@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -53,3 +56,14 @@ def match_layout(tensor: Tensor, like: Tensor | None) -> Tensor:
     if like is None or like.shape != tensor.shape or like.stride() == tensor.stride():
         return tensor
     return torch.empty_like(like, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
+@contextmanager
+def elementary_attention() -> Iterator[None]:
+    """Attention as elementary operations: the fused one of eval mode cannot be traced for other runtimes."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)

@@ -1,0 +1,67 @@
+"""ONNX graphs compute what the model computes, for any number of inputs, or are not written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnxruntime
+import pytest
+import torch
+
+from tracer.core.errors import UserError
+from tracer.models import parity
+from tracer.models.export import export
+from tracer.models.student import Head, Student
+
+
+@pytest.fixture
+def classifier(student: Student) -> Student:
+    student.head = Head(torch.randn(3, 128, generator=torch.Generator().manual_seed(0)))
+    return student
+
+
+def test_graphs_equal_the_model_for_any_batch(classifier: Student, tmp_path: Path) -> None:
+    difference = export(classifier, tmp_path / "out", ["a", "b", "c"], format="onnx")
+    assert difference is not None
+    assert difference < 1e-5
+    assert classifier.training  # as it was
+    classifier.eval()
+    pixels = torch.rand(5, 3, 28, 28)
+    tokens = classifier.tokeniser.tokeniser(["one", "the number two", "3", "x", "y"])
+    image, text = (
+        onnxruntime.InferenceSession(tmp_path / "out" / f"{name}.onnx") for name in ("image", "text")
+    )
+    with torch.no_grad():
+        expected = classifier.embed_image(pixels), classifier.classify(classifier.encode_image(pixels))
+        expected_text = classifier.embed_text(tokens)
+    for own, theirs in zip(expected, image.run(None, {"pixels": pixels.numpy()}), strict=True):
+        torch.testing.assert_close(own, torch.from_numpy(theirs), rtol=1e-5, atol=1e-5)
+    (features,) = text.run(None, {"tokens": tokens.numpy()})
+    torch.testing.assert_close(expected_text, torch.from_numpy(features), rtol=0, atol=1e-5)
+    settings = json.loads((tmp_path / "out" / "onnx_config.json").read_text())
+    assert settings["context_length"] == tokens.shape[1]
+    assert settings["logit_scale"] == pytest.approx(float(classifier.scale.detach()))
+    assert (tmp_path / "out" / "tokenizer.json").is_file()
+    assert json.loads((tmp_path / "out" / "classes.json").read_text()) == ["a", "b", "c"]
+
+
+def test_an_export_that_differs_is_refused(
+    student: Student, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(student: Student, folder: Path) -> float:
+        (folder / "image.onnx").touch()
+        return 2e-4
+
+    monkeypatch.setattr("tracer.models.onnx_export.write_onnx", write)
+    with pytest.raises(UserError, match=r"differ by 2\.0e-04, more than 1e-04"):
+        export(student, tmp_path / "out", format="onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nan_counts_as_a_difference() -> None:
+    unit = torch.ones(2)
+    assert parity.difference([unit], [unit * float("nan")]) == float("inf")
+    assert parity.difference([unit * 100], [unit * 101]) == pytest.approx(0.01)
+    with pytest.raises(UserError):
+        parity.check_parity(float("inf"), "hf")
