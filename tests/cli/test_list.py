@@ -50,16 +50,31 @@ def test_models_that_work_here_come_first(
 ) -> None:
     monkeypatch.setattr(command.Download, "cached", property(lambda self: self.model == "RN50"))
     monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr(command, "cached_repositories", lambda: ["somebody/tiny"])
     lines = listed(capsys, "models")
     assert max(map(len, lines)) <= 80
     names = [line.split()[0] for line in lines[-len(known_models()) :]]
-    assert names[:4] == ["RN50", "tiny-28", "tiny-32", "ViT-B-16"]
+    assert names[:6] == ["RN50", "tiny-28", "tiny-32", *command.RECOMMENDED]
     (siglip,) = [line for line in lines if line.startswith("ViT-B-16-SigLIP ")]
-    assert "needs transformers" in siglip
+    assert "needs the extra hf" in siglip
 
 
 def test_with_transformers_their_models_only_need_a_download(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "find_spec", lambda name: object())
     monkeypatch.setattr(command.Download, "cached", property(lambda self: False))
+    monkeypatch.setattr(command, "cached_repositories", lambda: ["somebody/tiny"])
     known_models()
     assert command._state("ViT-B-16-SigLIP") == "needs a download"
+    rows = command._models(False)[1]
+    assert rows[0] == ("hf-hub:somebody/tiny", "ready", "its own")
+
+
+def test_weights_without_their_tokenizer_are_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda name: object())
+    monkeypatch.setattr(command.Download, "cached", property(lambda self: True))
+    monkeypatch.setattr(
+        command, "text_files_missing", lambda text: {"a/b": "c"} if "hf_tokenizer_name" in text else {}
+    )
+    known_models()
+    assert command._state("ViT-B-16-SigLIP") == "needs a download"
+    assert command._state("ViT-B-16") == "ready"

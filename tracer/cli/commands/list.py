@@ -14,13 +14,14 @@ from tracer.core.kernels import KERNELS
 from tracer.core.regularizers import REGULARIZERS
 from tracer.evaluation.suites import EMBEDDED, SUITES
 from tracer.methods.catalogue import COLUMNS, RECOMMENDATION, entries
-from tracer.models.download import Download
+from tracer.models.download import Download, text_files_missing
+from tracer.models.huggingface.source import cached_repositories
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models, shipped_models
 from tracer.terminal import console, show_table
 
 WIDTH = 80
-DEFAULT_MODEL = "ViT-B-16"
+RECOMMENDED = ("ViT-B-16", "ViT-B-32", "ViT-L-14")  # the default, a faster and a larger one
 
 
 def main(arguments: list[str]) -> int:
@@ -65,13 +66,25 @@ def _methods(long: bool) -> Listing:
 
 
 def _models(long: bool) -> Listing:
-    """Models that work here and now come first, then those whose weights must be downloaded, then the rest."""
+    """Models that work here and now come first, then what needs a download, an extra, or has no weights.
+
+    Among equals the recommended ones come first. Models of transformers are listed if they are on this machine.
+    """
     rows = [(name, _state(name), _tags(name, long)) for name in known_models()]
-    rows.sort(key=lambda row: (STATES.index(row[1]), row[0] != DEFAULT_MODEL))
+    rows += [(f"hf-hub:{name}", "ready", "its own") for name in cached_repositories() if _transformers()]
+    rows.sort(key=lambda row: (STATES.index(row[1]), _rank(row[0])))
     return ("name", "state", "weights"), rows
 
 
-STATES = ("ready", "random weights", "needs a download", "needs transformers", "architecture only")
+STATES = ("ready", "random weights", "needs a download", "needs the extra hf", "architecture only")
+
+
+def _rank(name: str) -> int:
+    return RECOMMENDED.index(name) if name in RECOMMENDED else len(RECOMMENDED)
+
+
+def _transformers() -> bool:
+    return find_spec("transformers") is not None
 
 
 def _state(name: str) -> str:
@@ -79,9 +92,9 @@ def _state(name: str) -> str:
     config = open_clip.get_model_config(name) or {}
     tags = open_clip.list_pretrained_tags_by_model(name)
     text = config.get("text_cfg", {})
-    if ("hf_model_name" in text or "hf_tokenizer_name" in text) and find_spec("transformers") is None:
-        return "needs transformers"
-    if any(Download(name, tag).cached for tag in tags):
+    if ("hf_model_name" in text or "hf_tokenizer_name" in text) and not _transformers():
+        return "needs the extra hf"
+    if any(Download(name, tag).cached for tag in tags) and not text_files_missing(text):
         return "ready"
     if tags:
         return "needs a download"
@@ -129,8 +142,11 @@ LISTS: dict[str, Callable[[bool], Listing]] = {
 BEFORE = {
     "methods": f"{RECOMMENDATION}\n\n"
     "All methods (`tracer train METHOD --help` explains one; --long: papers, costs):",
-    "models": f"Start with {DEFAULT_MODEL}, the default; tiny-28 and tiny-32 are for trying things out.\n"
+    "models": f"Start with {RECOMMENDED[0]}, the default; {RECOMMENDED[1]} is faster, {RECOMMENDED[2]} larger;\n"
+    "tiny-28 and tiny-32 are for trying things out.\n"
     "ready: weights are on this machine; needs a download: from the network, once;\n"
-    "needs transformers: pip install transformers; random weights: --pretrained none.\n"
+    "needs the extra hf: pip install 'tracer-clip[hf]'; random weights:\n"
+    "--pretrained none. Beside these, --model takes a folder or hf-hub:NAME of\n"
+    "open_clip or transformers (CLIP, SigLIP, SigLIP2).\n"
     "--like NAME filters, --long shows every tag.",
 }
