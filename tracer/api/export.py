@@ -39,20 +39,17 @@ def export(
         raise unknown("format of an export", format, FORMATS)
     if push_to is not None:
         check_push(push_to)
-    run = (
-        None if isinstance(source, Student) else source if isinstance(source, Run) else Run.open(Path(source))
-    )
     if isinstance(source, Student):
         if folder is None or weights is not None:
             raise UserError("a loaded model is exported with a folder, and without weights=")
         student, classes, card, target = source, None, None, Path(folder)
+        _require_empty(target)
     else:
-        assert run is not None
+        run = source if isinstance(source, Run) else Run.open(Path(source))
         name = weights or run.weights
         suffix = "" if format == "open_clip" else f"-{format}"
         target = Path(folder) if folder is not None else run.folder / "export" / f"{name}{suffix}"
-    _require_empty(target)
-    if run is not None:
+        _require_empty(target)
         student, classes = run.student(name), run.description["classes"]
         card = _card(run, name, format, push_to or target.name)
     difference = write_export(student, target, classes, format=format, card=card, repository=push_to)
