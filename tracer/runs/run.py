@@ -218,7 +218,7 @@ def model_config(experiment: Experiment) -> str | None:
     if not path.exists() and not experiment.model.startswith(SCHEMAS):
         return None
     config = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).config
-    texts = [file for file in sorted(path.glob("*")) if file.suffix in (".json", ".txt")]
+    texts = [file for file in sorted(path.glob("*")) if file.suffix in (".json", ".txt", ".model")]
     files = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in texts}
     files.pop("classes.json", None)  # of a head, which is not used
     try:
