@@ -76,9 +76,8 @@ class ModelSource:
         """
         if self.weights is not None and self.file is None:
             Download(self.name, self.weights).fetch()
-        if not self.name.startswith(
-            "local-dir:"
-        ):  # such a folder has its tokenizer's files beside the weights
+        # A local folder has the files of its tokenizer beside the weights.
+        if not self.name.startswith("local-dir:"):
             fetch_text_files(self.name, self.config["text_cfg"])
 
     @property

@@ -108,9 +108,8 @@ def _row(name: str, change: Change) -> tuple[str, ...]:
 
 def _data(run: RunData) -> str:
     data, classes = run.data, run.classes
-    lines = [f"- {data.get('train', '?')} images to train on, {data.get('held_out', '?')} held out."]
-    if data.get("division"):
-        lines.append(f"- {_line(data['division'])}")
+    counts = f"{data.get('train', '?')} images to train on, {data.get('held_out', '?')} held out"
+    lines = [f"- {_line(data.get('division') or counts)}."]
     if classes:
         more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
         names = ", ".join(_line(name) for name in classes[:MOST_CLASSES])
