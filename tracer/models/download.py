@@ -103,7 +103,7 @@ TEXT_FILES = {"hf_tokenizer_name": "tokenizer_config.json", "hf_model_name": "co
 
 def text_files_missing(text: Mapping[str, Any]) -> dict[str, str]:
     """Repositories of the hub, and a file of each, that a text config needs and that are not on this machine."""
-    needed = {text.get(setting): file for setting, file in TEXT_FILES.items() if text.get(setting)}
+    needed: dict[str, str] = {text[name]: file for name, file in TEXT_FILES.items() if text.get(name)}
     return {
         repository: file
         for repository, file in needed.items()

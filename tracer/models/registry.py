@@ -95,7 +95,9 @@ class ModelSource:
         """The model's function from texts to token ids."""
         from_hub = bool(self.config["text_cfg"].get("hf_tokenizer_name"))
         with quiet(), explained(f"the tokenizer of {self.name}"):
-            return open_clip.get_tokenizer(self.name, **({"trust_remote_code": False} if from_hub else {}))
+            if from_hub:
+                return open_clip.get_tokenizer(self.name, trust_remote_code=False)
+            return open_clip.get_tokenizer(self.name)
 
 
 @contextmanager

@@ -68,9 +68,10 @@ def _moved(
     source: str,
 ) -> Weights:
     whole = turn(torch.cat(tensors) if len(tensors) > 1 else tensors[0])
-    expected = torch.cat([shapes[name] for name in names]) if len(names) > 1 else shapes[names[0]]
+    first, *rest = names
+    expected = torch.cat([shapes[name] for name in names]) if rest else shapes[first]
     if expected.squeeze().shape != whole.squeeze().shape:  # a scale is a number here and a list of one there
-        raise UserError(f"the weights of {source} do not fit its config: {names[0]} has another shape")
+        raise UserError(f"the weights of {source} do not fit its config: {first} has another shape")
     parts = whole.reshape(-1).split([shapes[name].numel() for name in names])
     return {name: part.reshape(shapes[name].shape) for name, part in zip(names, parts, strict=True)}
 
