@@ -1,16 +1,17 @@
 """The paper's four ablations and further ones, at any scale.
 
     tracer sweep tracer.recipes.ablation:beta                                  on embedded digits, minutes on a CPU
-    tracer sweep tracer.recipes.ablation:beta --data imagenet/train --jobs 8   the paper's settings on ImageNet
-    tracer sweep tracer.recipes.ablation:beta --data imagenet/train --slurm    the same as a SLURM array
+    tracer sweep tracer.recipes.ablation:beta --data imagenet --jobs 8         the paper's settings on ImageNet
+    tracer sweep tracer.recipes.ablation:beta --data imagenet --slurm          the same as a SLURM array
 
 Without --data a small CLIP (tiny-28) is first trained on grey digits. Each run then finetunes it on coloured digits,
 whose colour agrees with the group of the digit in 19 of 20 images. Retention is measured on digits with the two
 colours exchanged (the distribution shift) and on grey digits. The paper's values are in docs/ablations.md.
 
 Args:
-    data: training data; by default the small version on embedded digits.
-    held_out: with data, the validation data; by default 2 % of the training images.
+    data: a folder with ImageNet's train and val, or training data; by default the small version on embedded digits.
+    held_out: with data, the validation data; by default val beside train, else a share of the training images.
+    root: with data, the folder of ImageNet's test sets; by default --data.
     classes: with data, the class names: imagenet, a file with one per line, or "" for those of the data.
     model: with data, the open_clip model.
     seeds: runs per setting.
@@ -19,205 +20,159 @@ Args:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from tracer.recipes.paper import ROWS
-from tracer.recipes.protocol import WARMUP, imagenet_steps, protocol
+from tracer.recipes.protocol import WARMUP, compared, imagenet_steps, protocol
 from tracer.runs.experiment import Experiment
-from tracer.sweep import START, Sweep, product
+from tracer.sweep.product import START, Sweep, product
 
-SMALL_STEPS = 60
-FULL_STEPS = imagenet_steps(10)  # 25 030: ImageNet at batch 512, warm-up included
-
-STRENGTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
-BETAS = (0.2, 0.5, 0.7, 0.9, 1.0, 1.5)
+SMALL_STEPS, FULL_STEPS = 60, imagenet_steps(10)  # 25 030: ImageNet at batch 512
 INTERVALS = (1, 2, 5, 10, 50, 100, 500, 1000, 2500)  # the paper's, in steps out of 25 030
-KERNELS = ("beta", "uniform", "early", "late", "triangular", "exponential")  # each in its default shape
 TERMS = ("feature", "cross", "interactive", "relational")  # in the order of the paper's table
+TABLES = {"feature": "terms", "every": "interval"}  # published tables that are not called like the option
+PRETRAINING = Experiment(
+    method="flyp",
+    data="digits",
+    held_out="digits",
+    model="tiny-28",
+    pretrained="none",
+    steps=200,
+    batch=128,
+    lr=1e-3,
+    augment="none",
+)
+SMALL = Experiment(
+    data="digits:coloured",
+    held_out="digits:coloured",
+    retain=("digits:flipped", "digits"),
+    model=START,
+    batch=64,
+    lr=3e-4,
+    augment="none",
+)
+
+Axes = dict[str, Iterable[Any]]  # values by the name of a setting or option
 
 
-def terms(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-) -> Sweep:
-    """Ablation 1: all 16 combinations of the four distillation terms, each at its preset weight or zero."""
-    on_or_off: dict[str, tuple[float | None, ...]] = dict.fromkeys(TERMS, (0.0, None))
-    return _sweep(_base(data, held_out, classes, model, steps), seeds, **on_or_off)
+def _ablation(
+    about: str,
+    values: tuple[Any, ...],
+    meaning: str,
+    axes: str | Callable[[tuple[Any, ...], int], list[Axes]],
+) -> Callable[..., Sweep]:
+    """A recipe that varies the option `axes`, or makes the products `axes(values, steps)`."""
+
+    def recipe(
+        *,
+        data: str = "",
+        held_out: str = "",
+        root: str = "",
+        classes: str = "imagenet",
+        model: str = "ViT-B-16",
+        seeds: int = 3,
+        steps: int = 0,
+        values: tuple[Any, ...] = values,
+    ) -> Sweep:
+        base = _base(data, held_out, classes, model, steps)
+        products = [{axes: values}] if isinstance(axes, str) else axes(values, base.steps or FULL_STEPS)
+        names = [name for each in products for name in each]
+        runs = [run for each in products for run in product(base, **each, seed=range(seeds))]
+        if not data:
+            return Sweep(tuple(runs), PRETRAINING)
+        title, table = about.partition(":")[0], TABLES.get(names[0], names[0])
+        return compared(runs, title, table, lambda run: _row(run, names), data=data, root=root)
+
+    recipe.__doc__ = f"{about}\n\nArgs:\n    values: {meaning}."
+    recipe.__annotations__["values"] = tuple[type(values[0]), ...]
+    return recipe
 
 
-def strength(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-    values: tuple[float, ...] = STRENGTHS,
-) -> Sweep:
-    """Ablation 2: the weight λ of the distillation loss, 0.1 to 10.
-
-    Args:
-        values: values of λ.
-    """
-    return _sweep(_base(data, held_out, classes, model, steps), seeds, strength=values)
+def _row(run: Experiment, names: list[str]) -> str:
+    """The row of a run: the values of what varies, as in the paper's tables."""
+    if names[0] in TERMS:
+        return "".join("0" if run.options.get(name) == 0 else "1" for name in TERMS)
+    values = [run.method if name == "method" else run.options.get(name, "") for name in dict.fromkeys(names)]
+    shown = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    return ", ".join(word for word in shown if word not in ("", "updates"))  # the paper has that clock
 
 
-def interval(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-    values: tuple[int, ...] = (),
-) -> Sweep:
+def _base(data: str, held_out: str, classes: str, model: str, steps: int) -> Experiment:
+    """The paper's row of TRACER on `data`, with the same share of warm-up in a shorter run; else the small version."""
+    if not data:
+        return replace(SMALL, steps=steps or SMALL_STEPS)
+    settings, options = ROWS["tracer"]
+    base = replace(
+        protocol(data, held_out, classes, model=model), pretrained="auto", options=options, **settings
+    )
+    return replace(base, steps=steps, warmup=WARMUP / FULL_STEPS) if steps else base
+
+
+def _intervals(values: tuple[int, ...], steps: int) -> list[Axes]:
+    """The paper's intervals as shares of training, two larger ones in short runs; others as given; both clocks."""
+    if values == INTERVALS:
+        shares = [every / FULL_STEPS for every in values] + ([] if steps == FULL_STEPS else [0.2, 0.5])
+        values = tuple(sorted({max(1, round(share * steps)) for share in shares}))
+    return [{"every": values, "clock": ("progress", "updates")}]
+
+
+terms = _ablation(
+    "Ablation 1: all 16 combinations of the four distillation terms, each at its preset weight or zero.",
+    TERMS,
+    "terms to switch off and on",
+    lambda values, _: [dict.fromkeys(values, (0.0, None))],
+)
+strength = _ablation(
+    "Ablation 2: the weight λ of the distillation loss, 0.1 to 10.",
+    (0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0),
+    "values of λ",
+    "strength",
+)
+interval = _ablation(
     """Ablation 3: the interval of teacher updates, as the paper's fractions of training, with both clocks.
 
-    "progress" keeps the kernel's shape at any interval; "updates" is the released code, where the interval also
-    changes the kernel. Without data, two larger intervals are added.
+"progress" keeps the kernel's shape at any interval; "updates" is the released code, where the interval also changes
+the kernel. In runs of another length than the paper's, two larger intervals are added.""",
+    INTERVALS,
+    "steps between two updates; the default is scaled to the length of the run",
+    _intervals,
+)
+beta = _ablation(
+    "Ablation 4: the shape of the Beta kernel, from weight on both ends of training (0.2) to the middle (1.5).",
+    (0.2, 0.5, 0.7, 0.9, 1.0, 1.5),
+    "values of both parameters of the kernel",
+    "beta",
+)
+kernels = _ablation(
+    """Kernels: weight on both ends of training (beta), uniform, on the start, the end or the middle.
 
-    Args:
-        values: steps between two updates; by default the paper's fractions of training.
-    """
-    length = steps or (FULL_STEPS if data else SMALL_STEPS)
-    fractions = [every / FULL_STEPS for every in INTERVALS] + ([] if data else [0.2, 0.5])
-    every = values or sorted({max(1, round(fraction * length)) for fraction in fractions})
-    return _sweep(
-        _base(data, held_out, classes, model, steps), seeds, every=every, clock=("progress", "updates")
-    )
+A kernel may have a shape: --values early:1 early:3 late:1 late:3. "exponential" is an EMA as a kernel.""",
+    ("beta", "uniform", "early", "late", "triangular", "exponential"),
+    "kernels, each NAME or NAME:SHAPE",
+    "kernel",
+)
+teachers = _ablation(
+    """Teachers: the same loss with a static, an EMA and a weighted-average one, a control missing in the paper.
 
-
-def beta(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-    values: tuple[float, ...] = BETAS,
-) -> Sweep:
-    """Ablation 4: the shape of the Beta kernel, from weight on both ends of training (0.2) to the middle (1.5).
-
-    Args:
-        values: values of both parameters of the kernel.
-    """
-    return _sweep(_base(data, held_out, classes, model, steps), seeds, beta=values)
-
-
-def kernels(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-    values: tuple[str, ...] = KERNELS,
-) -> Sweep:
-    """Kernels with weight on both ends of training (beta), uniform, on the start, the end or the middle.
-
-    A kernel may have a shape: --values early:1 early:3 late:1 late:3. "exponential" is an EMA as a kernel.
-
-    Args:
-        values: kernels, each NAME or NAME:SHAPE.
-    """
-    return _sweep(_base(data, held_out, classes, model, steps), seeds, kernel=values)
-
-
-def teachers(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-) -> Sweep:
-    """The same loss with a static, an EMA and a weighted-average teacher, a control missing in the paper.
-
-    An EMA with a horizon of half the training has the mean age of TRACER's teacher; FLYP has no teacher.
-    """
-    base, start = _base(data, held_out, classes, model, steps)
-    seed = range(seeds)
-    runs = product(base, method=("flyp", "static_sd", "tracer"), seed=seed)
-    runs += product(base, method=("ema_sd",), horizon=(0.05, 0.2, 0.5), seed=seed)
-    return Sweep(runs, start)
-
-
-def targets(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-) -> Sweep:
-    """Images of the same class in a batch as negatives of each other (the paper) or as positives."""
-    return _sweep(_base(data, held_out, classes, model, steps), seeds, targets=("pair", "class"))
-
-
-def seldom(
-    *,
-    data: str = "",
-    held_out: str = "",
-    classes: str = "imagenet",
-    model: str = "ViT-B-16",
-    seeds: int = 3,
-    steps: int = 0,
-    values: tuple[int, ...] = (1, 2, 4),
-) -> Sweep:
-    """Distillation at every k-th step, with its loss scaled by k: the accuracy cost of cheaper steps.
-
-    Args:
-        values: values of k.
-    """
-    return _sweep(_base(data, held_out, classes, model, steps), seeds, distill_every=values)
-
-
-def _sweep(runs: tuple[Experiment, Experiment | None], seeds: int, **values: object) -> Sweep:
-    base, start = runs
-    return Sweep(product(base, **values, seed=range(seeds)), start)  # pyright: ignore[reportArgumentType]
-
-
-def _base(
-    data: str, held_out: str, classes: str, model: str, steps: int
-) -> tuple[Experiment, Experiment | None]:
-    """The paper's row of TRACER on `data`; without data, a small version on digits and its pretraining."""
-    if data:
-        settings, options = ROWS["tracer"]
-        base = protocol(data, held_out, classes, "released", model)
-        base = replace(base, pretrained="auto", options=options, **settings)
-        if steps:  # the same share of warm-up in a shorter run
-            base = replace(base, steps=steps, warmup=WARMUP / FULL_STEPS)
-        return base, None
-    start = Experiment(
-        method="flyp",
-        data="digits",
-        held_out="digits",
-        model="tiny-28",
-        pretrained="none",
-        steps=200,
-        batch=128,
-        lr=1e-3,
-        augment="none",
-    )
-    small = Experiment(
-        data="digits:coloured",
-        held_out="digits:coloured",
-        retain=("digits:flipped", "digits"),
-        model=START,
-        steps=steps or SMALL_STEPS,
-        batch=64,
-        lr=3e-4,
-        augment="none",
-    )
-    return small, start
+An EMA with a horizon of half the training has the mean age of TRACER's teacher; FLYP has no teacher.""",
+    (0.05, 0.2, 0.5),
+    "horizons of the EMAs, as shares of training",
+    lambda values, _: [
+        {"method": ("flyp", "static_sd", "tracer")},
+        {"method": ("ema_sd",), "horizon": values},
+    ],
+)
+targets = _ablation(
+    "Targets: images of the same class in a batch as negatives of each other (the paper) or as positives.",
+    ("pair", "class"),
+    "kinds of targets",
+    "targets",
+)
+seldom = _ablation(
+    "Seldom: distillation at every k-th step, with its loss scaled by k: the accuracy cost of cheaper steps.",
+    (1, 2, 4),
+    "values of k",
+    "distill_every",
+)

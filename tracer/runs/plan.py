@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
 from tracer.core.teachers import check_interval
-from tracer.data.division import Scan, divide, scanned
+from tracer.data.division import Division, Scan, divide, scanned
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress
 from tracer.data.sources import load
@@ -46,14 +46,23 @@ class Plan:
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def plan(experiment: Experiment, *, check_images: bool = True, progress: Progress | None = None) -> Plan:
-    """Load the data, fill in defaults and check the settings; `progress` is called while all images are read."""
+def plan(
+    experiment: Experiment,
+    *,
+    check_images: bool = True,
+    progress: Progress | None = None,
+    division: Division | None = None,
+) -> Plan:
+    """Load the data, fill in defaults and check the settings; `progress` is called while all images are read.
+
+    `division` are the data, where experiments on the same data are planned one after another.
+    """
     recipe = method(experiment.method, **experiment.options)
     if experiment.regularizer is not None:
         recipe = recipe.regularized(regularizer(experiment.regularizer))
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     check = scanned(experiment.strict, experiment.skip_unreadable, progress) if check_images else _unchecked
-    division = divide(
+    division = division or divide(
         experiment.data, experiment.held_out, experiment.held_out_share, check=check, **experiment.keywords
     )
     train = division.train

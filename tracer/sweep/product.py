@@ -8,9 +8,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from tracer.api.evaluate import TestSets
 from tracer.core.errors import UserError, unknown
 from tracer.methods.base import method, options
 from tracer.runs.experiment import Experiment, Settings
+from tracer.sweep.published import Published
 
 START = "@start"  # as a model: the result of the sweep's start experiment
 SETTINGS = {field.name for field in fields(Settings)}
@@ -18,10 +20,15 @@ SETTINGS = {field.name for field in fields(Settings)}
 
 @dataclass(frozen=True)
 class Sweep:
-    """Experiments, and optionally one that runs first and gives their initial model."""
+    """Experiments, and optionally one that runs first and gives their initial model.
+
+    Every finished run is scored on `tests`, and compared with `published`, if these are given.
+    """
 
     experiments: tuple[Experiment, ...]
     start: Experiment | None = None
+    tests: TestSets | None = None
+    published: Published | None = None
 
     def __post_init__(self) -> None:
         if not self.experiments:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracer.runs.record import read
 from tracer.sweep.product import Sweep
-from tracer.sweep.worker import FAILED, ended
+from tracer.sweep.worker import FAILED, complete, ended
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def sweep_progress(sweep: Sweep, folder: Path) -> SweepProgress:
     """The progress of a sweep, read from the folders of its runs."""
     runs = list(sweep.by_folder(folder))
     failed = tuple(run for run in runs if (run / FAILED).exists())
-    done = sum((run / "result.json").exists() for run in runs)
+    done = sum(complete(run, sweep.tests) for run in runs if run not in failed)
     start = [folder / "start"] if sweep.start else []  # the run of the initial model, not in the tables
     share = sum(_share(run) for run in [*start, *runs]) / (len(start) + len(runs))
     starting = not all((run / "result.json").exists() for run in start)

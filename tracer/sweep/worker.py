@@ -7,9 +7,13 @@ import os
 import time
 from pathlib import Path
 
+from tracer.api.evaluate import TestSets, score
 from tracer.api.run import Machine, Observer, run
 from tracer.core.errors import UserError
+from tracer.evaluation.target import target
 from tracer.models.export import export
+from tracer.parallel import launched
+from tracer.report.scored import ROWS, predictions
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_text
@@ -18,17 +22,26 @@ from tracer.sweep.product import Sweep
 from tracer.training.loop import Report
 
 FAILED = "failed.txt"
+warn = logging.getLogger(__name__).warning
 
 
 class Orphaned(Exception):
     """The process that watches over this one has gone."""
 
 
-def work(sweep: Sweep, folder: Path, device: str, only: int | None = None, pause: float = 0.5) -> None:
-    """Run every experiment that is neither done nor failed nor in another process's hands.
+def work(
+    sweep: Sweep,
+    folder: Path,
+    device: str,
+    only: int | None = None,
+    *,
+    workers: int | None = 0,
+    pause: float = 0.5,
+) -> None:
+    """Run and score every experiment that is neither done nor failed nor in another process's hands.
 
-    Several of these may work on one folder, on several machines: a lock a run keeps them apart. `only` one, if asked:
-    then it is tried even if it has failed before.
+    Several of these may work on one folder, on several machines; a lock for each run prevents double work. `only` runs
+    one experiment, by its number, even if it has failed before. `workers` processes decode the images of a run.
     """
     begin(sweep, folder, device)
     waiting = list(sweep.by_folder(folder).items())
@@ -39,9 +52,9 @@ def work(sweep: Sweep, folder: Path, device: str, only: int | None = None, pause
     while waiting:
         for place, experiment in waiting:
             with lock(folder / ".locks" / place.name) as mine:
-                if mine and not ended(place):
-                    attempt(experiment, place, device)
-        waiting = [(place, experiment) for place, experiment in waiting if not ended(place)]
+                if mine and not complete(place, sweep.tests):
+                    attempt(experiment, place, device, sweep.tests, workers)
+        waiting = [(place, experiment) for place, experiment in waiting if not complete(place, sweep.tests)]
         if waiting:
             time.sleep(pause)  # all that is left is in other hands
 
@@ -57,15 +70,20 @@ def begin(sweep: Sweep, folder: Path, device: str) -> None:
             export(start.student(), place / "export")
 
 
-def attempt(experiment: Experiment, place: Path, device: str) -> None:
-    """Run it; what goes wrong is written down, and the sweep goes on."""
+def attempt(
+    experiment: Experiment, place: Path, device: str, tests: TestSets | None = None, workers: int | None = 0
+) -> None:
+    """Run and score it; what goes wrong is written down, and the sweep goes on."""
     try:
-        finished(experiment, place, device)
+        trained = finished(experiment, place, device, workers)
+        if tests is not None and not scored(place):
+            with launched(device) as world:
+                score((target(trained, "result", place.name),), tests, world, warn)
     except (UserError, RuntimeError, OSError, ValueError) as error:
         write_text(place / FAILED, f"{type(error).__name__}: {error}\n")
 
 
-def finished(experiment: Experiment, place: Path, device: str) -> Run:
+def finished(experiment: Experiment, place: Path, device: str, workers: int | None = 0) -> Run:
     """The run of this experiment, made now, gone on with, or found finished."""
     parent = os.getppid()
 
@@ -74,14 +92,20 @@ def finished(experiment: Experiment, place: Path, device: str) -> Run:
         if os.getppid() != parent:
             raise Orphaned(f"the process that started this one is gone: {place}")
 
-    return run(
-        experiment,
-        place,
-        Machine(device=device, workers=0),
-        Observer(report=stop_if_orphaned, warn=logging.getLogger(__name__).warning),
-    )
+    machine = Machine(device=device, workers=workers)
+    return run(experiment, place, machine, Observer(report=stop_if_orphaned, warn=warn))
 
 
 def ended(place: Path) -> bool:
     """Whether a run has a result, or has failed for good."""
     return (place / "result.json").exists() or (place / FAILED).exists()
+
+
+def scored(place: Path) -> bool:
+    """Whether the result of a run was scored on the test sets."""
+    return (predictions(place, "after") / ROWS).is_file()
+
+
+def complete(place: Path, tests: TestSets | None) -> bool:
+    """Whether nothing is left to do for a run."""
+    return (place / FAILED).exists() or (ended(place) and (tests is None or scored(place)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,16 +14,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tracer.cli.flags import HELP, cli, cli_of_two, flags_of
 from tracer.core.errors import UserError, at_least
-from tracer.methods.base import options
-from tracer.recipes import ablation
+from tracer.evaluation.suites import COMPLETE, check
+from tracer.recipes import ablation, paper
 from tracer.runs.experiment import Experiment
+from tracer.storage.atomic import write_text
 from tracer.sweep import Sweep, recipe
 from tracer.sweep.recipe import flag_help, recipes
+from tracer.sweep.shrink import shrunk
 from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.supervisor import SweepProgress, supervise, sweep_progress
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
-from tracer.terminal import console, errors, show_table
+from tracer.terminal import console, errors
 from tracer.training.interrupt import Interrupted
 
 EXAMPLES = """
@@ -53,8 +55,14 @@ class Flags:
     """auto, cpu, cuda or mps."""
     slurm: bool = False
     """Print a SLURM array script instead of running."""
+    shrink: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Rehearse: 1/N of the steps, a tiny model with random weights, and test sets as they are."""
+    allow_partial: bool = False
+    """Where a recipe scores its runs on test sets: score incomplete ones too, and mark their scores."""
+    workers: int = 0
+    """Processes that decode the images of each run; 4 to 16 for large images on a GPU."""
     dry_run: bool = False
-    """List the runs and stop."""
+    """List the runs with their settings, steps, warm-up and memory, and the data found and missing, and stop."""
     only: Annotated[int | None, tyro.conf.arg(metavar="NUMBER")] = None
     """Run one experiment of the sweep, by its number in --dry-run."""
     worker: bool = False
@@ -64,14 +72,24 @@ class Flags:
 def main(arguments: list[str]) -> int:
     about = f"Run every experiment of a recipe: a Python function that returns them.{_details(arguments)}{EXAMPLES}"
     flags, rest = cli_of_two(Flags, arguments, "tracer sweep", about)
-    at_least(1, jobs=flags.jobs)
+    at_least(1, jobs=flags.jobs, shrink=flags.shrink)
+    at_least(0, workers=flags.workers)
     function = recipe(flags.recipe)
     sweep = _sweep(cli(function, rest, f"tracer sweep {flags.recipe}", also=flags_of(Flags)))
+    if flags.shrink is not None:
+        sweep = shrunk(sweep, flags.shrink)
+    if flags.allow_partial and sweep.tests is not None:
+        sweep = replace(sweep, tests=replace(sweep.tests, allow_partial=True))
     folder = flags.out or Path("runs") / flags.recipe.rpartition(":")[2]
     command = [sys.executable, "-m", "tracer", "sweep", flags.recipe, *rest]
-    command += ["--out", str(folder), "--device", flags.device]
+    command += ["--out", str(folder), "--device", flags.device, "--workers", str(flags.workers)]
+    command += ["--allow-partial"] if flags.allow_partial else []
+    command += ["--shrink", str(flags.shrink)] if flags.shrink is not None else []
     if flags.dry_run:
-        return _show(sweep, folder)
+        from tracer.cli.sweep_dry_run import dry_run
+
+        return dry_run(sweep, folder)
+    _require_test_sets(sweep)
     if flags.slurm:
         name = f"tracer-{flags.recipe.rpartition(':')[2]}"
         logs(folder).mkdir(parents=True, exist_ok=True)
@@ -88,8 +106,11 @@ def _details(arguments: list[str]) -> str:
         return ""
     name = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
     if name is None:
-        lines = [f"  {name:12}{_summary(function)}" for name, function in recipes(ablation).items()]
-        return "\n".join(["", "", "Recipes in tracer.recipes.ablation (RECIPE --help shows more):", *lines])
+        lines = [""]
+        for module in (ablation, paper):
+            lines += ["", f"Recipes in {module.__name__} (RECIPE --help shows more):"]
+            lines += [f"  {name:15}{_summary(function)}" for name, function in recipes(module).items()]
+        return "\n".join(lines)
     function = recipe(name)
     texts = flag_help(function)
     flags = [
@@ -120,13 +141,23 @@ def _sweep(value: Any) -> Sweep:
     return Sweep(experiments)
 
 
+def _require_test_sets(sweep: Sweep) -> None:
+    """Raise UserError if test sets are missing: rather now than after days of training."""
+    if sweep.tests is None or sweep.tests.suite != "imagenet" or sweep.tests.allow_partial:
+        return
+    missing = [line for line in check(sweep.tests.root) if not line.startswith(COMPLETE)]
+    if missing:
+        advice = "--allow-partial scores what is there and marks every number it touches"
+        raise UserError("\n".join(("the test sets of this recipe are not complete:", *missing, advice)))
+
+
 def _work(sweep: Sweep, folder: Path, flags: Flags) -> int:
     """Run as one worker, or one experiment with --only. Returns the exit code."""
     folders = list(sweep.by_folder(folder))
     if flags.only is not None and not 0 <= flags.only < len(folders):
         raise UserError(f"--only {flags.only}: the sweep has experiments 0 to {len(folders) - 1}")
     try:
-        work(sweep, folder, flags.device, flags.only)
+        work(sweep, folder, flags.device, flags.only, workers=flags.workers)
     except Interrupted as stop:
         return 128 + stop.signal_number
     except Orphaned as error:
@@ -141,37 +172,6 @@ def _failed(folders: Sequence[Path]) -> int:
     for message in messages:
         errors.print(message, highlight=False, markup=False)
     return int(bool(messages))
-
-
-def _show(sweep: Sweep, folder: Path) -> int:
-    """List the runs: of the first what differs from the defaults, of the others what differs from the first."""
-    experiments = sweep.by_folder(folder)
-    first: Experiment | None = None
-    rows = []
-    for number, (run, experiment) in enumerate(experiments.items()):
-        state = "done" if (run / "result.json").exists() else "started" if run.exists() else ""
-        rows.append((str(number), run.name, _differences(experiment, first), state))
-        first = first or experiment
-    columns = ("number", "run", "settings; from 1 on, what differs from 0", "state")
-    show_table(f"{len(experiments)} runs in {folder}", columns, rows)
-    return 0
-
-
-def _differences(experiment: Experiment, first: Experiment | None) -> str:
-    """Settings and options that are not those of the first experiment; of the first itself, not the defaults."""
-    from tracer.report.comparison import show
-
-    defaults = Experiment(data="", method=experiment.method)
-    own, usual = _flat(experiment), _flat(defaults) | ({} if first is None else _flat(first))
-    names = [name for name in own if own[name] != usual[name] or (first is None and name == "method")]
-    return ", ".join(f"{name} {show(own[name])}" for name in names)
-
-
-def _flat(experiment: Experiment) -> dict[str, Any]:
-    """All settings and options by name, with the defaults of the method's options filled in."""
-    settings = experiment.to_json()
-    chosen = settings.pop("options")
-    return settings | {option.name: option.default for option in options(experiment.method)} | chosen
 
 
 def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
@@ -223,9 +223,13 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
             [run for run in sweep.by_folder(folder) if (run / "result.json").exists()],
             folder / "report.html",
         )
-        console.print(
-            f"{folder / 'table.md'}, {folder / 'table.csv'}, {folder / 'report.html'}", highlight=False
-        )
+        files = [folder / name for name in ("table.md", "table.csv", "report.html")]
+        if sweep.published is not None and sweep.tests is not None:
+            text = sweep.published.document(sweep.by_folder(folder))
+            write_text(folder / "paper.md", text)
+            console.print(text, highlight=False, markup=False)
+            files.append(folder / "paper.md")
+        console.print(", ".join(map(str, files)), highlight=False)
     if now.done < now.total:
         left = now.total - now.done - len(now.failed)
         errors.print(

@@ -103,6 +103,7 @@ SETS: dict[str, Set] = {
     ),
 }
 COMPLETE = "✓"
+TRAINING_IMAGES = 1_281_167
 FOUR = Average("OOD w/o ObjNet", tuple(SETS[key].name for key in ("v2", "r", "a", "sketch")))
 
 

@@ -1,0 +1,93 @@
+"""The table that a recipe of the paper ends in: our numbers in the paper's layout, the published ones in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tracer.core.markdown import markdown_table
+from tracer.core.metrics import mean_std
+from tracer.evaluation.suites.imagenet import SETS
+from tracer.evaluation.tables.render import MISSING, PARTIAL, WARNING
+from tracer.methods.base import method, methods
+from tracer.report.scored import predictions, read_rows
+from tracer.runs.experiment import Experiment
+
+METRICS = {
+    "accuracy": ("Accuracy in per cent", 100.0, 2),
+    "ece_batched": ("ECE, mean over batches of 512", 1.0, 4),
+}
+AVERAGE = "average"
+NOTE = "Ours: mean ± standard deviation over seeds. In brackets: the paper."
+
+
+class Score(NamedTuple):
+    """A number, and whether test images were missing."""
+
+    value: float
+    partial: bool
+
+
+class Published(NamedTuple):
+    """A table of the paper: its title, the row of an experiment, and the values by row and metric, then by column."""
+
+    title: str
+    row: Callable[[Experiment], str]
+    values: Mapping[tuple[str, str], Mapping[str, float]]
+
+    def document(self, runs: Mapping[Path, Experiment]) -> str:
+        """Both tables as Markdown: mean and standard deviation over seeds, and in brackets the published value."""
+        text = "\n\n".join([*(self._table(runs, metric) for metric in METRICS), NOTE])
+        return f"{text} {WARNING}.\n" if PARTIAL in text else f"{text}\n"
+
+    def _table(self, runs: Mapping[Path, Experiment], metric: str) -> str:
+        name, factor, digits = METRICS[metric]
+        shifts = [key for key in SETS if key != "val" and (not self.values or self._printed(key))]
+        columns = ["val", *shifts, AVERAGE]
+        rows = []
+        for row, folders in self._by_row(runs).items():
+            scores = [scored for folder in folders if (scored := _scores(folder, metric, shifts, factor))]
+            theirs = self.values.get((row, metric), {})
+            cells = [
+                _cell([each[key] for each in scores if key in each], theirs.get(key), digits)
+                for key in columns
+            ]
+            rows.append([method(row).title if row in methods() else row, str(len(scores)), *cells])
+        heads = [*(SETS[key].short for key in columns[:-1]), f"Avg. of {len(shifts)} shifts"]
+        return f"**{self.title}. {name}**\n\n" + markdown_table(["", "seeds", *heads], rows)
+
+    def _printed(self, column: str) -> bool:
+        return any(column in values for values in self.values.values())
+
+    def _by_row(self, runs: Mapping[Path, Experiment]) -> dict[str, list[Path]]:
+        rows: dict[str, list[Path]] = {}
+        for folder, experiment in runs.items():
+            rows.setdefault(self.row(experiment), []).append(folder)
+        return rows
+
+
+def _scores(folder: Path, metric: str, shifts: Sequence[str], factor: float) -> dict[str, Score]:
+    """The scores of a run by column; the average only if every shift was scored."""
+    keys = {each.name: key for key, each in SETS.items()}
+    rows = [row for row in read_rows(predictions(folder, "after"), []) if row["metric"] == metric]
+    scores = {
+        keys[row["shift"]]: Score(factor * row["value"], bool(row.get("partial")))
+        for row in rows
+        if row["shift"] in keys
+    }
+    members = [scores[key] for key in shifts if key in scores]
+    if len(members) == len(shifts):
+        mean = sum(each.value for each in members) / len(members)
+        scores[AVERAGE] = Score(mean, any(each.partial for each in members))
+    return scores
+
+
+def _cell(scores: Sequence[Score], theirs: float | None, digits: int) -> str:
+    printed = "" if theirs is None else f" ({theirs:.{digits}f})"
+    if not scores:
+        return f"{MISSING}{printed}"
+    mean, std, _ = mean_std(each.value for each in scores)
+    mark = PARTIAL if any(each.partial for each in scores) else ""
+    spread = "" if std is None else f" ± {std:.{digits}f}"
+    return f"{mean:.{digits}f}{mark}{spread}{printed}"
