@@ -23,8 +23,8 @@ class Toy:
 
     out: Path | None = None
     """Folder of runs, tables and figures; finished runs in it are not run again. Default: runs/toy."""
-    task: Literal["colour", "group"] = "colour"
-    """What coloured digits are called: by their colour, or low (0 to 4) and high (5 to 9)."""
+    task: Literal["colour", "group", "digit"] = "colour"
+    """What coloured digits are called: by their colour, low (0 to 4) and high (5 to 9), or by their digit."""
     seeds: int = 1
     """Number of seeds, counted from 0."""
     frontier: bool = False
@@ -60,7 +60,7 @@ def _run(options: Toy, command: str) -> int:
         _show(show(options.show, options.out))
         return 0
     setting = _setting(options)
-    rows = list(study(setting, variants(options.frontier), range(options.seeds)))
+    rows = list(study(setting, variants(options.frontier, options.task), range(options.seeds)))
     data = "MNIST" if setting.mnist else "embedded digits"
     _show(write_comparison(Results(setting.task, data, setting.scale, rows), setting.out, command))
     if options.teachers:

@@ -30,8 +30,9 @@ COLOURS = {
     "dynamic": GREEN,
     "composite": BLACK,
     "tracer": PURPLE,
+    "slow": GREY,
 }
-MARKS = dict(zip(COLOURS, "*sD^voXP", strict=True))
+MARKS = dict(zip(COLOURS, "*sD^voXPh", strict=True))
 # A teacher has the same style in all figures; colours repeat only where no figure shows both.
 TEACHERS: dict[str, tuple[str, Any]] = {
     "EMA, every step": (RED, "-"),
@@ -45,7 +46,7 @@ TEACHERS: dict[str, tuple[str, Any]] = {
     "WMA β = 0.5, every 20 % of T, clock: progress": (ORANGE, (0, (8, 2))),
     "WMA β = 0.5, every 20 % of T, clock: updates": (RED, (0, (4, 1, 1, 1))),
 }
-NEW = {"colour": "naming the colour", "group": "naming the group"}
+NEW = {"colour": "naming the colour", "group": "naming the group", "digit": "reading painted digits"}
 
 
 def outcome(results: Results) -> Figure:

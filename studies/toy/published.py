@@ -38,5 +38,6 @@ TEACHING: dict[str, tuple[float, ...]] = {
 
 
 def reported(task: str, strategy: str) -> Published | None:
-    """The paper's numbers of a strategy; it has the task "colour" only."""
-    return PUBLISHED.get(strategy) if task == "colour" else None
+    """The paper's numbers of a strategy; the paper describes the task "colour", an early script has "digit"."""
+    early = {"slow": "dynamic", "dynamic": ""}.get(strategy, strategy)
+    return {"colour": PUBLISHED.get(strategy), "digit": PUBLISHED.get(early)}.get(task)

@@ -43,12 +43,14 @@ STRATEGIES: dict[str, Strategy] = {
     "composite": Strategy("static, full loss", "static_sd", (0.3, 1, 3), (0.3, 1)),
     "tracer": Strategy("TRACER", "tracer", (1, 3, 10), (1, 3)),
 }
-TITLES = {"pretrained": "pretrained", **{name: each.title for name, each in STRATEGIES.items()}}
+# With the task "digit", as in an early script of the authors: the dynamic teacher of that script.
+EARLY = {"slow": Strategy("EMA 0.99999 FD", "ema_sd", (1, 10), (1, 10), {**FEATURE, "momentum": 0.99999})}
+TITLES = {"pretrained": "pretrained", **{name: each.title for name, each in (STRATEGIES | EARLY).items()}}
 
 
-def variants(frontier: bool) -> Iterator[Variant]:
+def variants(frontier: bool, task: str = "colour") -> Iterator[Variant]:
     """Every strategy at each of its λ, or at two of them without the frontier."""
-    for name, strategy in STRATEGIES.items():
+    for name, strategy in (STRATEGIES | (EARLY if task == "digit" else {})).items():
         strengths = strategy.strengths if frontier else strategy.short
         for strength in strengths or (None,):
             weight = {} if strength is None else {"strength": strength}

@@ -17,7 +17,7 @@ from tracer.models.export import export
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
 
-Task = Literal["colour", "group"]
+Task = Literal["colour", "group", "digit"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Setting:
         """The name of a data set: grey digits, or a kind of painted ones."""
         name = f"digits:{kind}" if kind else "digits"
         return name if self.mnist is None else f"{name}@{self.mnist}"
+
+    @property
+    def painted(self) -> str:
+        """The kind of painted digits to learn from; with the task "digit" they are called by their digit."""
+        return "coloured" if self.task == "digit" else self.task
 
     @property
     def retained(self) -> dict[str, str]:
@@ -118,8 +123,8 @@ def _finetuning(setting: Setting, model: Path, seed: int, method: str, options: 
     return Experiment(
         method=method,
         options=options,
-        data=setting.data(setting.task),
-        held_out=setting.data(setting.task),
+        data=setting.data(setting.painted),
+        held_out=setting.data(setting.painted),
         retain=tuple(setting.retained.values()),
         model=str(model),
         steps=setting.scale.steps,

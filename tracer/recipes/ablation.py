@@ -111,9 +111,9 @@ def _base(data: str, held_out: str, classes: str, model: str, steps: int) -> Exp
 
 
 def _intervals(values: tuple[int, ...], steps: int) -> list[Axes]:
-    """The paper's intervals as shares of training, two larger ones in short runs; others as given; both clocks."""
+    """The paper's intervals as shares of training, two larger ones below 1000 steps, or others as given; both clocks."""
     if values == INTERVALS:
-        shares = [every / FULL_STEPS for every in values] + ([] if steps == FULL_STEPS else [0.2, 0.5])
+        shares = [every / FULL_STEPS for every in values] + ([0.2, 0.5] if steps < 1000 else [])
         values = tuple(sorted({max(1, round(share * steps)) for share in shares}))
     return [{"every": values, "clock": ("progress", "updates")}]
 
@@ -134,7 +134,7 @@ interval = _ablation(
     """Ablation 3: the interval of teacher updates, as the paper's fractions of training, with both clocks.
 
 "progress" keeps the kernel's shape at any interval; "updates" is the released code, where the interval also changes
-the kernel. In runs of another length than the paper's, two larger intervals are added.""",
+the kernel. In runs of less than 1000 steps two larger intervals are added.""",
     INTERVALS,
     "steps between two updates; the default is scaled to the length of the run",
     _intervals,

@@ -6,7 +6,7 @@ import pytest
 
 from studies.ablations.page import ABLATIONS, PAGE, Ablation, table
 from studies.ablations.published import STRENGTH, TERMS
-from tracer.recipes.ablation import STRENGTHS, interval
+from tracer.recipes.ablation import interval
 
 
 @pytest.mark.parametrize("ablation", ABLATIONS, ids=lambda each: each.name)
@@ -41,5 +41,5 @@ def test_how_much_of_the_papers_was_run_is_said() -> None:
     moves = next(each for each in ABLATIONS if each.name == "interval")
     ran = {line.split("|")[1].split(",")[0].strip() for line in table(moves).splitlines()[2:]}
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
-    assert f"{rows} of its {len(STRENGTHS)} λ, and {len(ran)} of the {len(recipe)} intervals" in page
+    assert f"{rows} of its {len(STRENGTH)} λ, and {len(ran)} of the {len(recipe)} intervals" in page
     assert "1" in STRENGTH
