@@ -54,7 +54,7 @@ def test_models_that_work_here_come_first(
     lines = listed(capsys, "models")
     assert max(map(len, lines)) <= 80
     names = [line.split()[0] for line in lines[-len(known_models()) :]]
-    assert names[:6] == ["RN50", "tiny-28", "tiny-32", *command.RECOMMENDED]
+    assert names[:7] == ["RN50", "tiny-28", "tiny-32", "tiny-rn-32", *command.RECOMMENDED]
     (siglip,) = [line for line in lines if line.startswith("ViT-B-16-SigLIP ")]
     assert "needs the extra hf" in siglip
 

@@ -22,7 +22,7 @@ from studies.toy.command import main as command
 from studies.toy.files import read_comparison, read_teachers, show, write_comparison, write_teachers
 from studies.toy.frontier import Row, best, curve, forgetting, front, learned, points, star
 from studies.toy.mnist import NAMES, find_mnist
-from studies.toy.published import PUBLISHED
+from studies.toy.published import PUBLISHED, reported
 from studies.toy.strategies import STRATEGIES, Variant, variants
 from studies.toy.study import Results, Scale, Setting, Task, finetuned, pretrained, study, teacher_curves
 from studies.toy.teaching import LATER, PROBES, Curves, curves, shape, teachers
@@ -544,3 +544,16 @@ def test_teachers_are_written_and_read(tmp_path):
         f"toy-{name}" for name in figures.teachers(runs)
     }
     assert json.loads((tmp_path / "toy-teachers.json").read_text())["teachers"].keys() == runs.keys()
+
+
+def test_the_task_of_the_early_script_has_its_teacher_as_a_row():
+    names = [variant.strategy for variant in variants(frontier=False, task="digit")]
+    assert names.count("slow") == 2
+    assert "slow" not in {variant.strategy for variant in variants(frontier=True)}
+    (slow, _) = (variant for variant in variants(frontier=False, task="digit") if variant.strategy == "slow")
+    policy = method(slow.method, **slow.options).stages[0].policy(60)
+    assert (1 - 0.99999) == pytest.approx(policy.move(policy.start(60), 1, 60)[0])
+    assert Setting(Path("x"), "digit").painted == "coloured"
+    assert Setting(Path("x"), "group").painted == "group"
+    assert reported("digit", "slow") == PUBLISHED["dynamic"]
+    assert reported("group", "direct") is None
