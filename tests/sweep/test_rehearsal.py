@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
+import replicas
 
 from tracer.cli import app as cli
 from tracer.evaluation.suites.synsets import synsets
@@ -18,9 +18,6 @@ from tracer.sweep.published import Published
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.supervisor import sweep_progress
 from tracer.sweep.worker import work
-
-sys.path.append(str(Path(__file__).parents[1] / "evaluation" / "suites"))
-import replicas
 
 SHORT = ("IN", "IN-V2", "IN-R", "IN-A", "IN-S", "ObjNet")
 

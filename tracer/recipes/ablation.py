@@ -111,7 +111,7 @@ def _base(data: str, held_out: str, classes: str, model: str, steps: int) -> Exp
 
 
 def _intervals(values: tuple[int, ...], steps: int) -> list[Axes]:
-    """The paper's intervals as shares of training, two larger ones below 1000 steps, or others as given; both clocks."""
+    """The paper's intervals as shares of training, two larger below 1000 steps, or others as given; both clocks."""
     if values == INTERVALS:
         shares = [every / FULL_STEPS for every in values] + ([0.2, 0.5] if steps < 1000 else [])
         values = tuple(sorted({max(1, round(share * steps)) for share in shares}))
