@@ -24,7 +24,7 @@ class Toy:
     out: Path | None = None
     """Folder of runs, tables and figures; finished runs in it are not run again. Default: runs/toy."""
     task: Literal["colour", "group", "digit"] = "colour"
-    """What coloured digits are called: by their colour, low (0 to 4) and high (5 to 9), or by their digit."""
+    """What coloured digits are called: by their colour, or low (0 to 4) and high (5 to 9); or by their digit."""
     seeds: int = 1
     """Number of seeds, counted from 0."""
     frontier: bool = False

@@ -30,7 +30,7 @@ COLOURS = {
     "dynamic": GREEN,
     "composite": BLACK,
     "tracer": PURPLE,
-    "slow": GREY,
+    "slow": SKY,
 }
 MARKS = dict(zip(COLOURS, "*sD^voXPh", strict=True))
 # A teacher has the same style in all figures; colours repeat only where no figure shows both.
