@@ -552,6 +552,7 @@ def test_the_task_of_the_early_script_has_its_teacher_as_a_row():
     assert "slow" not in {variant.strategy for variant in variants(frontier=True)}
     (slow, _) = (variant for variant in variants(frontier=False, task="digit") if variant.strategy == "slow")
     policy = method(slow.method, **slow.options).stages[0].policy(60)
+    assert policy is not None
     assert policy.move(policy.start(60), 1, 60)[0] == pytest.approx(1e-5)
     assert Setting(Path("x"), "digit").painted == "coloured"
     assert Setting(Path("x"), "group").painted == "group"
