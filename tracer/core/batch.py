@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from jaxtyping import Float, Int, Num
@@ -36,13 +37,27 @@ class Embedding(NamedTuple):
     features: tuple[Float[Tensor, "n _"], ...] | None = None  # pooled output of each image block
     tokens: tuple[Float[Tensor, "n _ _"], ...] | None = None  # all tokens at five depths of the image tower
     anchors: Embedding | None = None
+    bias: Float[Tensor, ""] | None = None  # of the logits; only models trained with the sigmoid loss have one
 
     @property
     def logits(self) -> Float[Tensor, "n n"]:
-        """Scaled similarity of every image to every text."""
+        """Scaled similarity of every image to every text, plus the bias if the model has one."""
         if self.text is None:
             raise ValueError("this embedding has no text: the objective did not ask for it")
-        return self.scale * self.image @ self.text.T
+        logits = self.scale * self.image @ self.text.T
+        return logits if self.bias is None else logits + self.bias
+
+
+class Share(NamedTuple):
+    """The part of the pairs of the global batch whose losses this process adds up."""
+
+    index: int = 0
+    parts: int = 1
+    total: Callable[[Tensor], Tensor] = lambda own: own  # the sum over all processes, with gradient
+
+    def rows(self, count: int) -> range:
+        """The rows of this process among `count`, which every process has equally many of."""
+        return range(self.index * count // self.parts, (self.index + 1) * count // self.parts)
 
 
 class Scene(NamedTuple):
@@ -52,6 +67,7 @@ class Scene(NamedTuple):
     teacher: Embedding | None = None
     label: Int[Tensor, " n"] | None = None
     progress: float = 0.0  # fraction of training done, in [0, 1]
+    share: Share = Share()
 
     @property
     def taught(self) -> tuple[Embedding, Embedding]:

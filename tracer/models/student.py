@@ -43,7 +43,7 @@ class Student(nn.Module):
     """An open_clip model: `student(batch, needs)` computes what the objective needs and nothing else.
 
     For inference, `embed_image(preprocess(images))` and `embed_text(tokenise(texts))` give unit-length embeddings
-    whose products, times `scale`, are the model's logits.
+    whose products, times `scale` and plus `bias` if there is one, are the model's logits.
     """
 
     mean: Tensor
@@ -74,6 +74,7 @@ class Student(nn.Module):
             image=normalize(features, dim=-1),
             text=self._texts(batch) if "text" in needs else None,
             scale=self.scale,
+            bias=self.bias,
             scores=self.classify(features) if "scores" in needs else None,
             classes=self.head.weight if "scores" in needs and self.head is not None else None,
             probe=self._probe(batch) if "probe" in needs else None,
@@ -110,6 +111,18 @@ class Student(nn.Module):
     def scale(self) -> Float[Tensor, ""]:
         """exp(logit_scale): the inverse temperature of the similarities."""
         return self.clip.logit_scale.exp().squeeze()
+
+    @property
+    def bias(self) -> Float[Tensor, ""] | None:
+        """The logit bias of a model that was trained with the sigmoid loss, such as SigLIP; None for others."""
+        bias = getattr(self.clip, "logit_bias", None)
+        return None if bias is None else bias.squeeze()
+
+    def probabilities(self, image: Float[Tensor, "n d"], text: Float[Tensor, "u d"]) -> Float[Tensor, "n u"]:
+        """Probability of each text for each image, from unit embeddings: of each pair by itself where the model has
+        a logit bias, else over all texts."""
+        logits = self.scale * image @ text.T
+        return logits.softmax(dim=1) if self.bias is None else (logits + self.bias).sigmoid()
 
     @torch.no_grad()
     def clamp_scale(self, highest: float = MAX_LOG_SCALE) -> None:

@@ -26,7 +26,7 @@ class All:
 class ImageTower:
     """The image tower and, by default, the head, if any; the text tower is frozen.
 
-    `scale` also trains the temperature; `norms=False` freezes the BatchNorm statistics.
+    `scale` also trains the temperature and the logit bias, if any; `norms=False` freezes the BatchNorm statistics.
     """
 
     scale: bool = False
@@ -37,6 +37,8 @@ class ImageTower:
         student.requires_grad_(False)
         student.image_tower.requires_grad_(True)
         student.clip.logit_scale.requires_grad_(self.scale)
+        if getattr(student.clip, "logit_bias", None) is not None:
+            student.clip.logit_bias.requires_grad_(self.scale)
         if student.head is not None:
             student.head.requires_grad_(self.head)
         student.frozen_statistics = not self.norms

@@ -9,10 +9,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
-from tracer.core.batch import Embedding, Scene
+from tracer.core.batch import Embedding, Scene, Share
 
 # Fields that are equal in all processes, because weights and texts are: they are not gathered.
-REPLICATED = ("scale", "classes", "probe", "projections")
+REPLICATED = ("scale", "bias", "classes", "probe", "projections")
 
 
 class Gather(torch.autograd.Function):
@@ -20,18 +20,43 @@ class Gather(torch.autograd.Function):
 
     Every process computes the whole loss L of the global batch, so each has all of ∂L/∂rows already: the sum over W
     processes in the transpose of a gather is W times the process's own rows, without communication. DDP and FSDP
-    then divide by W, and the gradient is that of a single process.
+    then divide by W, and the gradient is that of a single process. If some loss is divided among the processes
+    (`shared`, see `Total`), the sum is taken by communication.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, shared: bool = False) -> Tensor:
+        ctx.count, ctx.shared = len(own), shared
+        return all_gather(own)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        start = dist.get_rank() * ctx.count
+        own = slice(start, start + ctx.count)
+        if not ctx.shared:
+            return dist.get_world_size() * gradients[0][own], None
+        gradient = gradients[0].clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(gradient)
+        return gradient[own], None
+
+
+class Total(torch.autograd.Function):
+    """The sum of a loss over processes that each have a part of it.
+
+    Every process continues with the same sum, so the transpose, a sum over processes too, is W times the gradient.
     """
 
     @staticmethod
     def forward(ctx: Any, own: Tensor) -> Tensor:
-        ctx.count = len(own)
-        return all_gather(own)
+        del ctx
+        total = own.clone()
+        dist.all_reduce(total)
+        return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        start = dist.get_rank() * ctx.count
-        return dist.get_world_size() * gradients[0][start : start + ctx.count]
+        del ctx
+        return dist.get_world_size() * gradients[0]
 
 
 def all_gather(own: Tensor) -> Tensor:
@@ -42,8 +67,13 @@ def all_gather(own: Tensor) -> Tensor:
 
 
 def global_scene(scene: Scene) -> Scene:
-    """The scene of the global batch, from each process's part of it."""
+    """The scene of the global batch, from each process's part of it.
+
+    Sigmoid losses, which are sums over pairs, are divided among the processes; all other losses are computed by each.
+    """
+    sigmoid = scene.student.bias is not None
     return scene._replace(
+        share=Share(dist.get_rank(), dist.get_world_size(), _total) if sigmoid else scene.share,
         student=_global(scene.student),
         teacher=None if scene.teacher is None else _global(scene.teacher),
         label=None if scene.label is None else all_gather(scene.label),
@@ -51,7 +81,12 @@ def global_scene(scene: Scene) -> Scene:
 
 
 def _global(embedding: Embedding) -> Embedding:
+    shared = embedding.bias is not None
     rows = embedding._replace(**dict.fromkeys((*REPLICATED, "anchors")))
-    gathered: Embedding = tree_map_only(Tensor, Gather.apply, rows)
+    gathered: Embedding = tree_map_only(Tensor, lambda own: Gather.apply(own, shared), rows)
     anchors = None if embedding.anchors is None else _global(embedding.anchors)
     return gathered._replace(**{name: getattr(embedding, name) for name in REPLICATED}, anchors=anchors)
+
+
+def _total(own: Tensor) -> Tensor:
+    return Total.apply(own)  # pyright: ignore[reportReturnType]

@@ -260,4 +260,6 @@ def _few(templates: Sequence[str], classes: int) -> Sequence[str]:
 def _dynamics(state: State) -> dict[str, Tensor]:
     if state.scene is None:
         return {}
-    return {"scale": torch.as_tensor(state.scene.student.scale).detach(), **probes(state.scene)}
+    student = state.scene.student
+    bias = {} if student.bias is None else {"bias": student.bias.detach()}
+    return {"scale": torch.as_tensor(student.scale).detach(), **bias, **probes(state.scene)}

@@ -6,11 +6,12 @@ from torch import Tensor
 
 from tracer.core.batch import Scene
 from tracer.core.objective import Term
-from tracer.core.terms.contrastive import symmetric_infonce
+from tracer.core.terms.contrastive import matches, symmetric_infonce
+from tracer.core.terms.sigmoid import pair_logits, sigmoid_loss
 
 
 def anchored() -> Term:
-    """ARF: the symmetric InfoNCE of `contrastive` on anchor pairs, each pair its own positive.
+    """ARF: the loss of `contrastive` on anchor pairs, each pair its own positive.
 
     Anchors are the task's images with rich captions, or pairs retrieved from data like that of pretraining.
     Reference: ARF (arXiv 2404.06244).
@@ -20,6 +21,10 @@ def anchored() -> Term:
         anchors = scene.student.anchors
         if anchors is None:
             raise ValueError("anchored needs a second stream of pairs")
+        if anchors.bias is not None:
+            logits = pair_logits(anchors, anchors.image, anchors.text)
+            positive = matches(Scene(anchors), "pair")
+            return sigmoid_loss(logits, positive, len(anchors.image), scene.share)
         return symmetric_infonce(anchors.logits, anchors.logits.T, None)
 
     return Term("anchored", formula, needs=frozenset({"anchors"}))

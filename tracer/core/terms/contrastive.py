@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -12,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from tracer.core.batch import Scene
 from tracer.core.errors import unknown
 from tracer.core.objective import Term
+from tracer.core.terms.sigmoid import pair_logits, sigmoid_loss
 
 Targets = Literal["pair", "class"]
 
@@ -22,11 +24,18 @@ def contrastive(targets: Targets = "pair") -> Term:
     L = ½ [CE(s U Vᵀ, Y) + CE(s V Uᵀ, Y)], averaged over the batch. With targets="pair", Y = I: only the pair
     itself is positive, other samples of the same class are negatives. With targets="class", Y is uniform over
     the samples of the same label. Reference: CLIP (arXiv 2103.00020); FLYP (arXiv 2212.00638) for finetuning.
+
+    A model with a logit bias gets the sigmoid loss it was trained with: L = (1/n) Σ_ij −log σ(± l_ij), + where
+    Y_ij > 0. Reference: SigLIP (arXiv 2303.15343).
     """
     check_targets(targets)
 
     def formula(scene: Scene) -> Tensor:
-        return symmetric_infonce(scene.student.logits, scene.student.logits.T, positives(scene, targets))
+        student = scene.student
+        if student.bias is not None:
+            logits = pair_logits(student, student.image, student.text)
+            return sigmoid_loss(logits, matches(scene, targets), len(student.image), scene.share)
+        return symmetric_infonce(student.logits, student.logits.T, positives(scene, targets))
 
     return Term("contrastive", formula, needs=frozenset({"text"}))
 
@@ -41,13 +50,24 @@ def positives(scene: Scene, targets: Targets) -> Float[Tensor, "n n"] | None:
     """The target distribution of each row; None stands for the identity. A negative label means no class."""
     if targets == "pair":
         return None
-    if scene.label is None:
-        raise ValueError('targets="class" needs labels in the scene')
-    label = scene.label
-    same: Bool[Tensor, "n n"] = (label[:, None] == label[None, :]) & (label >= 0)[:, None]
-    same = same | torch.eye(len(label), dtype=torch.bool, device=label.device)
-    weight = same.to(scene.student.image.dtype)
+    weight = matches(scene, targets)(slice(None)).to(scene.student.image.dtype)
     return weight / weight.sum(dim=1, keepdim=True)
+
+
+def matches(scene: Scene, targets: Targets) -> Callable[[slice], Bool[Tensor, "r n"]]:
+    """Rows of the matrix of positive pairs: each with itself, and with targets="class" those of the same label."""
+    label, image = scene.label, scene.student.image
+    if label is None and targets == "class":
+        raise ValueError('targets="class" needs labels in the scene')
+    index = torch.arange(len(image), device=image.device)
+
+    def positive(rows: slice) -> Tensor:
+        itself = index[rows, None] == index[None, :]
+        if label is None or targets == "pair":
+            return itself
+        return itself | (label[rows, None] == label[None, :]) & (label[rows] >= 0)[:, None]
+
+    return positive
 
 
 def symmetric_infonce(

@@ -2,6 +2,10 @@
 
 U, V are image and text embeddings, s the inverse temperature; S is the student, T the teacher. Each term is
 the paper's equation; the coefficients are in tracer/methods. No gradient flows to the teacher.
+
+For models with a logit bias the softmax over a row becomes an independent probability σ(l_ij) of each pair, and the KL
+of a row the sum of the KLs of its pairs, each model with its own scale and bias. FD does not change. The two directions
+of CRD are then the same sum.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ from torch.nn.functional import kl_div, log_softmax
 
 from tracer.core.batch import Embedding, Scene
 from tracer.core.objective import Term
-from tracer.core.terms.contrastive import Targets, check_targets, positives, symmetric_infonce
+from tracer.core.terms.contrastive import Targets, check_targets, matches, positives, symmetric_infonce
+from tracer.core.terms.sigmoid import Logits, bernoulli_divergence, pair_logits, sigmoid_loss
 
 _PAIRS = frozenset({"text", "teacher"})
 
@@ -36,10 +41,14 @@ def relational() -> Term:
     """CRD: KL between the similarities of teacher and student in the batch, each at its own temperature.
 
     L = mean_i [ KL(p_i^T ‖ p_i^S) + KL(q_i^T ‖ q_i^S) ], p = softmax rows of s U Vᵀ, q of its transpose.
+    With a logit bias: L = (2/n) Σ_ij KL(σ(l_ij^T) ‖ σ(l_ij^S)), l = s U Vᵀ + b.
     """
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
+        if student.bias is not None:
+            pairs = (pair_logits(each, each.image, each.text) for each in (teacher, student))
+            return 2 * bernoulli_divergence(*pairs, len(student.image), scene.share)
         target, logits = teacher.logits.detach(), student.logits
         return divergence(target, logits) + divergence(target.T, logits.T)
 
@@ -50,10 +59,15 @@ def interactive(targets: Targets = "pair") -> Term:
     """ICL: InfoNCE between the student's embeddings and the teacher's.
 
     L = ½ [ CE(s_S U_S V_Tᵀ, Y) + CE(s_S V_S U_Tᵀ, Y) ], Y = I or label-aware as in `contrastive`.
+    With a logit bias: the sigmoid loss of both matrices, s_S U_S V_Tᵀ + b_S and s_S V_S U_Tᵀ + b_S, averaged.
     """
     check_targets(targets)
 
     def formula(scene: Scene) -> Tensor:
+        if scene.student.bias is not None:
+            images, texts = _mixed_pairs(scene)
+            rest = matches(scene, targets), len(scene.student.image), scene.share
+            return (sigmoid_loss(images, *rest) + sigmoid_loss(texts, *rest)) / 2
         return symmetric_infonce(*mixed_logits(scene), positives(scene, targets))
 
     return Term("interactive", formula, needs=_PAIRS)
@@ -63,10 +77,20 @@ def cross() -> Term:
     """CrossKD: KL between the teacher's similarities and those of the student's embeddings to the teacher's.
 
     L = ½ mean_i [ KL(p_i^T ‖ softmax_i(s_S U_S V_Tᵀ)) + KL(q_i^T ‖ softmax_i(s_S V_S U_Tᵀ)) ].
+    With a logit bias: L = (1/2n) Σ_ij [ KL(σ(l_ij^T) ‖ σ(m_ij)) + KL(σ(l_ji^T) ‖ σ(m'_ij)) ], with
+    m = s_S U_S V_Tᵀ + b_S and m' = s_S V_S U_Tᵀ + b_S.
     """
 
     def formula(scene: Scene) -> Tensor:
-        _, teacher = scene.taught
+        student, teacher = scene.taught
+        if student.bias is not None:
+            rows = pair_logits(teacher, teacher.image, teacher.text)
+            columns = pair_logits(teacher, teacher.text, teacher.image)
+            images, texts = _mixed_pairs(scene)
+            rest = len(student.image), scene.share
+            return (
+                bernoulli_divergence(rows, images, *rest) + bernoulli_divergence(columns, texts, *rest)
+            ) / 2
         target = teacher.logits.detach()
         image_logits, text_logits = mixed_logits(scene)
         return (divergence(target, image_logits) + divergence(target.T, text_logits)) / 2
@@ -80,6 +104,15 @@ def mixed_logits(scene: Scene) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n n
     image_logits = student.scale * student.image @ _text(teacher).detach().T
     text_logits = student.scale * _text(student) @ teacher.image.detach().T
     return image_logits, text_logits
+
+
+def _mixed_pairs(scene: Scene) -> tuple[Logits, Logits]:
+    """The logits of `mixed_logits` with the student's bias, row by row."""
+    student, teacher = scene.taught
+    return (
+        pair_logits(student, student.image, _text(teacher).detach()),
+        pair_logits(student, _text(student), teacher.image.detach()),
+    )
 
 
 def divergence(target: Float[Tensor, "n k"], logits: Float[Tensor, "n k"]) -> Float[Tensor, ""]:

@@ -78,7 +78,8 @@ def spurious() -> Term:
 
 
 def probe_logits(embedding: Embedding) -> Float[Tensor, "n k"]:
-    """Scaled similarity of every image to every probe text."""
+    """Scaled similarity of every image to every probe text, plus the bias if the model has one."""
     if embedding.probe is None:
         raise ValueError("this embedding has no probe: the method sets no probe texts")
-    return embedding.scale * embedding.image @ embedding.probe.T
+    logits = embedding.scale * embedding.image @ embedding.probe.T
+    return logits if embedding.bias is None else logits + embedding.bias

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy, softmax
 from tracer.core.batch import Scene
 from tracer.core.objective import Term
 from tracer.core.terms.distill import divergence
+from tracer.core.terms.sigmoid import bernoulli_entropy, pair_logits
 
 
 def soft_classes(temperature: float = 1.0) -> Term:
@@ -35,11 +36,15 @@ def soft_pairs() -> Term:
 
     L = mean_i [ H(p_i^T, p_i^S) + H(q_i^T, q_i^S) ], p = softmax rows of s U Vᵀ, q of its transpose, each
     model at its own temperature. The two cross-entropies are summed, not averaged. It differs from `relational`
-    by the teacher's entropy, a constant. Reference: CaRot (arXiv 2311.01723).
+    by the teacher's entropy, a constant. Reference: CaRot (arXiv 2311.01723). With a logit bias:
+    L = (2/n) Σ_ij H(σ(l_ij^T), σ(l_ij^S)), l = s U Vᵀ + b.
     """
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
+        if student.bias is not None:
+            pairs = (pair_logits(each, each.image, each.text) for each in (teacher, student))
+            return 2 * bernoulli_entropy(*pairs, len(student.image), scene.share)
         target, logits = teacher.logits.detach(), student.logits
         return soft_entropy(target, logits) + soft_entropy(target.T, logits.T)
 
