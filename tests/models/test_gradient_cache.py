@@ -103,6 +103,23 @@ def test_chunks_leave_every_gradient_as_it_is(
         assert float((found[parameter] - gradient).abs().max()) <= tolerance * largest, parameter
 
 
+@pytest.mark.parametrize(("name", "asked"), [("tracer", "class"), ("arf", "pair")])
+def test_chunks_leave_the_gradients_of_sigmoid_losses_as_they_are(name: str, asked: str) -> None:
+    stage = method(name, targets=asked).stages[0]
+    student, _ = prepared(stage, torch.float64)
+    student.clip.logit_bias = torch.nn.Parameter(torch.tensor(-10.0, dtype=torch.float64))
+    policy = stage.policy(10)
+    shadow = Shadow(student, policy, steps=10) if policy else None
+    student.clip.logit_bias.data += 0.5
+    batch = batch_for(stage, student)
+    plain, expected = learned(stage, student, shadow, batch, None)
+    loss, found = learned(stage, student, shadow, batch, 3)
+    assert "clip.logit_bias" in expected
+    assert torch.allclose(loss.total, plain.total, rtol=1e-12, atol=0)
+    for parameter, gradient in expected.items():
+        assert torch.allclose(found[parameter], gradient, rtol=1e-9, atol=1e-12), parameter
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 6, 7, 100])
 def test_any_chunk_gives_the_same_embedding(student: Student, chunk: int) -> None:
     stage = method("tracer").stages[0]

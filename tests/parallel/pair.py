@@ -55,6 +55,7 @@ def data(folder: Path) -> None:
     text = {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 1, "layers": 2}
     config = {"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}
     (folder / "minute.json").write_text(json.dumps(config))
+    (folder / "sigmoid.json").write_text(json.dumps({**config, "init_logit_bias": -10}))
 
 
 def experiment(folder: Path, method: str, *, regularizer: str | None = None, **asked: Any) -> Experiment:
@@ -152,13 +153,15 @@ def cases(folder: Path) -> dict[str, Experiment]:
     found["tracer-chunk"] = replace(usual, chunk=2)
     found["tracer-compiled"] = replace(usual, compile=True)
     found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
+    sigmoid = {"model": str(folder / "sigmoid.json")}
+    found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
     return found
 
 
 def shown(folder: Path, kind: str) -> dict[str, Experiment]:
     """The cases of one kind of world; shards are slow on a CPU, so they are shown on a few."""
     found = cases(folder)
-    some = (*STOPPED, *THRIFTY, "stock", "half-class")
+    some = (*STOPPED, *THRIFTY, "stock", "half-class", "sigmoid-chunk")
     return found if kind == "ddp" else {name: found[name] for name in some}
 
 

@@ -27,6 +27,11 @@ def test_shards_train_what_one_process_does(found: Found, case: str) -> None:
     equal(found["runs"][f"{case} fsdp"])
 
 
+@pytest.mark.parametrize("case", ["pair ddp", "chunk ddp", "chunk fsdp"])
+def test_the_pairs_of_a_sigmoid_loss_are_divided_among_processes(found: Found, case: str) -> None:
+    equal(found["runs"][f"sigmoid-{case}"])
+
+
 @pytest.mark.parametrize("thrift", ["chunk", "compiled", "seldom"])
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_what_is_saved_in_two_processes_changes_nothing(found: Found, kind: str, thrift: str) -> None:

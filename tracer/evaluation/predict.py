@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import linear, normalize
 
 from tracer.core.errors import UserError
 from tracer.core.metrics import accuracy
@@ -91,11 +91,15 @@ class Scorer:
     ) -> None:
         self.student, self.world, self.trained_on = student, world, tuple(trained_on)
         self.workers = workers
-        self._classifiers: dict[tuple[tuple[str, ...], tuple[str, ...]], Tensor] = {}
+        self._classifiers: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Tensor, Tensor | None]] = {}
 
     def by_head(self, classes: Sequence[str]) -> bool:
         """Whether these classes are scored with the trained head."""
         return self.student.head is not None and self.trained_on == tuple(classes)
+
+    def by_sigmoid(self, classes: Sequence[str]) -> bool:
+        """Whether the sigmoid of a logit over these classes is a probability of the model, each class by itself."""
+        return self.student.bias is not None and not self.by_head(classes)
 
     def embed(self, examples: Examples) -> ImageFeatures:
         """Features of all images, in one pass."""
@@ -139,14 +143,15 @@ class Scorer:
             return lambda image: world.forward(Student.classify, student, image).float().cpu()
         if (classes, templates) not in self._classifiers:
             self._classifiers[classes, templates] = world.forward(
-                _zero_shot_weights, student, classes, templates
+                _zero_shot_classifier, student, classes, templates
             )
-        weights = self._classifiers[classes, templates]
-        return lambda image: (normalize(image, dim=-1).float() @ weights.T).cpu()
+        weights, bias = self._classifiers[classes, templates]
+        return lambda image: linear(normalize(image, dim=-1).float(), weights, bias).cpu()
 
 
-def _zero_shot_weights(
+def _zero_shot_classifier(
     student: Student, classes: Sequence[str], templates: Sequence[str]
-) -> Float[Tensor, "c d"]:
-    """The zero-shot classifier of these classes, times the student's logit scale."""
-    return (zero_shot(student, classes, templates) * student.scale).float()
+) -> tuple[Float[Tensor, "c d"], Float[Tensor, " c"] | None]:
+    """The zero-shot classifier of these classes, times the student's logit scale, and its logit bias, if any."""
+    weights = (zero_shot(student, classes, templates) * student.scale).float()
+    return weights, None if student.bias is None else student.bias.float().expand(len(weights))

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.core.metrics import METRICS, Interval, Metric, accuracy, bootstrap, ece, top5, wilson_interval
+from tracer.core.metrics import (
+    METRICS,
+    Interval,
+    Metric,
+    accuracy,
+    bootstrap,
+    ece,
+    sigmoid_ece,
+    top5,
+    wilson_interval,
+)
 from tracer.evaluation.predict import Predictions, Scorer
 from tracer.evaluation.retrieval import Retrieval, retrieve
 from tracer.evaluation.suites import Opened
@@ -43,7 +53,8 @@ def score_test_sets(
     """Score test sets one by one; predictions are written to the folder `keep`, if given.
 
     Labelled sets give all metrics, captioned sets give retrieval. With `temperature`, fitted on held-out data, sets
-    with the classes of training also give the calibration error after temperature scaling.
+    with the classes of training also give the calibration error after temperature scaling. Zero-shot predictions of
+    a model with a logit bias also give the calibration error of its sigmoid probabilities.
     """
     for opened in shifts:
         scores: list[Row] = []
@@ -57,6 +68,8 @@ def score_test_sets(
             hits = predictions.hits
             by = "by its trained head" if scorer.by_head(opened.shift.classes) else "by class names"
             scores += rows(opened, predictions, METRICS, by)
+            if scorer.by_sigmoid(opened.shift.classes):
+                scores += rows(opened, predictions, {sigmoid_ece.name: sigmoid_ece}, by)
             if temperature is not None and opened.shift.classes == scorer.trained_on:
                 scaled = predictions._replace(logits=predictions.logits / temperature)
                 scores += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE}, by)

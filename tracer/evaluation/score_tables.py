@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tracer.core.metrics import METRICS, Interval, Metric, accuracy, ece, ece_batched
+from tracer.core.metrics import METRICS, Interval, Metric, accuracy, ece, ece_batched, sigmoid_ece
 from tracer.evaluation.score import SCALED_ECE, Row
 from tracer.evaluation.suites import Opening, Suite
 from tracer.evaluation.tables import Cell, Column, Table, cell, tabulated
 
-SHOWN = (ece, ece_batched, SCALED_ECE)  # after accuracy and the metrics that a test set's authors report
+SHOWN = (
+    ece,
+    ece_batched,
+    SCALED_ECE,
+    sigmoid_ece,
+)  # after accuracy and the metrics that a test set's authors report
 
 Results = Mapping[str, Sequence[Row]]  # by the name of the model's row in the tables
 

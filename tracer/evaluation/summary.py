@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
-from tracer.core.metrics import METRICS, agreement, ece, kl, temperature, wilson_interval
+from tracer.core.metrics import METRICS, agreement, ece, kl, sigmoid_ece, temperature, wilson_interval
 from tracer.core.metrics.scaling import HIGHEST, LOWEST
 from tracer.evaluation.held_out import held_out_accuracy, held_out_hits
 from tracer.evaluation.predict import ImageFeatures, Predictions, Scorer
@@ -111,6 +111,8 @@ def _scores(
     if plan.held_out.labelled:
         logits, label, _ = scorer.score(held_out, plan.templates)
         scores = {name: metric(logits, label) for name, metric in METRICS.items()}
+        if scorer.by_sigmoid(plan.held_out.classes):
+            scores[sigmoid_ece.name] = sigmoid_ece(logits, label)
         if len(label) >= FEWEST_TO_FIT:
             fitted = temperature(logits, label)
             if LOWEST < fitted < HIGHEST:  # at a bound there is no finite minimum

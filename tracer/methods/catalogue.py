@@ -63,6 +63,7 @@ def page() -> str:
     parts = [
         INTRODUCTION,
         _table(),
+        SIGMOID_SECTION,
         REGULARIZER_SECTION,
         *(_regularizer(name) for name in REGULARIZERS),
         "\n## Options\n",
@@ -121,6 +122,46 @@ This page is generated: `python -m tracer.methods > docs/methods.md`.
 Each method is one file in `tracer/methods`. It chooses the loss, the teacher, the trainable parameters, the
 regularizer, and the weights that are kept. The training loop, the data and the evaluation are the same for all.
 Costs are relative to plain finetuning; one more forward is about a third of a training step.
+"""
+
+SIGMOID_SECTION = """
+## Models with a logit bias: the sigmoid loss
+
+SigLIP, SigLIP 2 and NLLB-SigLIP were not pretrained with a softmax over the batch. They give every pair of image i and
+text j its own probability σ(l_ij), l_ij = s ⟨u_i, v_j⟩ + b, with a learned bias b. The model decides: where it has
+`logit_bias`, the terms below take their sigmoid form, and b is trained, averaged by the teacher, merged and exported
+like every other weight. No flag is needed.
+
+The derivation has one rule. A row of the softmax form is one categorical variable, "which text belongs to image i"; in
+the sigmoid form it is n independent Bernoulli variables, "does text j belong to image i". The negative log-likelihood,
+cross-entropy and KL of independent variables are sums over them, so that Σ_j over a row takes the place of the softmax,
+and everything is divided by the number n of images, as in the SigLIP paper. With ζ(x) = log(1 + eˣ),
+log σ(x) = x − ζ(x) and log(1 − σ(x)) = −ζ(x). S is the student, T the teacher, each with its own scale and bias:
+l^S = s_S U_S V_Sᵀ + b_S and l^T = s_T U_T V_Tᵀ + b_T.
+
+| term | softmax form | sigmoid form |
+| --- | --- | --- |
+| contrastive | ½ [CE(rows, Y) + CE(columns, Y)] | (1/n) Σ_ij ζ(−z_ij l_ij^S), z_ij = 1 where Y_ij > 0, else −1 |
+| FD | mean_i ‖u_i^T − u_i^S‖² + ‖v_i^T − v_i^S‖² | the same |
+| CRD | KL of rows + KL of columns | (2/n) Σ_ij KL_ij, KL_ij = σ(t)(t − l) + ζ(l) − ζ(t) with t = l_ij^T, l = l_ij^S |
+| ICL | ½ [CE(s_S U_S V_Tᵀ, Y) + CE(s_S V_S U_Tᵀ, Y)] | (1/2n) Σ_ij ζ(−z_ij m_ij) + ζ(−z_ij m'_ij), m = s_S U_S V_Tᵀ + b_S, m' = s_S V_S U_Tᵀ + b_S |
+| CrossKD | ½ [KL(T rows, s_S U_S V_Tᵀ) + KL(T columns, s_S V_S U_Tᵀ)] | (1/2n) Σ_ij KL(σ(l_ij^T) ‖ σ(m_ij)) + KL(σ(l_ji^T) ‖ σ(m'_ij)) |
+| soft pairs (CaRot) | H of rows + H of columns | (2/n) Σ_ij ζ(l_ij^S) − σ(l_ij^T) l_ij^S |
+| anchors (ARF) | as contrastive, on the anchors | as contrastive, on the anchors |
+
+Sums of rows and columns run over the same pairs, which is why CRD and soft pairs have a factor 2 and their coefficients
+keep their meaning. With `--targets class` every pair of equal label is a positive of its own; the softmax form divides
+one unit of probability among them instead. The gradient of CRD at a pair is 2/n (σ(l^S) − σ(l^T)): it vanishes
+only where the two probabilities agree, so that it also holds the bias in place.
+
+Terms over alternatives of which exactly one holds stay in their softmax form: classes (cross-entropy, KD, CLIPood),
+contexts (CAR-FT) and nuisance captions (StarFT). That is exact: given that exactly one of k independent variables is
+true, the probability that it is the c-th is softmax(l)_c, in which b cancels. For the same reason zero-shot class
+probabilities are the softmax of the logits; the sigmoid of a logit is the probability of that class by itself, whose
+calibration `tracer eval` reports as `sigmoid_ece` ([Calibration](calibration.md)).
+
+A loss over pairs is a sum, so each process adds up the pairs of its own images, in blocks of 1024 rows that are computed
+again in the backward pass: no matrix of all pairs is stored. Losses and gradients are those of one process.
 """
 
 REGULARIZER_SECTION = """

@@ -10,6 +10,7 @@ from tracer.core.metrics.calibration import (
     ece_batched,
     noise_floor,
     reliability,
+    sigmoid_ece,
 )
 from tracer.core.metrics.intervals import (
     Interval,
@@ -60,6 +61,7 @@ __all__ = [
     "paired_interval",
     "recall_at",
     "reliability",
+    "sigmoid_ece",
     "t_interval",
     "t_quantile",
     "temperature",

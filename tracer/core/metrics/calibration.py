@@ -77,6 +77,17 @@ def adaptive_ece(summaries: Float[Tensor, "*m n 2"], bins: int = 15) -> Float[Te
     return gap(summaries, index, bins).abs().sum(dim=-1) / summaries.shape[-2]
 
 
+def pair_certainty(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Float[Tensor, "n 2"]:
+    """The sigmoid of the largest logit, and 1 where the prediction is correct."""
+    return torch.stack([logits.amax(dim=1).sigmoid(), (rank(logits, label) == 0).double()], dim=1)
+
+
+@metric(of=pair_certainty, better="lower")
+def sigmoid_ece(summaries: Float[Tensor, "*m n 2"], bins: int = 15) -> Float[Tensor, "*m"]:
+    """ECE with the sigmoid of the largest logit as confidence, for models that give each pair its own probability."""
+    return ece.score(summaries, bins)
+
+
 @metric(of=certainty, better="lower", ordered=True)
 def ece_batched(summaries: Float[Tensor, "*m n 2"], batch: int = 512, bins: int = 10) -> Float[Tensor, "*m"]:
     """Mean of the ECEs of consecutive batches: biased upward; use it only to compare with published tables.
