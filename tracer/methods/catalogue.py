@@ -162,7 +162,7 @@ calibration `tracer eval` reports as `sigmoid_ece` ([Calibration](calibration.md
 
 A loss over pairs is a sum, so each process adds up the pairs of its own images, in blocks of 1024 rows that are computed
 again in the backward pass: no matrix of all pairs is stored. Losses and gradients are those of one process.
-"""
+"""  # noqa: E501
 
 REGULARIZER_SECTION = """
 ## Regularizers
