@@ -23,7 +23,7 @@ from tracer.runs.sinks import Name, check_installed, forward_to_sinks
 from tracer.storage.provenance import versions
 from tracer.training.clock import Clock
 from tracer.training.loop import NonFinite, Report, Training
-from tracer.training.setup import pretrained_model
+from tracer.training.setup import notices, pretrained_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,8 @@ def run(
         if not existing:  # first, so that a model that cannot be loaded leaves no folder behind
             with clock.measure("start"):
                 model = world.all_or_none(lambda: pretrained_model(settled))
+            for notice in notices(settled.method, model) if world.first else ():
+                (observer.note or observer.warn)(notice)
         world.on_first_process(lambda: _place(settled, folder, fresh, world.describe()))
         current = world.all_or_none(lambda: Run.open(folder))
         if not current.finished:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from itertools import takewhile
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from tracer.core.errors import UserError
 from tracer.data.loader import Captions, Draw
 from tracer.models.prompts import render
 from tracer.models.student import Student
-from tracer.models.text import Tokeniser
+from tracer.models.text import Tokeniser, vocabulary
 from tracer.models.zero_shot import zero_shot
 
 
@@ -42,32 +43,63 @@ class RandomTexts:
 
     def prepare(self, student: Student, classes: Sequence[str]) -> Draw:
         del classes
-        tokeniser = student.tokeniser.tokeniser
-        start, end = getattr(tokeniser, "sot_token_id", None), getattr(tokeniser, "eot_token_id", None)
-        if start is None or end is None:
-            raise UserError(f"random texts need start and end tokens: {student.name}'s tokenizer has none")
-        longest = tokeniser.context_length - 2
+        frame = _Frame.of(student)
+        longest = student.tokeniser.tokeniser.context_length - len(frame.before) - len(frame.after)
         if not 0 < self.length <= longest:
             raise UserError(f"random texts of {self.length} tokens: {student.name} takes 1 to {longest}")
-        padded_length = self.length if student.tokeniser.end else longest
-        return _Random(self.count, self.length, padded_length, start, end)
+        padding = 0 if student.tokeniser.end else longest - self.length
+        return _Random(self.count, self.length, padding, frame)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The tokens that a tokenizer puts around a text, and the ids of ordinary tokens."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    padding: int
+    ordinary: Int[np.ndarray, " v"]
+
+    @classmethod
+    def of(cls, student: Student) -> _Frame:
+        tokeniser = student.tokeniser.tokeniser
+        start, end = getattr(tokeniser, "sot_token_id", None), getattr(tokeniser, "eot_token_id", None)
+        if start is not None and end is not None:  # open_clip's own: the special tokens have the highest ids
+            return cls((start,), (end,), 0, np.arange(min(start, end)))
+        inner = getattr(tokeniser, "tokenizer", None)
+        if not hasattr(inner, "all_special_ids") or getattr(tokeniser, "tokenizer_mode", ""):
+            raise UserError(f"random texts need to know the special tokens of {student.name}'s tokenizer")
+        return cls._of_hugging_face(student, tokeniser, inner)
+
+    @classmethod
+    def _of_hugging_face(cls, student: Student, tokeniser: Any, inner: Any) -> _Frame:
+        """Read off an example, because each tokenizer has its own order of special tokens."""
+        special = {*inner.all_special_ids, *inner.added_tokens_decoder}
+        row = tokeniser(["a"])[0].tolist()
+        body = [index for index, token in enumerate(row) if token not in special]
+        if not body:
+            raise UserError(f"random texts: the tokenizer of {student.name} gives no token for 'a'")
+        padding = row[-1]
+        after = [*takewhile(lambda token: token != padding, row[body[-1] + 1 :])]
+        size = min(len(inner), vocabulary(student.clip) or len(inner))
+        ordinary = np.setdiff1d(np.arange(size), np.array([*special, padding]))
+        return cls(tuple(row[: body[0]]), tuple(after), padding, ordinary)
 
 
 @dataclass(frozen=True)
 class _Random:
     count: int
     length: int
-    padded_length: int
-    start: int
-    end: int
+    padding: int
+    frame: _Frame
 
     def __call__(self, rng: np.random.Generator, captions: Captions) -> Int[Tensor, "k m"]:
         del captions
-        vocabulary = min(self.start, self.end)  # the special tokens have the highest ids
-        tokens = np.zeros((self.count, self.padded_length + 2), np.int64)
-        tokens[:, 0], tokens[:, self.length + 1] = self.start, self.end
-        tokens[:, 1 : self.length + 1] = rng.integers(vocabulary, size=(self.count, self.length))
-        return torch.from_numpy(tokens)
+        frame = self.frame
+        texts = frame.ordinary[rng.integers(len(frame.ordinary), size=(self.count, self.length))]
+        tail = [*frame.after, *[frame.padding] * self.padding]
+        rows = [[*frame.before, *text, *tail] for text in texts.tolist()]
+        return torch.tensor(rows)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
@@ -78,15 +78,9 @@ class Download:
     def _advice(self) -> str:
         if not self.repository:
             return f"on another machine fetch {self.config['url']} and copy it to ~/.cache/clip here"
-        # A file does not say how images are normalised, nor that it needs QuickGELU; a tag does.
-        usual = asdict(open_clip.transform.PreprocessCfg())
-        if any(self.config.get(name, value) != value for name, value in usual.items()):
-            return copy_cache(self.repository, self.files[0])
-        quick = f"{self.model}-quickgelu"
-        model = quick if self.config.get("quick_gelu") and quick in open_clip.list_models() else self.model
-        return (
+        return (  # the tag says how images are normalised and whether the file needs QuickGELU
             f"on another machine fetch {self.files[0]} from huggingface.co/{self.repository}, copy it here, and give "
-            f"--model {model} --pretrained FILE"
+            f"--model {self.model} --pretrained FILE@{self.tag}"
         )
 
 

@@ -6,17 +6,19 @@ import json
 import logging
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 from safetensors import SafetensorError
+from torch import nn
 
 from tracer.core.errors import UserError, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
@@ -31,6 +33,7 @@ WEIGHTS_FILE = "open_clip_model.safetensors"
 WEIGHTS_DIGEST = "weights_digest"  # in an export's config, beside what open_clip reads
 SCHEMAS = ("hf-hub:", "local-dir:")  # prefixes of models that come with weights
 REQUIRED = ("embed_dim", "vision_cfg", "text_cfg")  # keys of a model config
+PIXELS = ("mean", "std", "interpolation", "resize_mode")  # how weights want their images
 
 # Errors that open_clip and the weight readers raise for invalid files.
 UNREADABLE = (
@@ -51,6 +54,7 @@ class ModelSource:
     config: dict[str, Any]
     quick_gelu: bool = False
     digest: str | None = None  # of the weights file of an exported folder, from its config
+    preprocess: dict[str, Any] | None = None  # how weights in a file want their images
 
     def build(self) -> Any:
         """The open_clip model, in fp32 on the CPU, in train mode."""
@@ -62,11 +66,17 @@ class ModelSource:
                 self.name,
                 pretrained=self.weights,
                 force_quick_gelu=self.quick_gelu,
+                force_preprocess_cfg=self.preprocess,
                 pretrained_text=False,  # do not download the base text tower of an HF model
                 require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
                 weights_only=True,
             )
         set_trunk_activation(clip, self.config)
+        random = self.weights is None and not self.name.startswith(SCHEMAS)
+        if random and isinstance(clip, open_clip.CoCa):
+            # open_clip leaves this matrix as the memory was: not finite, or different at the same seed.
+            projection: Any = clip.text_decoder.text_projection
+            nn.init.normal_(projection, std=len(projection) ** -0.5)
         return clip.train()
 
     def fetch(self) -> None:
@@ -161,6 +171,8 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
             hub = f"; a model of the Hugging Face hub is hf-hub:{model}" if model.count("/") == 1 else ""
             raise UserError(f"{no_such_folder('run or model', path)}{hub}")
         raise unknown("model", model, known_models())
+    if needs_transformers(config) and find_spec("transformers") is None:
+        raise UserError(f"{model} needs the package transformers: pip install 'tracer-clip[hf]'")
     return _from_registry(name, pretrained, config)
 
 
@@ -179,6 +191,12 @@ def _from_hub(repository: str) -> ModelSource:
             raise
         return source.from_hub(repository)
     return ModelSource(model, None, _checked(content, f"{CONFIG_FILE} of {model}"))
+
+
+def needs_transformers(config: Mapping[str, Any]) -> bool:
+    """Whether the text tower or the tokenizer of a model is one of Hugging Face's."""
+    text = config.get("text_cfg", {})
+    return bool(text.get("hf_model_name") or text.get("hf_tokenizer_name"))
 
 
 def _from_folder(path: Path) -> ModelSource:
@@ -228,8 +246,13 @@ def read_config(file: Path) -> dict[str, Any]:
 
 def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) -> ModelSource:
     tags = open_clip.list_pretrained_tags_by_model(name)
-    if pretrained is None or Path(pretrained).is_file():
-        return ModelSource(name, pretrained, config)
+    if pretrained is None:
+        return ModelSource(name, None, config)
+    file, at, tag = pretrained.rpartition("@")
+    if Path(pretrained).is_file():
+        return _from_file(name, pretrained, None, config, tags)
+    if at and Path(file).is_file():
+        return _from_file(name, file, tag, config, tags)
     if pretrained not in tags:
         if "/" in pretrained or "." in pretrained:
             choices = f", or a tag of {name}: {', '.join(tags)}" if tags else ""
@@ -240,6 +263,30 @@ def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) ->
     return ModelSource(
         name, pretrained, {**config, **({"quick_gelu": True} if quick else {})}, quick_gelu=quick
     )
+
+
+def _from_file(name: str, file: str, tag: str | None, config: dict[str, Any], tags: list[str]) -> ModelSource:
+    """Weights in a file, which does not say how they want their images and whether they need QuickGELU.
+
+    They are taken to be like the published weights of `tag`, by default like all those of this model.
+    """
+    if tag is not None and tag not in tags:
+        raise unknown(f"weights of {name}", tag, tags)
+    kinds: dict[tuple[Any, ...], list[str]] = {}
+    for each in tags if tag is None else [tag]:
+        published = open_clip.get_pretrained_cfg(name, each)
+        kind = (bool(published.get("quick_gelu")), *(published.get(key) for key in PIXELS))
+        kinds.setdefault(kind, []).append(each)
+    if len(kinds) > 1:
+        choices = "; ".join(f"@{alike[0]} (and {len(alike) - 1} more)" for alike in kinds.values())
+        raise UserError(
+            f"{file} does not say which weights of {name} it is like, and those differ in pixels or activation: give "
+            f"--pretrained {file}@TAG, with TAG one of {choices}"
+        )
+    quick, *pixels = next(iter(kinds), (False, *[None] * len(PIXELS)))
+    preprocess = {key: value for key, value in zip(PIXELS, pixels, strict=True) if value is not None}
+    quick_gelu = {"quick_gelu": True} if quick else {}
+    return ModelSource(name, file, {**config, **quick_gelu}, quick_gelu=quick, preprocess=preprocess or None)
 
 
 def pretrained_tag(model: str, pretrained: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -12,13 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from tracer.core.batch import Batch, Embedding
-from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
 from tracer.models.blocks import five_taps
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.text import EndOfText, Tokeniser, encode_text, text_tower
+from tracer.models.text import EndOfText, Tokeniser, encode_text, text_end, text_tower
 from tracer.storage.safetensors_io import read_weights as read_weights
 
+CACHE_BYTES = 2**28  # of remembered text embeddings
 MAX_LOG_SCALE = 4.605170185988092  # ln 100, where CLIP clamps its learned scale
 
 
@@ -54,10 +55,11 @@ class Student(nn.Module):
         self.clip = clip
         self.head: Head | None = None
         self.frozen_statistics = False  # whether BatchNorm keeps its statistics in training
+        self.text_cache: dict[bytes, Tensor] | None = None  # embeddings by token ids, of a frozen text tower
         self.name = name
         self.config = config  # open_clip's model_cfg, written into exports
         self.preprocess_cfg: dict[str, Any] = open_clip.get_model_preprocess_cfg(clip)
-        self.tokeniser = Tokeniser(tokeniser, EndOfText.of(clip))
+        self.tokeniser = Tokeniser(tokeniser, text_end(clip))
         for key in ("mean", "std"):
             values = torch.tensor(self.preprocess_cfg[key]).view(3, 1, 1)
             self.register_buffer(key, values, persistent=False)
@@ -151,12 +153,20 @@ class Student(nn.Module):
 
     @property
     def text_frozen(self) -> bool:
-        """Whether text embeddings are constant in training: no trainable parameter, no dropout."""
-        return EndOfText.of(self.clip) is not None and not any(p.requires_grad for p in self.text_parameters)
+        """Whether text embeddings are constant in training: `train` leaves such a tower in eval mode."""
+        return not any(p.requires_grad for p in self.text_parameters)
+
+    def remember_texts(self, enabled: bool = True) -> None:
+        """Embed each distinct caption once, if the text tower is frozen and its texts cannot be cut cheaply."""
+        costly = not isinstance(self.tokeniser.end, EndOfText)
+        self.text_cache = {} if enabled and costly and self.text_frozen else None
 
     def train(self, mode: bool = True) -> Student:
-        """Set train or eval mode; frozen BatchNorm statistics stay frozen."""
+        """Set train or eval mode; frozen BatchNorm statistics stay frozen, and so does a frozen text tower."""
         super().train(mode)
+        tower = text_tower(self.clip)
+        if tower is not self.clip and self.text_frozen:  # no dropout; CLIP's own tower has none
+            tower.eval()
         if self.frozen_statistics:
             for module in self.modules():
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
@@ -177,8 +187,24 @@ class Student(nn.Module):
     def _texts(self, batch: Batch) -> Tensor:
         if batch.text is None:
             raise ValueError("the objective needs text and the batch has none")
-        text = self.embed_text(batch.text)
+        text = self.embed_text(batch.text) if self.text_cache is None else self._remembered(batch.text)
         return text if batch.caption is None else text[batch.caption]
+
+    @torch.no_grad()
+    def _remembered(self, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
+        """Embeddings from the cache. New texts are embedded one by one, at their own length, so that a caption has
+        the same embedding in every batch, and in a run that was resumed."""
+        assert self.text_cache is not None
+        lengths, rows = self.tokeniser.lengths(tokens).tolist(), []
+        for text, length in zip(tokens, lengths, strict=True):
+            key = text[:length].cpu().numpy().tobytes()
+            row = self.text_cache.get(key)
+            if row is None:
+                row = self.embed_text(text[None, :length])[0]
+                if len(self.text_cache) * row.nbytes < CACHE_BYTES:
+                    self.text_cache[key] = row
+            rows.append(row)
+        return torch.stack(rows)
 
     def classify(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n c"]:
         """The head's scores of image features."""
@@ -189,28 +215,38 @@ class Student(nn.Module):
 
 def block_features(clip: Any, pixels: Float[Tensor, "n 3 h w"]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Image features, and the output of every block: its class token, or its mean over the image."""
-    outputs = clip.visual.forward_intermediates(pixels, output_extra_tokens=True)
-    if "image_intermediates_prefix" in outputs:
-        tokens = outputs["image_intermediates_prefix"]
-        return outputs["image_features"], tuple(block[:, 0] for block in tokens)
+    trunk = getattr(clip.visual, "trunk", None)
+    # timm's convolutional and hierarchical towers have no class token, and do not know the argument
+    extra = trunk is None or "return_prefix_tokens" in signature(trunk.forward_intermediates).parameters
+    outputs = clip.visual.forward_intermediates(pixels, output_extra_tokens=extra)
+    prefix = outputs.get("image_intermediates_prefix", ())
+    if all(tokens.shape[1] for tokens in prefix) and prefix:
+        return outputs["image_features"], tuple(tokens[:, 0] for tokens in prefix)
     feature_maps = outputs["image_intermediates"]
     return outputs["image_features"], tuple(block.mean(dim=(2, 3)) for block in feature_maps)
 
 
-def projections(clip: Any) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]]:
-    """The projection matrix of each tower, with the shared embedding as columns."""
-    visual, text = clip.visual, text_tower(clip)
-    candidates = {
-        "image": [_path(visual, "proj"), _path(visual, "attnpool.c_proj"), _path(visual, "head.proj")],
-        "text": [_path(text, "text_projection"), _path(text, "proj")],
-    }
-    matrices = []
-    for side, maps in candidates.items():
-        projection = next((_matrix(map_) for map_ in maps if _matrix(map_) is not None), None)
-        if projection is None:
-            raise UserError(f"this model's {side} tower ends without a linear projection; use --frobenius 0")
-        matrices.append(projection)
-    return matrices[0], matrices[1]
+PROJECTIONS = {
+    "image": ("proj", "attnpool.c_proj", "head.proj", "trunk.head", "trunk.head.fc"),
+    "text": ("text_projection", "proj"),
+}
+
+
+def projections(clip: Any) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None:
+    """The projection matrix of each tower, with the shared embedding as columns; None if a tower has none."""
+    image, text = _projection(clip, "image"), _projection(clip, "text")
+    return None if image is None or text is None else (image, text)
+
+
+def without_projection(clip: Any) -> list[str]:
+    """The towers, "image" and "text", that end without a linear projection."""
+    return [tower for tower in PROJECTIONS if _projection(clip, tower) is None]
+
+
+def _projection(clip: Any, tower: str) -> Tensor | None:
+    module = clip.visual if tower == "image" else text_tower(clip)
+    matrices = (_matrix(_path(module, dotted)) for dotted in PROJECTIONS[tower])
+    return next((matrix for matrix in matrices if matrix is not None), None)
 
 
 def _path(module: Any, dotted: str) -> Any:
@@ -250,3 +286,4 @@ def initialise_from(student: Student, weights: Weights) -> None:
     check_fit(weights, student.state_dict(), what="these weights", owner=student.name)
     check_finite(weights, what=f"these weights of {student.name}")
     student.load_state_dict(weights)
+    student.text_cache = None

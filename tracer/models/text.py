@@ -1,8 +1,8 @@
 """Text encoding without padding.
 
-The embedding of a causal text tower that pools at the end-of-text token does not depend on the padding after it.
-Token ids are therefore cut at the longest text of a batch, usually 8 to 16 of 77 tokens. Other towers keep their
-padding.
+The embedding of a causal text tower that pools at the end-of-text token does not depend on the padding after it, and
+neither does that of a Hugging Face tower, which masks its padding. Token ids are therefore cut at the longest text of a
+batch, usually 8 to 16 of 77 tokens. Other towers (SigLIP, MobileCLIP, CLIPA) attend to their padding and keep it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,38 @@ class EndOfText:
 
 
 @dataclass(frozen=True)
+class MaskedPadding:
+    """Finds the last token before the padding of a tower that masks its padding."""
+
+    id: int
+
+    @classmethod
+    def of(cls, clip: nn.Module) -> MaskedPadding | None:
+        """The padding of a Hugging Face text tower that pools over its real tokens; None for other towers."""
+        tower: Any = text_tower(clip)
+        pooler = type(getattr(tower, "pooler", None)).__name__
+        padding = getattr(getattr(tower, "config", None), "pad_token_id", None)
+        if pooler not in ("MeanPooler", "ClsPooler", "ClsLastHiddenStatePooler") or padding is None:
+            return None
+        return cls(padding)
+
+    def __call__(self, tokens: Int[Tensor, "u l"]) -> Int[Tensor, " u"]:
+        """The position of the last token that is not padding in each row; 0 where there is none."""
+        position = torch.arange(tokens.shape[1], device=tokens.device)
+        return torch.where(tokens != self.id, position, 0).amax(dim=1)
+
+
+def text_end(clip: nn.Module) -> EndOfText | MaskedPadding | None:
+    """Where the texts of a model end; None if its embeddings depend on the padding after that."""
+    return EndOfText.of(clip) or MaskedPadding.of(clip)
+
+
+@dataclass(frozen=True)
 class Tokeniser:
     """Texts to token ids, cut at the longest text if the tower allows it. Cheap to send to loader workers."""
 
     tokeniser: Any
-    end: EndOfText | None = None
+    end: EndOfText | MaskedPadding | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tokeniser:
         return self  # immutable, and its tables are slow to copy
@@ -64,6 +91,11 @@ def text_tower(clip: nn.Module) -> nn.Module:
     """The module with the text weights: a submodule in newer models, the whole model in the original CLIP."""
     tower = getattr(clip, "text", None)
     return tower if isinstance(tower, nn.Module) else clip
+
+
+def vocabulary(clip: nn.Module) -> int | None:
+    """The number of token ids that the text tower knows; None if it does not say."""
+    return getattr(text_tower(clip), "vocab_size", None)
 
 
 def encode_text(clip: Any, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:

@@ -27,6 +27,8 @@ class Sharded(Group):
     that only gradients travel between machines.
     """
 
+    sharded = True
+
     def __init__(self, device: str = "auto", precision: str = "auto") -> None:
         super().__init__(device, precision)
         self.mesh = _mesh(self.device.type, self.size, self.local_size)

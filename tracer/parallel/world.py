@@ -29,6 +29,7 @@ class World:
     rank = 0
     size = 1
     local_size = 1  # processes on this machine
+    sharded = False  # whether each process holds a part of the weights only
 
     def __init__(self, device: str = "auto", precision: str = "auto") -> None:
         self.device = devices.device(device)

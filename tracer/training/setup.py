@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
 
+from tracer.core.objective import Objective
 from tracer.core.shadow import Shadow
 from tracer.core.weights import Weights
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
-from tracer.methods.base import Stage
+from tracer.methods.base import Method, Stage
 from tracer.models.acceleration import class_token_only, compile_towers, save_memory
 from tracer.models.registry import pretrained_tag
-from tracer.models.student import MAX_LOG_SCALE, Student, load
+from tracer.models.student import MAX_LOG_SCALE, Student, load, without_projection
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.learner import Learner, step_seed
@@ -34,12 +36,13 @@ def build_learner(
     plan: Plan, stage: Stage, steps: int, student: Student, pretrained: Weights, world: World
 ) -> Learner:
     """The learner of a stage of `steps` steps, before the first. It trains `student` itself, not a copy."""
-    experiment, replicas = plan.experiment, plan.method.replicas
+    experiment, replicas, stage = plan.experiment, plan.method.replicas, fit(stage, student)
     if "scores" in stage.objective.needs and student.head is None:
         head = stage.head(student, plan.train, plan.templates, world, experiment.seed)
         student.head = head.to(world.device, student.mean.dtype)
     stage.tune(student)
     student.train()
+    student.remember_texts(not world.sharded)  # sharded weights are gathered for whole batches only
     save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)
     class_token_only(student, not stage.objective.needs & {"features", "tokens"})
     students = [student, *(deepcopy(student) for _ in range(replicas.count - 1 if replicas else 0))]
@@ -48,6 +51,27 @@ def build_learner(
     if replicas:
         return ReplicatedLearner(states, data, experiment.seed, replicas)
     return Learner(states[0], data[0], experiment.seed)
+
+
+def fit(stage: Stage, student: Student) -> Stage:
+    """The stage, without its penalties on the towers' projections if the model has none."""
+    if "projections" not in stage.objective.needs or not without_projection(student.clip):
+        return stage
+    terms = ((weight, term) for weight, term in stage.objective.weighted if "projections" not in term.needs)
+    return replace(stage, minimise=Objective(tuple(terms)))
+
+
+def notices(method: Method, student: Student) -> list[str]:
+    """What of a method does not apply to this model, and which part of the model is not trained."""
+    messages = []
+    if "projections" in method.needs and (towers := without_projection(student.clip)):
+        messages.append(
+            f"the penalty on the projections is left out: the {' and the '.join(towers)} tower of {student.name} "
+            "ends without a linear projection"
+        )
+    if hasattr(student.clip, "text_decoder") and method.stages:
+        messages.append(f"the text decoder of {student.name} is not trained: no loss here depends on it")
+    return messages
 
 
 def first_stage(plan: Plan, world: World, steps: int | None = None) -> Learner:

@@ -14,6 +14,7 @@ from tracer.models.acceleration import class_token_only, save_memory
 from tracer.models.student import Head, Student, load
 from tracer.runs.plan import Plan
 from tracer.training.memory.simulation import step_bytes
+from tracer.training.setup import fit
 
 # Fragmentation: memory that is freed but not returned to the system, relative to what a step takes. Measured with
 # glibc's allocator: 46 % for a tiny model at batch 1024, 23 % for ViT-B-16 at batch 8; 5 % if every block is mmapped.
@@ -67,6 +68,7 @@ def estimate(plan: Plan) -> Estimate:
 
 
 def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
+    stage = fit(stage, student)
     if "scores" in stage.objective.needs:
         student.head = Head(torch.zeros(len(plan.train.classes), student.config["embed_dim"]))
     stage.tune(student)
