@@ -408,7 +408,7 @@ This page is generated: `python tests/models/families.py > docs/models.md` build
 open_clip from one of its own configs, offline and with random weights, and checks it. A family is listed as working if
 its texts and its zero-shot classifier equal open_clip's, gradients in chunks equal those of the whole batch
 (without dropout and batch statistics), and a step of TRACER gives a finite loss; all differences are at most 2e-6.
-`tests/models/test_families.py` makes the same checks.
+`tests/models/test_families.py` makes the same checks. The last column is read off the config that was checked.
 """
 NOTES = """
 ## What is special

@@ -99,6 +99,73 @@ def test_quick_gelu_reaches_the_model(
     assert equal(quick, student)
 
 
+SQUASHED = {"mean": (0.5,) * 3, "std": (0.5,) * 3, "interpolation": "bicubic", "resize_mode": "squash"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file whose content nobody looks at: models are located, not built."""
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(b"")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("model", "tag", "quick", "preprocess"),
+    [
+        ("ViT-B-16-SigLIP", "", False, SQUASHED),
+        ("MobileCLIP2-S0", "", False, {"mean": (0.0,) * 3, "std": (1.0,) * 3, "interpolation": "bilinear"}),
+        ("ViT-B-16-quickgelu", "", True, {"resize_mode": "shortest"}),
+        ("ViT-B-16", "openai", True, {"resize_mode": "shortest"}),
+        ("ViT-B-16", "laion400m_e32", False, {"resize_mode": "shortest"}),
+        ("ViT-H-14", "dfn5b", True, {"resize_mode": "squash"}),
+        ("tiny-28", "", False, None),
+    ],
+)
+def test_weights_in_a_file_are_like_the_published_ones(
+    model: str, tag: str, quick: bool, preprocess: dict[str, Any] | None, file: Path
+) -> None:
+    place = locate(model, f"{file}@{tag}" if tag else str(file))
+    assert place.file == file
+    assert (place.quick_gelu, bool(place.config.get("quick_gelu"))) == (quick, quick)
+    if preprocess is None:
+        assert place.preprocess is None
+    else:
+        assert place.preprocess is not None
+        assert preprocess.items() <= place.preprocess.items()
+
+
+@pytest.mark.parametrize("model", ["ViT-B-16", "ViT-B-32", "ViT-L-14", "ViT-H-14"])
+def test_where_published_weights_differ_the_file_must_say_which(model: str, file: Path) -> None:
+    with pytest.raises(UserError, match=r"weights\.safetensors@TAG, with TAG one of @\w+"):
+        locate(model, str(file))
+    with pytest.raises(UserError, match="unknown weights of"):
+        locate(model, f"{file}@opena")
+
+
+def test_the_pixels_of_a_file_reach_the_model(
+    student: Student, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tiny.safetensors"
+    save_file(weights(student), path)
+    tags = {"tiny-28": {"published": SQUASHED}}
+    monkeypatch.setattr(open_clip.pretrained, "_PRETRAINED", open_clip.pretrained._PRETRAINED | tags)
+    loaded = load("tiny-28", str(path))
+    assert loaded.preprocess_cfg["resize_mode"] == "squash"
+    assert loaded.mean.flatten().tolist() == [0.5] * 3
+    assert equal(loaded, student)
+
+
+def test_transformers_is_asked_for_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracer.models.registry.find_spec", lambda name: None)
+    for model in ("ViT-B-16-SigLIP", "xlm-roberta-base-ViT-B-32", "ViT-L-14-worldwide"):
+        with pytest.raises(
+            UserError, match=r"needs the package transformers: pip install 'tracer-clip\[hf\]'"
+        ):
+            locate(model)
+    locate("ViT-B-16")
+
+
 @pytest.mark.parametrize(
     ("model", "pretrained", "named"),
     [
