@@ -102,6 +102,7 @@ M2M = {
     "decoder_attention_heads": 2,
     "encoder_ffn_dim": 32,
     "decoder_ffn_dim": 32,
+    "encoder_layerdrop": 0.0,  # else a step may leave a layer out
     "max_position_embeddings": 40,
     "pad_token_id": 1,
     "bos_token_id": 0,
@@ -258,20 +259,29 @@ def build(name: str, folder: Path) -> Student:
 
 
 def tokenizer_folder(folder: Path) -> Path:
-    """A folder with a word tokenizer of Hugging Face's, with the special tokens of RoBERTa."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
+    """A folder with a word tokenizer in Hugging Face's format, with the special tokens of RoBERTa."""
     place = folder / "tokenizer"
-    if not place.exists():
-        ids = {word: index for index, word in enumerate((*SPECIAL.values(), *WORDS))}
-        tokenizer = Tokenizer(models.WordLevel(ids, unk_token=SPECIAL["unk"]))
-        tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-        )
-        names = {f"{kind}_token": token for kind, token in SPECIAL.items()} | {"sep_token": SPECIAL["eos"]}
-        PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(place)
+    place.mkdir(exist_ok=True)
+    ids = {word: index for index, word in enumerate((*SPECIAL.values(), *WORDS))}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    ends = {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in ("<s>", "</s>")}
+    first, last = ({"SpecialToken": {"id": token, "type_id": 0}} for token in ends)
+    tokenizer = {
+        "version": "1.0",
+        "added_tokens": [{"id": ids[t], "content": t, "special": True, **flags} for t in SPECIAL.values()],
+        "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [first, {"Sequence": {"id": "A", "type_id": 0}}, last],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": ends,
+        },
+        "model": {"type": "WordLevel", "vocab": ids, "unk_token": SPECIAL["unk"]},
+    }
+    names = {f"{kind}_token": token for kind, token in SPECIAL.items()} | {"sep_token": SPECIAL["eos"]}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **names}
+    (place / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (place / "tokenizer_config.json").write_text(json.dumps(config))
     return place
 
 

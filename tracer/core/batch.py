@@ -51,13 +51,13 @@ class Embedding(NamedTuple):
 class Share(NamedTuple):
     """The part of the pairs of the global batch whose losses this process adds up."""
 
-    index: int = 0
+    rank: int = 0
     parts: int = 1
     total: Callable[[Tensor], Tensor] = lambda own: own  # the sum over all processes, with gradient
 
     def rows(self, count: int) -> range:
         """The rows of this process among `count`, which every process has equally many of."""
-        return range(self.index * count // self.parts, (self.index + 1) * count // self.parts)
+        return range(self.rank * count // self.parts, (self.rank + 1) * count // self.parts)
 
 
 class Scene(NamedTuple):

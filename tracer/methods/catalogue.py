@@ -141,11 +141,11 @@ l^S = s_S U_S V_Sᵀ + b_S and l^T = s_T U_T V_Tᵀ + b_T.
 
 | term | softmax form | sigmoid form |
 | --- | --- | --- |
-| contrastive | ½ [CE(rows, Y) + CE(columns, Y)] | (1/n) Σ_ij ζ(−z_ij l_ij^S), z_ij = 1 where Y_ij > 0, else −1 |
+| contrastive | ½ (CE(rows, Y) + CE(columns, Y)) | (1/n) Σ_ij ζ(−z_ij l_ij^S), z_ij = 1 where Y_ij > 0, else −1 |
 | FD | mean_i ‖u_i^T − u_i^S‖² + ‖v_i^T − v_i^S‖² | the same |
 | CRD | KL of rows + KL of columns | (2/n) Σ_ij KL_ij, KL_ij = σ(t)(t − l) + ζ(l) − ζ(t) with t = l_ij^T, l = l_ij^S |
-| ICL | ½ [CE(s_S U_S V_Tᵀ, Y) + CE(s_S V_S U_Tᵀ, Y)] | (1/2n) Σ_ij ζ(−z_ij m_ij) + ζ(−z_ij m'_ij), m = s_S U_S V_Tᵀ + b_S, m' = s_S V_S U_Tᵀ + b_S |
-| CrossKD | ½ [KL(T rows, s_S U_S V_Tᵀ) + KL(T columns, s_S V_S U_Tᵀ)] | (1/2n) Σ_ij KL(σ(l_ij^T) ‖ σ(m_ij)) + KL(σ(l_ji^T) ‖ σ(m'_ij)) |
+| ICL | ½ (CE(s_S U_S V_Tᵀ, Y) + CE(s_S V_S U_Tᵀ, Y)) | (1/2n) Σ_ij ζ(−z_ij m_ij) + ζ(−z_ij m'_ij), m = s_S U_S V_Tᵀ + b_S, m' = s_S V_S U_Tᵀ + b_S |
+| CrossKD | ½ (KL(T rows, s_S U_S V_Tᵀ) + KL(T columns, s_S V_S U_Tᵀ)) | (1/2n) Σ_ij KL(σ(l_ij^T) ‖ σ(m_ij)) + KL(σ(l_ji^T) ‖ σ(m'_ij)) |
 | soft pairs (CaRot) | H of rows + H of columns | (2/n) Σ_ij ζ(l_ij^S) − σ(l_ij^T) l_ij^S |
 | anchors (ARF) | as contrastive, on the anchors | as contrastive, on the anchors |
 

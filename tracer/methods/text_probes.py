@@ -67,7 +67,7 @@ class _Frame:
         if start is not None and end is not None:  # open_clip's own: the special tokens have the highest ids
             return cls((start,), (end,), 0, np.arange(min(start, end)))
         inner = getattr(tokeniser, "tokenizer", None)
-        if not hasattr(inner, "all_special_ids") or getattr(tokeniser, "tokenizer_mode", ""):
+        if getattr(inner, "all_special_ids", None) is None or getattr(tokeniser, "tokenizer_mode", ""):
             raise UserError(f"random texts need to know the special tokens of {student.name}'s tokenizer")
         return cls._of_hugging_face(student, tokeniser, inner)
 

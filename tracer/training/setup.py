@@ -15,6 +15,7 @@ from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.methods.base import Method, Stage
 from tracer.models.acceleration import class_token_only, compile_towers, save_memory
+from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import MAX_LOG_SCALE, Student, load, without_projection
 from tracer.parallel import World
@@ -69,7 +70,7 @@ def notices(method: Method, student: Student) -> list[str]:
             f"the penalty on the projections is left out: the {' and the '.join(towers)} tower of {student.name} "
             "ends without a linear projection"
         )
-    if hasattr(student.clip, "text_decoder") and method.stages:
+    if isinstance(student.clip, open_clip.CoCa) and method.stages:
         messages.append(f"the text decoder of {student.name} is not trained: no loss here depends on it")
     return messages
 

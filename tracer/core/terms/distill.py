@@ -47,8 +47,9 @@ def relational() -> Term:
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
         if student.bias is not None:
-            pairs = (pair_logits(each, each.image, each.text) for each in (teacher, student))
-            return 2 * bernoulli_divergence(*pairs, len(student.image), scene.share)
+            target = pair_logits(teacher, teacher.image, teacher.text)
+            logits = pair_logits(student, student.image, student.text)
+            return 2 * bernoulli_divergence(target, logits, len(student.image), scene.share)
         target, logits = teacher.logits.detach(), student.logits
         return divergence(target, logits) + divergence(target.T, logits.T)
 

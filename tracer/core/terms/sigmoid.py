@@ -26,9 +26,10 @@ def pair_logits(
     model: Embedding, rows: Float[Tensor, "n d"] | None, columns: Float[Tensor, "n d"] | None
 ) -> Logits:
     """Rows of s R Cᵀ + b, with the scale and the bias of `model`."""
-    if rows is None or columns is None or model.bias is None:
+    bias = model.bias
+    if rows is None or columns is None or bias is None:
         raise ValueError("a sigmoid loss needs image and text embeddings and a model with a logit bias")
-    return lambda block: model.scale * rows[block] @ columns.T + model.bias
+    return lambda block: model.scale * rows[block] @ columns.T + bias
 
 
 def sigmoid_loss(

@@ -43,8 +43,9 @@ def soft_pairs() -> Term:
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
         if student.bias is not None:
-            pairs = (pair_logits(each, each.image, each.text) for each in (teacher, student))
-            return 2 * bernoulli_entropy(*pairs, len(student.image), scene.share)
+            target = pair_logits(teacher, teacher.image, teacher.text)
+            logits = pair_logits(student, student.image, student.text)
+            return 2 * bernoulli_entropy(target, logits, len(student.image), scene.share)
         target, logits = teacher.logits.detach(), student.logits
         return soft_entropy(target, logits) + soft_entropy(target.T, logits.T)
 
