@@ -25,6 +25,7 @@ from tracer.models.config_check import check_model_config, check_preprocess_conf
 from tracer.models.download import Download, fetch_config, fetch_text_files, known_absent
 from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.open_clip_compat import open_clip
+from tracer.models.weights_file import published_settings
 from tracer.storage.folders import no_such_folder
 from tracer.storage.safetensors_io import file_blake2b
 
@@ -33,7 +34,6 @@ WEIGHTS_FILE = "open_clip_model.safetensors"
 WEIGHTS_DIGEST = "weights_digest"  # in an export's config, beside what open_clip reads
 SCHEMAS = ("hf-hub:", "local-dir:")  # prefixes of models that come with weights
 REQUIRED = ("embed_dim", "vision_cfg", "text_cfg")  # keys of a model config
-PIXELS = ("mean", "std", "interpolation", "resize_mode")  # how weights want their images
 
 # Errors that open_clip and the weight readers raise for invalid files.
 UNREADABLE = (
@@ -248,11 +248,13 @@ def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) ->
     tags = open_clip.list_pretrained_tags_by_model(name)
     if pretrained is None:
         return ModelSource(name, None, config)
-    file, at, tag = pretrained.rpartition("@")
+    file, _, tag = pretrained.rpartition("@")
     if Path(pretrained).is_file():
-        return _from_file(name, pretrained, None, config, tags)
-    if at and Path(file).is_file():
-        return _from_file(name, file, tag, config, tags)
+        file, tag = pretrained, ""
+    if Path(file).is_file():
+        quick, preprocess = published_settings(name, file, tag)
+        quick_gelu = {"quick_gelu": True} if quick else {}
+        return ModelSource(name, file, {**config, **quick_gelu}, quick, preprocess=preprocess)
     if pretrained not in tags:
         if "/" in pretrained or "." in pretrained:
             choices = f", or a tag of {name}: {', '.join(tags)}" if tags else ""
@@ -263,30 +265,6 @@ def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) ->
     return ModelSource(
         name, pretrained, {**config, **({"quick_gelu": True} if quick else {})}, quick_gelu=quick
     )
-
-
-def _from_file(name: str, file: str, tag: str | None, config: dict[str, Any], tags: list[str]) -> ModelSource:
-    """Weights in a file, which does not say how they want their images and whether they need QuickGELU.
-
-    They are taken to be like the published weights of `tag`, by default like all those of this model.
-    """
-    if tag is not None and tag not in tags:
-        raise unknown(f"weights of {name}", tag, tags)
-    kinds: dict[tuple[Any, ...], list[str]] = {}
-    for each in tags if tag is None else [tag]:
-        published = open_clip.get_pretrained_cfg(name, each)
-        kind = (bool(published.get("quick_gelu")), *(published.get(key) for key in PIXELS))
-        kinds.setdefault(kind, []).append(each)
-    if len(kinds) > 1:
-        choices = "; ".join(f"@{alike[0]} (and {len(alike) - 1} more)" for alike in kinds.values())
-        raise UserError(
-            f"{file} does not say which weights of {name} it is like, and those differ in pixels or activation: give "
-            f"--pretrained {file}@TAG, with TAG one of {choices}"
-        )
-    quick, *pixels = next(iter(kinds), (False, *[None] * len(PIXELS)))
-    preprocess = {key: value for key, value in zip(PIXELS, pixels, strict=True) if value is not None}
-    quick_gelu = {"quick_gelu": True} if quick else {}
-    return ModelSource(name, file, {**config, **quick_gelu}, quick_gelu=quick, preprocess=preprocess or None)
 
 
 def pretrained_tag(model: str, pretrained: str) -> str | None:
