@@ -327,3 +327,50 @@ def test_the_recursion_serves_anybody_s_loop() -> None:
     alpha = np.array([policy.kernel((k + 0.5) / 11) for k in range(11)])
     expected = np.tensordot(alpha / alpha.sum(), np.array(path), axes=1)
     np.testing.assert_allclose(shadow.model.get_parameter("weight").numpy(), expected, atol=1e-12)
+
+
+def partly_frozen() -> nn.Sequential:
+    model = network()
+    model[0].requires_grad_(False)
+    return model
+
+
+def test_what_is_frozen_is_shared_and_not_saved() -> None:
+    model = partly_frozen()
+    shadow = Shadow(model, EMA(momentum=0.5), steps=3)
+    assert shadow.shared == {"0.weight", "0.bias"}
+    pairs = zip(model.state_dict().items(), shadow.model.state_dict().values(), strict=True)
+    assert {name for (name, one), two in pairs if one.data_ptr() == two.data_ptr()} == shadow.shared
+    assert shadow.state_dict()["model"].keys() == model.state_dict().keys() - shadow.shared
+    Shadow(model, EMA(momentum=0.5), steps=3).load_state_dict(  # version 0.1 saved everything
+        {**shadow.state_dict(), "model": shadow.model.state_dict()}
+    )
+
+
+def test_a_shared_teacher_is_a_full_one_to_the_bit() -> None:
+    model = partly_frozen()
+    shadow = Shadow(model, WMA(), steps=20)
+    full = Shadow(copy.deepcopy(model).requires_grad_(True), WMA(), steps=20)
+    for step in range(20):
+        torch.manual_seed(step)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.requires_grad:
+                    parameter += torch.randn_like(parameter)
+        model(torch.randn(4, 3))
+        shadow.follow(model), full.follow(model)
+    assert same(tensors(shadow.model), tensors(full.model))
+
+
+def test_a_parameter_that_is_trained_after_all_is_refused() -> None:
+    model = partly_frozen()
+    shadow = Shadow(model, EMA(momentum=0.5), steps=3)
+    model.requires_grad_(True)
+    with pytest.raises(ValueError, match=r"0\.weight was frozen"):
+        shadow.follow(model)
+
+
+def test_frozen_half_precision_is_copied_to_fp32() -> None:
+    shadow = Shadow(partly_frozen().to(torch.bfloat16), EMA(momentum=0.5), steps=3)
+    assert not shadow.shared
+    assert shadow.model.get_parameter("0.weight").dtype == torch.float32

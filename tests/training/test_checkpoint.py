@@ -192,7 +192,7 @@ def test_a_save_that_fails_keeps_what_was_there(tmp_path: Path, monkeypatch: pyt
 
 def test_checkpoints_of_something_else_are_refused() -> None:
     mine, other = capture(advance(state(), 1)), capture(advance(state(head=True), 1))
-    with pytest.raises(UserError, match=r"the checkpoint's weights do not fit tiny-28.*head"):
+    with pytest.raises(UserError, match="the checkpoint's weights do not fit tiny-28"):
         restore(state(), other)
     stranger = Checkpoint(
         {**mine.tensors, "optimiser": {"clip.nowhere/exp_avg": torch.zeros(1)}}, mine.counters

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from tracer.core.errors import UserError
 from tracer.core.teachers import WMA, Buffers, Teacher, advance, check_interval, replay
-from tracer.core.weights import check_fit
+from tracer.core.weights import Weights, check_fit
 
 
 class Shadow:
@@ -28,6 +29,9 @@ class Shadow:
     whatever the model's dtype, because averaging weights of 2e-5 vanish in bf16. When the average moves, `buffers`
     such as BatchNorm statistics are copied from the model ("copy"), averaged if they are floats ("average"), or left
     at their initial values ("keep").
+
+    Parameters that are frozen when the shadow is made are not copied: the average of a constant is that constant, so
+    shadow and model hold the same tensors (`shared` names them). They have to stay frozen.
     """
 
     def __init__(
@@ -43,10 +47,13 @@ class Shadow:
         if buffers not in get_args(Buffers):
             raise ValueError(f"unknown treatment of buffers {buffers!r}: choose copy, average or keep")
         check_interval(policy, steps)
-        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        frozen = {id(p): p for p in model.parameters() if not p.requires_grad and _shadow_dtype(p) == p.dtype}
+        named = model.named_parameters(remove_duplicate=False)
+        self.shared = frozenset(name for name, parameter in named if id(parameter) in frozen)
+        self.model = copy.deepcopy(model, dict(frozen)).eval().requires_grad_(False)
         for tensor in [*self.model.parameters(), *self.model.buffers()]:
-            if tensor.is_floating_point():
-                tensor.data = tensor.data.to(torch.promote_types(tensor.dtype, torch.float32))
+            if tensor.dtype != _shadow_dtype(tensor):
+                tensor.data = tensor.data.to(_shadow_dtype(tensor))
         self.policy = policy
         self.steps = steps
         self.step = 0
@@ -71,26 +78,28 @@ class Shadow:
 
     def _move(self, model: nn.Module, weight: float) -> None:
         averages, currents = [], []
-        treatments = ("average", self.buffers)  # of parameters and of buffers
-        for treatment, own, other in zip(treatments, _tensors(self.model), _tensors(model), strict=True):
-            if treatment == "keep":
-                continue
-            for old, new in zip(own, other, strict=True):
-                if treatment == "average" and (old.is_floating_point() or old.is_complex()):
-                    averages.append(old)
-                    currents.append(new.to(old.dtype))
-                else:  # integer counters and masks cannot be averaged
-                    old.copy_(new)
+        for name, old, new, treatment in _pairs(self.model, model, self.buffers):
+            if name in self.shared:
+                if new.requires_grad:
+                    raise ValueError(f"{name} was frozen when its shadow was made and is trained now")
+            elif treatment == "average" and (old.is_floating_point() or old.is_complex()):
+                averages.append(old)
+                currents.append(new.to(old.dtype))
+            elif treatment != "keep":  # integer counters and masks cannot be averaged
+                old.copy_(new)
         if averages:
             torch._foreach_lerp_(averages, currents, weight)  # one fused pass over the weights
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, counters and the policy's name."""
+        """Weights that are not shared with the model, counters and the policy's name."""
         return {
-            "model": self.model.state_dict(),
+            "model": self._own(self.model.state_dict()),
             "counters": {"step": self.step, "steps": self.steps},  # the policy's state follows from them
             "policy": _name(self.policy),
         }
+
+    def _own(self, weights: Weights) -> Weights:
+        return {name: tensor for name, tensor in weights.items() if name not in self.shared}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from `state`. Raises UserError if it is of another model, policy or number of steps."""
@@ -103,20 +112,35 @@ class Shadow:
             raise UserError(
                 "this teacher state is of version 0.1, whose clock updates moved at other steps: train again"
             )
-        check_fit(state["model"], self.model.state_dict(), what="the teacher's weights", owner="the model")
-        self.model.load_state_dict(state["model"])
+        weights = self._own(state["model"])  # version 0.1 wrote the shared ones too
+        check_fit(
+            weights, self._own(self.model.state_dict()), what="the teacher's weights", owner="the model"
+        )
+        self.model.load_state_dict(weights, strict=False)
         self.step = counters["step"]
         self.age, self.mass = replay(self.policy, self.step, self.steps)
 
 
-def _tensors(model: nn.Module) -> tuple[dict[Tensor, None], dict[Tensor, None]]:
-    """Distinct parameters and buffers in one pass; faster than `parameters()` and `buffers()`, which build names."""
-    parameters: dict[Tensor, None] = {}
-    buffers: dict[Tensor, None] = {}
-    for module in model.modules():
-        parameters.update((tensor, None) for tensor in module._parameters.values() if tensor is not None)
-        buffers.update((tensor, None) for tensor in module._buffers.values() if tensor is not None)
-    return parameters, buffers
+def _shadow_dtype(tensor: Tensor) -> torch.dtype:
+    """The dtype of a tensor in a shadow: at least fp32 for real numbers."""
+    return torch.promote_types(tensor.dtype, torch.float32) if tensor.is_floating_point() else tensor.dtype
+
+
+def _pairs(
+    shadow: nn.Module, model: nn.Module, buffers: Buffers
+) -> Iterator[tuple[str, Tensor, Tensor, Buffers]]:
+    """Each distinct parameter and buffer of a shadow by name, that of the model, and how the first follows."""
+    seen = set[int]()
+    for (prefix, one), other in zip(shadow.named_modules(), model.modules(), strict=True):
+        for own, current, treatment in (
+            (one._parameters, other._parameters, "average"),
+            (one._buffers, other._buffers, buffers),
+        ):
+            for name, old in own.items():
+                new = current[name]
+                if old is not None and new is not None and id(old) not in seen:
+                    seen.add(id(old))
+                    yield (f"{prefix}.{name}" if prefix else name), old, new, treatment
 
 
 def _name(policy: Teacher) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -23,8 +23,10 @@ class Replicated(Group):
         super().__init__(device, precision)
         self._wrapped: WeakKeyDictionary[nn.Module, DistributedDataParallel] = WeakKeyDictionary()
 
-    def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
-        del teacher  # equal in all processes: the same average of equal students
+    def prepare(
+        self, student: nn.Module, teacher: nn.Module | None = None, shared: Collection[str] = ()
+    ) -> None:
+        del teacher, shared  # equal in all processes: the same average of equal students
         self._wrapped[student] = DistributedDataParallel(
             FunctionOf(student),
             static_graph=True,  # every step of a stage uses the same parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -40,11 +40,15 @@ class Sharded(Group):
     def place(self, model: nn.Module) -> nn.Module:
         return model.to(self.device)  # not channels-last: FSDP shards contiguous weights only
 
-    def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
+    def prepare(
+        self, student: nn.Module, teacher: nn.Module | None = None, shared: Collection[str] = ()
+    ) -> None:
         self._scalars |= {name for name, p in student.named_parameters() if p.ndim == 0}
         self._wrapped[student] = _shard(student, FunctionOf(student), self.mesh)
         if teacher is not None:  # called directly, without gradients
             self._wrapped[teacher] = _shard(teacher, teacher, self.mesh)
+            shards = student.state_dict()
+            teacher.load_state_dict({name: shards[name] for name in shared}, strict=False, assign=True)
 
     def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
         wrapped: Any = self._wrapped.get(model)

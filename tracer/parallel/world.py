@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -52,8 +52,13 @@ class World:
         placed = model.to(self.device)
         return devices.channels_last(placed) if self.device.type == "cuda" else placed
 
-    def prepare(self, student: nn.Module, teacher: nn.Module | None = None) -> None:
-        """Wrap a student, and shard its teacher, once its trainable parameters are chosen."""
+    def prepare(
+        self, student: nn.Module, teacher: nn.Module | None = None, shared: Collection[str] = ()
+    ) -> None:
+        """Wrap a student, and shard its teacher, once its trainable parameters are chosen.
+
+        Parameters that they hold in common are `shared`, and stay so.
+        """
 
     def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
         """`function(model, …)` on full weights; the backward averages gradients over processes."""

@@ -11,6 +11,7 @@ from torch import nn
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
+from tracer.models.student import Student
 from tracer.storage.atomic import write_folder
 from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
@@ -33,7 +34,7 @@ def capture(state: State) -> Checkpoint:
     world = state.world
     world.reshard(state.student)
     tensors = {
-        "student": world.full_tensors(state.student.state_dict()),
+        "student": world.full_tensors(_changing(state.student, state.student.state_dict())),
         "optimiser": world.full_tensors(_optimiser_tensors(state)),
     }
     counters: dict[str, Any] = {"stage_step": state.step}
@@ -48,10 +49,12 @@ def capture(state: State) -> Checkpoint:
 
 def restore(state: State, checkpoint: Checkpoint) -> None:
     """Load a checkpoint into a newly built state."""
-    world, expected = state.world, state.student.state_dict()
-    weights = world.shard_like(checkpoint.tensors["student"], expected)
-    check_fit(weights, expected, what="the checkpoint's weights", owner=state.student.name)
-    state.student.load_state_dict(weights)
+    world, student = state.world, state.student
+    expected = _changing(student, student.state_dict())
+    saved = _changing(student, checkpoint.tensors["student"])  # version 0.1 wrote frozen weights too
+    weights = world.shard_like(saved, expected)
+    check_fit(weights, expected, what="the checkpoint's weights", owner=student.name)
+    student.load_state_dict(weights, strict=False)
     _load_optimiser(state, checkpoint.tensors["optimiser"])
     if state.shadow:
         teacher = checkpoint.counters["teacher"]
@@ -113,6 +116,16 @@ def _read(place: Path) -> tuple[int, Checkpoint]:
             raise ValueError(f"{name} does not match its checksum")
         tensors[Path(name).stem] = read_weights(place / name)
     return manifest["step"], Checkpoint(tensors, manifest["counters"])
+
+
+def _changing(student: Student, weights: Weights) -> Weights:
+    """The weights without frozen ones of the towers, which every start of the run loads from the pretrained model.
+
+    A frozen head stays: it is computed from data, and another machine may round it differently.
+    """
+    named = student.clip.named_parameters(prefix="clip", remove_duplicate=False)
+    frozen = {name for name, parameter in named if not parameter.requires_grad}
+    return {name: tensor for name, tensor in weights.items() if name not in frozen}
 
 
 def _optimised(state: State) -> dict[str, nn.Parameter]:

@@ -87,7 +87,7 @@ def _state(
 ) -> State:
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
-    world.prepare(student, shadow.model if shadow else None)
+    world.prepare(student, *((shadow.model, shadow.shared) if shadow else ()))
     if experiment.compile:
         compile_towers(student, *([shadow.model] if shadow else []))
     if stage.regularizer is not None:

@@ -83,7 +83,7 @@ def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estima
         trainable=trainable,
         process=idle.process,
         weights=replicas * idle.weights,
-        teacher=replicas * idle.weights if stage.teacher else 0,
+        teacher=4 * trainable * replicas if stage.teacher else 0,  # it shares what is frozen
         pretrained=idle.weights * (1 + (replicas > 1)) + 4 * trainable * copies * replicas,
         optimiser=8 * trainable * replicas,
         step=step_bytes(plan, stage, student),
