@@ -155,6 +155,7 @@ def cases(folder: Path) -> dict[str, Experiment]:
     found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
     sigmoid = {"model": str(folder / "sigmoid.json")}
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
+    found["tracer-last"] = experiment(folder, "tracer", tune="last-1")
     return found
 
 
@@ -165,7 +166,7 @@ def shown(folder: Path, kind: str) -> dict[str, Experiment]:
     return found if kind == "ddp" else {name: found[name] for name in some}
 
 
-THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom")
+THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom", "tracer-last")
 STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a regularizer with a memory, two stages
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 

@@ -23,7 +23,7 @@ def ema(
         horizon: averaging time as a fraction of training.
         every: steps between two updates of the average.
         loss: the task loss: "contrastive", or "classify" with a head on the image tower.
-        tune: with the contrastive loss, train "both" towers or the "image" tower only.
+        tune: with the contrastive loss, train "both" towers, the "image" tower, "norms", "biases" or "last-6" blocks.
         buffers: BatchNorm statistics of the average: "copy" the student's, "average", or "keep" the pretrained.
     """
     return Method(

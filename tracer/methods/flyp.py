@@ -13,7 +13,7 @@ def flyp(*, targets: Targets = "class", tune: Towers = "both") -> Method:
 
     Args:
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
-        tune: train "both" towers and the temperature, or the "image" tower only.
+        tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
     """
     return Method(
         (Stage(contrastive(targets), tune=towers(tune)),),

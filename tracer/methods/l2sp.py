@@ -25,7 +25,7 @@ def l2sp(
         form: "loss" adds the penalty's gradient; "decoupled" decays toward θ₀ outside Adam, as AdamW does.
         held_head: apply the penalty to the classification head too, relative to its initial weights.
         loss: the task loss: "classify" with a head on the image tower, or "contrastive".
-        tune: with the contrastive loss, train "both" towers or the "image" tower only.
+        tune: with the contrastive loss, train "both" towers, the "image" tower, "norms", "biases" or "last-6" blocks.
     """
     regularizer = L2SP(strength, form, held_head) if strength else None
     return Method(

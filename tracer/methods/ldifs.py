@@ -29,7 +29,7 @@ def ldifs(
         strength: λ, the weight of the distance; by default 10 as published, 1 with "blocks".
         unit: with "blocks", normalise each block's output to unit length first.
         loss: the task loss: "classify" with a head on the image tower, or "contrastive".
-        tune: with the contrastive loss, train "both" towers or the "image" tower only.
+        tune: with the contrastive loss, train "both" towers, the "image" tower, "norms", "biases" or "last-6" blocks.
     """
     if variant not in get_args(Variant):
         raise unknown("variant of LDIFS", variant, get_args(Variant))

@@ -23,7 +23,7 @@ def static_sd(
         preset: coefficients of the loss terms, as in TRACER.
         strength: λ, the weight of the distillation loss.
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
-        tune: train "both" towers and the temperature, or the "image" tower only.
+        tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
     """
     loss = composite(preset, strength, targets)

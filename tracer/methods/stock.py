@@ -25,7 +25,7 @@ def stock(
         merge_epochs: epochs between two merges; the last one is at the end.
         by: one merging ratio per "tensor" or per "row".
         loss: the task loss: "classify" with a head on the image tower, or "contrastive".
-        tune: with the contrastive loss, train "both" towers or the "image" tower only.
+        tune: with the contrastive loss, train "both" towers, the "image" tower, "norms", "biases" or "last-6" blocks.
     """
     return Method(
         (task(loss, tune=tune),),

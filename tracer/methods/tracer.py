@@ -38,7 +38,7 @@ def tracer(
         clock: "progress" keeps the kernel's shape at any `every`; "updates" reproduces the released code.
         strength: λ, the weight of the distillation loss.
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
-        tune: train "both" towers and the temperature, or the "image" tower only.
+        tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
         buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
         feature: weight of FD, the squared distance between embeddings.

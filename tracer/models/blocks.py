@@ -1,4 +1,4 @@
-"""The blocks or stages of a vision tower, for every tower of open_clip, and their tokens."""
+"""The blocks or stages of the towers, for every tower of open_clip, and the tokens of vision towers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ CONTAINERS = (
     ("trunk.stages", "stage"),
     ("trunk.layers", "stage"),
 )
+TEXT_CONTAINERS = ("transformer.resblocks", "transformer.encoder.layer", "transformer.encoder.block")
 RESNET = ("layer1", "layer2", "layer3", "layer4")
 PATCHES = ("conv1", "trunk.patch_embed", "trunk.stem")  # open_clip's transformer, timm's, timm's ConvNeXt
 
@@ -32,6 +33,13 @@ def vision_blocks(tower: nn.Module) -> dict[str, nn.Module]:
         if container in modules:
             return {f"{kind} {i}": block for i, block in enumerate(modules[container].children(), 1)}
     return {}
+
+
+def text_blocks(tower: nn.Module) -> dict[str, nn.Module]:
+    """Blocks of a text tower in order, of open_clip or Hugging Face; empty for a tower of another kind."""
+    modules = dict(tower.named_modules())
+    container = next((modules[name] for name in TEXT_CONTAINERS if name in modules), nn.Module())
+    return {f"block {i}": block for i, block in enumerate(container.children(), 1)}
 
 
 def patch_embedding(tower: nn.Module) -> nn.Module | None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from tracer.core.errors import unknown
+from torch import nn
+
+from tracer.core.errors import UserError, unknown
+from tracer.models.blocks import text_blocks, vision_blocks
 from tracer.models.student import Student
+from tracer.models.text import text_tower
 
 Tune = Callable[[Student], None]
-Towers = Literal["both", "image"]
+Towers = str  # "both", "image", "norms", "biases" or "last-K"
+
+# Layers before the first block, by their name in a tower.
+INPUT_LAYERS = re.compile(
+    r"(trunk\.|transformer\.)?(conv[123]|bn[123]|class_embedding|cls_token|reg_token|positional_embedding|pos_embed"
+    r"|token_embedding|embeddings|patch_embed|stem|ln_pre|norm_pre)(\.|$)"
+)
 
 
 @dataclass(frozen=True)
@@ -56,9 +67,72 @@ class HeadOnly:
         student.frozen_statistics = True
 
 
+@dataclass(frozen=True)
+class Kind:
+    """One kind of parameter in both towers, the temperature and the head: "norms" or "biases" (BitFit)."""
+
+    kind: Literal["norms", "biases"]
+
+    def __call__(self, student: Student) -> None:
+        student.requires_grad_(False)
+        for module in student.modules():
+            for name, parameter in module.named_parameters(recurse=False):
+                norm = "Norm" in type(module).__name__
+                parameter.requires_grad_(norm if self.kind == "norms" else name.endswith("bias"))
+        _train_outputs(student)
+        student.frozen_statistics = self.kind != "norms"
+
+
+@dataclass(frozen=True)
+class LastBlocks:
+    """The last blocks of both towers and the layers after them, the temperature and the head."""
+
+    count: int
+
+    def __call__(self, student: Student) -> None:
+        student.requires_grad_(True)
+        for kind, tower, blocks in towers_with_blocks(student):
+            if self.count > len(blocks):
+                raise UserError(
+                    f"--tune last-{self.count}: the {kind} tower of {student.name} has {len(blocks)} blocks"
+                )
+            for block in list(blocks.values())[: len(blocks) - self.count]:
+                block.requires_grad_(False)
+            for name, parameter in tower.named_parameters():
+                if INPUT_LAYERS.match(name):
+                    parameter.requires_grad_(False)
+        student.frozen_statistics = True
+
+
+def towers_with_blocks(student: Student) -> list[tuple[str, nn.Module, dict[str, nn.Module]]]:
+    """The image and the text tower with their names and blocks."""
+    text = text_tower(student.clip)
+    return [
+        ("image", student.image_tower, vision_blocks(student.image_tower)),
+        ("text", text, text_blocks(text)),
+    ]
+
+
+def _train_outputs(student: Student) -> None:
+    """Train the temperature, its bias in sigmoid models, and the head."""
+    clip: Any = student.clip
+    for parameter in (clip.logit_scale, getattr(clip, "logit_bias", None)):
+        if parameter is not None:
+            parameter.requires_grad_(True)
+    if student.head is not None:
+        student.head.requires_grad_(True)
+
+
 def towers(which: Towers) -> Tune:
-    """The choice by name: "both" towers and the temperature, or the "image" tower only."""
-    choices: dict[str, Tune] = {"both": All(), "image": ImageTower()}
+    """The choice by name: "both" towers, the "image" tower, "norms", "biases", or "last-K" blocks."""
+    choices: dict[str, Tune] = {
+        "both": All(),
+        "image": ImageTower(),
+        "norms": Kind("norms"),
+        "biases": Kind("biases"),
+    }
+    if last := re.fullmatch(r"last-([1-9]\d*)", which):
+        return LastBlocks(int(last[1]))
     if which not in choices:
-        raise unknown("choice of towers", which, choices)
+        raise unknown("choice of --tune", which, [*choices, "last-6"])
     return choices[which]

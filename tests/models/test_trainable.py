@@ -1,0 +1,86 @@
+"""`--tune`: which parameters learn, and that nothing else changes, whoever teaches."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tracer.core.batch import Batch
+from tracer.core.errors import UserError
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import WMA
+from tracer.methods.base import Stage
+from tracer.methods.presets import composite
+from tracer.models.student import Student, load
+from tracer.models.trainable import towers
+from tracer.parallel import World
+from tracer.training.optim import Schedule, adamw
+from tracer.training.step import State, step
+
+CHOICES = ("image", "last-1")
+LAST = (  # tiny-28 has four image blocks and two text blocks
+    *("visual.transformer.resblocks.3.", "visual.ln_post.", "visual.proj", "logit_scale"),
+    *("transformer.resblocks.1.", "ln_final.", "text_projection"),
+)
+
+
+def trainable(student: Student) -> set[str]:
+    return {name.removeprefix("clip.") for name, p in student.named_parameters() if p.requires_grad}
+
+
+def test_each_choice_trains_what_it_says(student: Student) -> None:
+    everything = trainable(student)
+    expected = {
+        "norms": lambda name: "ln_" in name or name == "logit_scale",
+        "biases": lambda name: name.endswith("bias") or name == "logit_scale",
+        "last-1": lambda name: name.startswith(LAST),
+    }
+    for choice, chosen in expected.items():
+        towers(choice)(student)
+        assert trainable(student) == {name for name in everything if chosen(name)} != set()
+
+
+@pytest.mark.parametrize("choice", ["last-0", "last-x", "lasts-2", "text"])
+def test_an_unknown_choice_is_refused(choice: str) -> None:
+    with pytest.raises(UserError, match="--tune"):
+        towers(choice)
+
+
+def test_more_blocks_than_there_are_are_refused(student: Student) -> None:
+    with pytest.raises(UserError, match="last-3: the text tower of tiny-28 has 2 blocks"):
+        towers("last-3")(student)
+
+
+def trained(
+    minute: str, choice: str, full: bool, steps: int = 20
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Student and teacher after `steps` steps; the teacher a full copy, or one that shares what is frozen."""
+    student: Any = load(minute, seed=3)
+    towers(choice)(student)
+    source = copy.deepcopy(student).requires_grad_(True) if full else student
+    shadow = Shadow(source, WMA(), steps=steps)
+    state = State(
+        stage=Stage(composite("released", 0.9, "class"), teacher=WMA()),
+        student=student,
+        shadow=shadow,
+        optimiser=adamw(student, 0.1),
+        regularizer=None,
+        schedule=Schedule(1e-3, 2, steps),
+        world=World("cpu"),
+    )
+    text = student.tokeniser(["one", "two"])
+    for number in range(steps):
+        generator = torch.Generator().manual_seed(number)
+        image = torch.randint(0, 256, (2, 3, 28, 28), dtype=torch.uint8, generator=generator)
+        step(state, Batch(image, text, torch.tensor([0, 1])))
+    return student.state_dict(), shadow.model.state_dict()
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_teacher_that_shares_what_is_frozen_is_a_full_one_to_the_bit(minute: str, choice: str) -> None:
+    for shared, full in zip(trained(minute, choice, False), trained(minute, choice, True), strict=True):
+        assert all(torch.equal(shared[name], full[name]) for name in full)
