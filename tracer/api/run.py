@@ -14,6 +14,7 @@ from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_me
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
 from tracer.models.registry import locate, pretrained_tag
+from tracer.models.student import Student
 from tracer.parallel import Lost, World, launched
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
@@ -23,7 +24,7 @@ from tracer.runs.sinks import Name, check_installed, forward_to_sinks
 from tracer.storage.provenance import versions
 from tracer.training.clock import Clock
 from tracer.training.loop import NonFinite, Report, Training
-from tracer.training.setup import notices, pretrained_model
+from tracer.training.setup import check_trainable, notices, pretrained_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +84,7 @@ def run(
         existing = world.all_or_none(lambda: Run.exists(folder))
         if not existing:  # first, so that a model that cannot be loaded leaves no folder behind
             with clock.measure("start"):
-                model = world.all_or_none(lambda: pretrained_model(settled))
+                model = world.all_or_none(lambda: _checked_model(settled))
             for notice in notices(settled.method, model) if world.first else ():
                 (observer.note or observer.warn)(notice)
         world.on_first_process(lambda: _place(settled, folder, fresh, world.describe()))
@@ -131,6 +132,13 @@ def _plan(experiment: Experiment, observer: Observer, world: World) -> Plan:
         if observer.note is not None:
             observer.note(settled.division)
     return settled
+
+
+def _checked_model(settled: Plan) -> Student:
+    """The pretrained model, if it has what the run trains."""
+    model = pretrained_model(settled)
+    check_trainable(settled, model)
+    return model
 
 
 def _divisible(settled: Plan, world: World) -> Plan:

@@ -27,6 +27,7 @@ ADDED: dict[str, Any] = {
     "clamp_scale": True,
     "held_out_share": None,
     "skip_unreadable": False,
+    "adapter": None,
 }
 
 FIRST_SHARE = 0.02  # held out by version 0.1, whose experiments do not name a share
@@ -87,6 +88,8 @@ class Settings(Reading, Source):
     """Keep a learned temperature scale at 100 or below, or at the pretrained one where that is higher."""
     regularizer: str | None = None
     """Regularize towards the pretrained weights, with any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
+    adapter: str | None = None
+    """Train low-rank updates of the weights only: lora, or lora:rank=8,alpha=8,dropout=0,layers=all,factors=auto."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops of 90 to 100 % and horizontal flips; use crop or none if left and right matter."""
     decode: Literal["draft", "full"] = "draft"

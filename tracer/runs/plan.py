@@ -12,9 +12,13 @@ from tracer.data.examples import Examples
 from tracer.data.scan import Progress
 from tracer.data.sources import load
 from tracer.methods.base import Method, method
+from tracer.models.lora import LoRA, adapter
 from tracer.models.prompts import templates
 from tracer.models.registry import locate, pretrained_tag
+from tracer.models.trainable import HeadOnly
 from tracer.runs.experiment import Experiment
+
+MAX_TOWER_LR = 5e-5  # above it, full finetuning of pretrained towers is rare
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Plan:
     steps: int
     warmup: int
     anchors: Examples | None = None  # image-caption pairs of a second data stream, for methods that use one
+    adapter: LoRA | None = None
     division: str = ""  # how many images are trained on and held out, and which
     warnings: tuple[str, ...] = ()  # what is probably not meant
 
@@ -60,6 +65,7 @@ def plan(
     recipe = method(experiment.method, **experiment.options)
     if experiment.regularizer is not None:
         recipe = recipe.regularized(regularizer(experiment.regularizer))
+    adapted = _adapter(experiment, recipe)
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     check = scanned(experiment.strict, experiment.skip_unreadable, progress) if check_images else _unchecked
     division = division or divide(
@@ -67,7 +73,9 @@ def plan(
     )
     train = division.train
     _check_labels(experiment, recipe, train)
-    settled = replace(experiment, held_out_share=division.share)
+    settled = replace(
+        experiment, held_out_share=division.share, adapter=None if adapted is None else str(adapted)
+    )
     resolved, steps, warmup = _resolve(settled, len(train))
     result = Plan(
         experiment=resolved,
@@ -79,8 +87,9 @@ def plan(
         steps=steps if any(stage.share for stage in recipe.stages) else 0,
         warmup=warmup,
         anchors=_anchors(experiment, recipe, check),
+        adapter=adapted,
         division=str(division),
-        warnings=division.warnings,
+        warnings=(*division.warnings, *_slow_adapter(experiment)),
     )
     _check_teachers(result)
     return result
@@ -115,6 +124,26 @@ def _anchors(experiment: Experiment, recipe: Method, check: Scan) -> Examples | 
         )
     (spec,) = specs
     return check(load(spec, split="train"))
+
+
+def _adapter(experiment: Experiment, recipe: Method) -> LoRA | None:
+    """The adapter, if one is asked for; an error if the method trains no weights that it could adapt."""
+    if experiment.adapter is None:
+        return None
+    if all(isinstance(stage.tune, HeadOnly) for stage in recipe.stages):
+        raise UserError(
+            f"--adapter {experiment.adapter} adapts towers, and method {experiment.method} trains none: leave it out"
+        )
+    return adapter(experiment.adapter)
+
+
+def _slow_adapter(experiment: Experiment) -> tuple[str, ...]:
+    """A warning for adapters at a learning rate for full finetuning: their updates start at zero."""
+    if experiment.adapter is None or experiment.lr > MAX_TOWER_LR:
+        return ()
+    return (
+        f"--adapter with --lr {experiment.lr:g} learns little: adapters usually need 1e-4 to 1e-3",
+    )
 
 
 def _check_teachers(result: Plan) -> None:

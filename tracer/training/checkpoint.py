@@ -11,6 +11,7 @@ from torch import nn
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
+from tracer.models.lora import is_factor
 from tracer.models.student import Student
 from tracer.storage.atomic import write_folder
 from tracer.storage.checksum import add_checksum, verify_checksum
@@ -42,6 +43,8 @@ def capture(state: State) -> Checkpoint:
         shadow = state.shadow.state_dict()
         tensors["teacher"] = world.full_tensors(shadow["model"])
         counters["teacher"] = {"counters": shadow["counters"], "policy": shadow["policy"]}
+    if state.factor_gap:
+        tensors["products"] = dict(state.factor_gap.average)
     if state.regularizer:
         tensors[REGULARIZER] = world.full_tensors(state.regularizer.state_dict())
     return Checkpoint(tensors, counters)
@@ -60,6 +63,8 @@ def restore(state: State, checkpoint: Checkpoint) -> None:
         teacher = checkpoint.counters["teacher"]
         weights = world.shard_like(checkpoint.tensors["teacher"], state.shadow.model.state_dict())
         state.shadow.load_state_dict({"model": weights, **teacher})
+    if state.factor_gap:
+        state.factor_gap.average = checkpoint.tensors["products"]
     if state.regularizer:
         state.regularizer.load_state_dict(checkpoint.tensors[REGULARIZER])
     state.step = checkpoint.counters["stage_step"]
@@ -121,10 +126,11 @@ def _read(place: Path) -> tuple[int, Checkpoint]:
 def _changing(student: Student, weights: Weights) -> Weights:
     """The weights without frozen ones of the towers, which every start of the run loads from the pretrained model.
 
-    A frozen head stays: it is computed from data, and another machine may round it differently.
+    A frozen head stays, because it is computed from data and another machine may round it differently, and so does a
+    frozen factor of an adapter, which is drawn at random.
     """
     named = student.clip.named_parameters(prefix="clip", remove_duplicate=False)
-    frozen = {name for name, parameter in named if not parameter.requires_grad}
+    frozen = {name for name, p in named if not p.requires_grad and not is_factor(name)}
     return {name: tensor for name, tensor in weights.items() if name not in frozen}
 
 

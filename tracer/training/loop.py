@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tracer.core.dynamics import distance, probes
 from tracer.core.errors import UserError
 from tracer.core.objective import Loss
-from tracer.core.weights import check_finite
+from tracer.core.weights import Weights, check_finite
 from tracer.data.loader import loader
 from tracer.evaluation.held_out import held_out_accuracy
 from tracer.evaluation.predict import Scorer
@@ -120,15 +120,16 @@ class Training:
                         latest = None  # free its tensors, which take as much memory as the state itself
                 yield from self._train_stage(learner, done)
                 shadow, done = learner.state.shadow, done + steps
+                yield from self._report_gap(learner.state, done)
                 if index + 1 < len(plan.method.stages):
                     world.reshard(student)
-                    weights = world.full_tensors(student.state_dict())
+                    weights = self._merged(student)
                     world.on_first_process(partial(run.keep, f"stage-{index}", weights))
                 del learner  # the optimiser is no longer needed
             with self.clock.measure("end"), self.interrupt.at_once():
                 world.reshard(student)
-                teacher = world.full_tensors(shadow.model.state_dict()) if shadow else None
-                trained = Trained(model.state_dict(), world.full_tensors(student.state_dict()), teacher)
+                teacher = self._merged(shadow.model) if shadow else None
+                trained = Trained(model.state_dict(), self._merged(student), teacher)
                 world.on_first_process(partial(self._keep_weights, trained))
                 summary = write_summary(plan, run, world, model, self.workers)
         self._log_time(plan.steps)
@@ -192,6 +193,8 @@ class Training:
         values = {name: float(value) for name, value in {**loss.parts, **_dynamics(state)}.items()}
         if state.shadow:
             values["teacher_age"] = state.shadow.age
+            if state.factor_gap:
+                values["factor_gap"] = state.factor_gap(state.shadow.model)
         self.run.recorder.log(step, "train", loss=total, lr=state.schedule(state.step - 1), **values)
         return Report(step, self.plan.steps, loss=total, gap=values.get("kl"))
 
@@ -229,6 +232,22 @@ class Training:
                 except UserError as error:
                     raise NonFinite(f"{error}; {self._advice}") from None
         checkpoints.save(self.run.resume, step, checkpoint)
+
+    def _report_gap(self, state: State, step: int) -> Iterator[Report]:
+        """Say how far a teacher of averaged factors is from the average of the weights, if there is one."""
+        if state.shadow and state.factor_gap:
+            gap = state.factor_gap(state.shadow.model)
+            message = (
+                f"averaging both factors of the adapter: the teacher's update is {gap:.1%} from the mean of the "
+                "student's (in the worst of three layers); factors=B makes it exact"
+            )
+            self.run.recorder.log(step, "adapter", factor_gap=gap)
+            yield Report(step, self.plan.steps, message=message)
+
+    def _merged(self, student: nn.Module) -> Weights:
+        """The full weights of a student or teacher, with those of its adapter added."""
+        weights = self.world.full_tensors(student.state_dict())
+        return weights if self.plan.adapter is None else self.plan.adapter.merge(weights)
 
     def _log_time(self, step: int) -> None:
         """Log what this process has spent its time on; the sum over the lines of a run is the time of the run."""

@@ -10,16 +10,20 @@ import torch
 
 from tracer.core.objective import Objective
 from tracer.core.shadow import Shadow
+from tracer.core.teachers import Frozen, Teacher
 from tracer.core.weights import Weights
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.methods.base import Method, Stage
 from tracer.models.acceleration import class_token_only, compile_towers, save_memory
+from tracer.models.lora import A
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import MAX_LOG_SCALE, Student, load, without_projection
+from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan
+from tracer.training.factor_gap import FactorGap
 from tracer.training.learner import Learner, step_seed
 from tracer.training.optim import Schedule, adamw
 from tracer.training.replicas import ReplicatedLearner
@@ -41,7 +45,7 @@ def build_learner(
     if "scores" in stage.objective.needs and student.head is None:
         head = stage.head(student, plan.train, plan.templates, world, experiment.seed)
         student.head = head.to(world.device, student.mean.dtype)
-    stage.tune(student)
+    tune(plan, stage, student, stage.policy(steps))
     student.train()
     student.remember_texts(not world.sharded)  # sharded weights are gathered for whole batches only
     save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)
@@ -75,6 +79,24 @@ def notices(method: Method, student: Student) -> list[str]:
     return messages
 
 
+def tune(plan: Plan, stage: Stage, student: Student, policy: Teacher | None) -> None:
+    """Choose the trainable parameters of a stage, those of the adapter included."""
+    stage.tune(student)
+    if plan.adapter is not None:
+        averaged = not isinstance(policy, Frozen | None) or plan.method.replicas is not None
+        plan.adapter.attach(student, averaged=averaged, seed=plan.experiment.seed)
+
+
+def check_trainable(plan: Plan, model: Student) -> None:
+    """Raise UserError if the parameters to train, or the layers to adapt, are not there."""
+    for stage in plan.method.stages:
+        if not isinstance(stage.tune, HeadOnly):
+            stage.tune(model)
+            if plan.adapter is not None:
+                plan.adapter.targets(model)
+    All()(model)
+
+
 def first_stage(plan: Plan, world: World, steps: int | None = None) -> Learner:
     """The learner of a plan's first stage, without a run, for benchmarks and tests of single steps."""
     model = pretrained_model(plan)
@@ -104,8 +126,15 @@ def _state(
         world=world,
         clip=experiment.clip,
         max_log_scale=_max_log_scale(pretrained) if experiment.clamp_scale else None,
+        factor_gap=FactorGap(student, world) if shadow and _averages_both(student, policy) else None,
         chunk=experiment.chunk,
     )
+
+
+def _averages_both(student: Student, policy: Teacher | None) -> bool:
+    """Whether a teacher averages both factors of adapters."""
+    named = student.named_parameters()
+    return not isinstance(policy, Frozen | None) and any(p.requires_grad for name, p in named if name.endswith(A))
 
 
 def _max_log_scale(pretrained: Weights) -> float:

@@ -14,6 +14,7 @@ from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
 from tracer.models.student import MAX_LOG_SCALE, Student
 from tracer.parallel import World
+from tracer.training.factor_gap import FactorGap
 from tracer.training.optim import Schedule
 
 
@@ -30,6 +31,7 @@ class State:
     world: World
     clip: float | None = None
     max_log_scale: float | None = MAX_LOG_SCALE  # upper bound of the learned logit scale; None: no bound
+    factor_gap: FactorGap | None = None  # of a teacher that averages both factors of an adapter
     chunk: int | None = None  # images per forward pass, if a whole batch does not fit in memory
     step: int = 0  # optimiser steps taken in this stage
     scene: Scene | None = None  # of the last step, for the logged dynamics
@@ -68,5 +70,7 @@ def step(state: State, batch: Batch) -> Loss:
     state.step += 1
     if state.shadow:
         world.reshard(state.shadow.model)
-        state.shadow.follow(student)
+        weight = state.shadow.follow(student)
+        if state.factor_gap:
+            state.factor_gap.follow(student, weight)
     return loss

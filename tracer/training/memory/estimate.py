@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tracer.models.acceleration import class_token_only, save_memory
 from tracer.models.student import Head, Student, load
 from tracer.runs.plan import Plan
 from tracer.training.memory.simulation import step_bytes
-from tracer.training.setup import fit
+from tracer.training.setup import fit, tune
 
 # Fragmentation: memory that is freed but not returned to the system, relative to what a step takes. Measured with
 # glibc's allocator: 46 % for a tiny model at batch 1024, 23 % for ViT-B-16 at batch 8; 5 % if every block is mmapped.
@@ -71,7 +72,9 @@ def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estima
     stage = fit(stage, student)
     if "scores" in stage.objective.needs:
         student.head = Head(torch.zeros(len(plan.train.classes), student.config["embed_dim"]))
-    stage.tune(student)
+    if plan.adapter is not None:
+        student = deepcopy(student)  # the next stage has adapters of its own
+    tune(plan, stage, student, stage.policy(plan.steps))
     student.train()
     save_memory(student, chunk=plan.experiment.chunk, checkpointing=plan.experiment.checkpointing)
     class_token_only(student, not stage.objective.needs & {"features", "tokens"})
@@ -79,7 +82,7 @@ def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estima
     replicas = plan.method.replicas.count if plan.method.replicas else 1
     copies = stage.regularizer.copies if stage.regularizer else 0
     return Estimate(
-        parameters=idle.parameters,
+        parameters=sum(p.numel() for p in student.parameters()),
         trainable=trainable,
         process=idle.process,
         weights=replicas * idle.weights,

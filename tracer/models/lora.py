@@ -1,0 +1,219 @@
+"""LoRA: low-rank updates of the linear layers of both towers, W + (α/r) B A (arXiv 2106.09685).
+
+The factors are parameters of the layer itself, so that pretrained weights keep their names, and are never written:
+layers of peft that hold packed attention add and subtract the update in every forward, and their weights drift.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import dropout, linear, scaled_dot_product_attention
+
+from tracer.core.errors import UserError
+from tracer.core.spelling import parse
+from tracer.core.weights import Weights
+from tracer.models.student import Student
+from tracer.models.trainable import towers_with_blocks
+
+Layers = Literal["all", "attention", "mlp"]
+Factors = Literal["auto", "B", "AB"]
+ATTENTION = ("attn", "attention", "qkv", "token_mixer")  # in the names of attention layers
+A, B = "lora_A", "lora_B"
+
+
+@dataclass(frozen=True)
+class LoRA:
+    """B A of `rank` r, scaled by `alpha`/r, with `dropout` of its input, on linear layers inside the blocks.
+
+    It adapts the layers that the method would have trained; the temperature and the head train as before. `factors`
+    are those that train: "AB", or "B" only (LoRA-FA, arXiv 2308.03303). "auto" trains B only where weights are
+    averaged, because the mean of B A is then the mean of B times A; else both. By default alpha is r.
+    """
+
+    rank: int = 8
+    alpha: float | None = None
+    dropout: float = 0.0
+    layers: Layers = "all"
+    factors: Factors = "auto"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rank) and self.rank == int(self.rank) >= 1):
+            raise ValueError(f"rank {self.rank:g}: expected a whole number, at least 1")
+        object.__setattr__(self, "rank", int(self.rank))
+        object.__setattr__(self, "alpha", float(self.rank if self.alpha is None else self.alpha))
+        if not 0 < self.scaling < math.inf:
+            raise ValueError(f"alpha {self.alpha}: expected a positive number")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout {self.dropout}: expected a number from 0 to below 1")
+        for option, choices in (("layers", Layers), ("factors", Factors)):
+            if getattr(self, option) not in get_args(choices):
+                names = ", ".join(get_args(choices))
+                raise ValueError(f"{option} {getattr(self, option)!r}: choose {names}")
+
+    def __str__(self) -> str:
+        options = ("rank", "alpha", "dropout", "layers", "factors")
+        return "lora:" + ",".join(f"{option}={getattr(self, option)}" for option in options)
+
+    @property
+    def scaling(self) -> float:
+        assert self.alpha is not None
+        return self.alpha / self.rank
+
+    def targets(self, student: Student) -> dict[str, nn.Module]:
+        """The layers with trainable weights that are adapted, by name. Raises UserError if a tower has none."""
+        names = {id(module): name for name, module in student.named_modules()}
+        found: dict[str, nn.Module] = {}
+        for kind, _, blocks in towers_with_blocks(student):
+            trained = [block for block in blocks.values() if any(p.requires_grad for p in block.parameters())]
+            layers = [layer for block in trained for layer in self._layers(block)]
+            if (trained or not blocks) and not layers and kind == "image":
+                raise UserError(
+                    f"--adapter lora: no linear layer to adapt in the {kind} tower of {student.name}; "
+                    "use --tune norms or last-1, which train its own weights"
+                )
+            found |= {names[id(layer)]: layer for layer in layers}
+        return found
+
+    def _layers(self, block: nn.Module) -> list[nn.Module]:
+        packed = [module for module in block.modules() if isinstance(module, nn.MultiheadAttention)]
+        inside = {id(child) for module in packed for child in module.modules()}
+        chosen = []
+        for name, module in block.named_modules():
+            kind = "attention" if any(part in name for part in ATTENTION) else "mlp"
+            if self.layers not in ("all", kind) or not any(p.requires_grad for p in module.parameters()):
+                continue
+            if isinstance(module, nn.MultiheadAttention):
+                if module._qkv_same_embed_dim and module.bias_k is None and not module.add_zero_attn:
+                    chosen.append(module)
+            elif isinstance(module, nn.Linear) and id(module) not in inside:
+                chosen.append(module)
+        return chosen
+
+    def attach(self, student: Student, *, averaged: bool, seed: int) -> None:
+        """Add factors, B = 0, to the layers that are trained, and freeze all else but temperature and head.
+
+        A student of which only the head is trained stays as it is.
+        """
+        if not any(p.requires_grad for p in student.clip.parameters()):
+            return
+        targets = self.targets(student)
+        for name, parameter in student.clip.named_parameters():
+            if not name.startswith("logit_"):
+                parameter.requires_grad_(False)
+        student.frozen_statistics = True
+        generator = torch.Generator().manual_seed(seed)
+        train_a = self.factors == "AB" or (self.factors == "auto" and not averaged)
+        for module in targets.values():
+            packed = isinstance(module, nn.MultiheadAttention)
+            for layer in (module, module.out_proj) if packed else (module,):
+                self._add_factors(layer, generator, train_a)
+
+    def _add_factors(self, layer: Any, generator: torch.Generator, train_a: bool) -> None:
+        packed = isinstance(layer, nn.MultiheadAttention)
+        weight: Tensor = layer.in_proj_weight if packed else layer.weight
+        rows, columns = weight.shape
+        bound = 1 / math.sqrt(columns)  # the initialisation of nn.Linear, as peft's
+        initial = torch.empty(self.rank, columns).uniform_(-bound, bound, generator=generator)
+        layer.lora_A = nn.Parameter(initial.to(weight), requires_grad=train_a)
+        layer.lora_B = nn.Parameter(weight.new_zeros(rows, self.rank))
+        layer.scaling, layer.lora_dropout = self.scaling, self.dropout
+        layer.__class__ = LoRAAttention if packed else LoRALinear
+
+    def merge(self, weights: Mapping[str, Tensor]) -> Weights:
+        """Weights without factors: each is W + (α/r) B A."""
+        merged = {name: tensor for name, tensor in weights.items() if not is_factor(name)}
+        for name, tensor in weights.items():
+            if name.endswith(B):
+                update = self.scaling * tensor @ weights[name.removesuffix(B) + A]
+                merged[weight_name(name, merged)] = merged[weight_name(name, merged)] + update
+        return merged
+
+
+def adapter(spelling: str) -> LoRA:
+    """Parse `--adapter`: lora, or lora:OPTION=VALUE,…"""
+    return parse("adapter", spelling, {"lora": LoRA})
+
+
+def is_factor(name: str) -> bool:
+    """Whether a tensor of this name is a factor of an adapter."""
+    return name.endswith((A, B))
+
+
+def weight_name(factor: str, weights: Mapping[str, Tensor]) -> str:
+    """The name of the weight to which a factor belongs."""
+    layer = factor.rpartition(".")[0]
+    return f"{layer}.in_proj_weight" if f"{layer}.in_proj_weight" in weights else f"{layer}.weight"
+
+
+def _update(layer: Any, x: Float[Tensor, "*n i"], rows: slice = slice(None)) -> Float[Tensor, "*n o"]:
+    """(α/r) B A x, of some rows of B."""
+    if layer.lora_dropout:
+        x = dropout(x, layer.lora_dropout, layer.training)
+    return linear(linear(x, layer.lora_A), layer.lora_B[rows]) * layer.scaling
+
+
+class LoRALinear(nn.Linear):
+    """A linear layer with factors. The class of an existing layer is set to it; it is not constructed."""
+
+    def forward(self, input: Float[Tensor, "*n i"]) -> Float[Tensor, "*n o"]:
+        return super().forward(input) + _update(self, input)
+
+
+class LoRAAttention(nn.MultiheadAttention):
+    """Attention whose packed input projection and whose output projection have factors.
+
+    The update is computed from the input, not added to the weights: a gradient of the frozen weights is never needed.
+    """
+
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = False,
+        attn_mask: Tensor | None = None,
+        **unused: Any,
+    ) -> tuple[Tensor, None]:
+        del unused
+        if need_weights or key_padding_mask is not None:
+            raise NotImplementedError("attention with an adapter has neither padding masks nor returned weights")
+        same = query is key, key is value  # before they are transposed
+        if not self.batch_first:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        q, k, v = self._inputs(query, key, value, *same)
+        if attn_mask is not None and attn_mask.dtype == torch.bool:
+            attn_mask = ~attn_mask  # there, True takes part
+        if attn_mask is not None and attn_mask.ndim == 3:
+            attn_mask = attn_mask.unflatten(0, (-1, self.num_heads))
+        drop = self.dropout if self.training else 0.0
+        heads = scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=drop)
+        output = self.out_proj(heads.transpose(1, 2).flatten(2))
+        return output if self.batch_first else output.transpose(0, 1), None
+
+    def _inputs(self, query: Tensor, key: Tensor, value: Tensor, one: bool, two: bool) -> list[Tensor]:
+        """Queries, keys and values by head; what is projected together saves a product of matrices."""
+        d = self.embed_dim
+        if one and two:
+            parts = self._project(query, slice(None)).chunk(3, dim=-1)
+        elif two:
+            parts = (
+                self._project(query, slice(d)),
+                *self._project(key, slice(d, None)).chunk(2, dim=-1),
+            )
+        else:
+            slices = (slice(d), slice(d, 2 * d), slice(2 * d, None))
+            parts = [self._project(x, rows) for x, rows in zip((query, key, value), slices, strict=True)]
+        return [part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts]
+
+    def _project(self, x: Tensor, rows: slice) -> Tensor:
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        assert weight is not None  # packed
+        return linear(x, weight[rows], None if bias is None else bias[rows]) + _update(self, x, rows)
