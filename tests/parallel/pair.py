@@ -156,6 +156,7 @@ def cases(folder: Path) -> dict[str, Experiment]:
     sigmoid = {"model": str(folder / "sigmoid.json")}
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
     found["tracer-last"] = experiment(folder, "tracer", tune="last-1")
+    found["tracer-lora"] = replace(usual, adapter="lora:rank=2,factors=AB")
     return found
 
 
@@ -166,7 +167,7 @@ def shown(folder: Path, kind: str) -> dict[str, Experiment]:
     return found if kind == "ddp" else {name: found[name] for name in some}
 
 
-THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom", "tracer-last")
+THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom", "tracer-last", "tracer-lora")
 STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a regularizer with a memory, two stages
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 

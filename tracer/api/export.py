@@ -7,10 +7,14 @@ from pathlib import Path
 
 from tracer.api.push import check_push, push
 from tracer.core.errors import UserError, unknown
-from tracer.models.export import FORMATS
+from tracer.models.export import FORMATS as MODEL_FORMATS
 from tracer.models.export import export as write_export
+from tracer.models.lora import adapter
+from tracer.models.peft_export import export_peft
 from tracer.models.student import Student
 from tracer.runs.run import Run
+
+FORMATS = (*MODEL_FORMATS, "peft")
 
 
 def export(
@@ -30,7 +34,8 @@ def export(
         weights: of a run: result, student, teacher, pretrained or the name of a merge; by default those that the run
             stands for.
         format: open_clip, whose folder loads with `open_clip.create_model("local-dir:FOLDER")`; hf, which
-            `from_pretrained` of transformers opens; onnx, a graph of images and one of texts.
+            `from_pretrained` of transformers opens; onnx, a graph of images and one of texts; peft, the adapter alone
+            of a run with --adapter, which loads with `PeftModel.from_pretrained(open_clip_model, FOLDER)`.
         push_to: the name of a repository of the Hugging Face hub, created as private if it does not exist, to which
             the folder is uploaded. Without it nothing is sent.
         note: called with a sentence on how closely the export computes what the model computes, and on the upload.
@@ -51,8 +56,12 @@ def export(
         target = Path(folder) if folder is not None else run.folder / "export" / f"{name}{suffix}"
         _require_empty(target)
         student, classes = run.student(name), run.description["classes"]
-        card = _card(run, name, format, push_to or target.name)
-    difference = write_export(student, target, classes, format=format, card=card, repository=push_to)
+        card = None if format == "peft" else _card(run, name, format, push_to or target.name)
+    difference = None
+    if format == "peft":
+        _write_adapter(source, student, target)
+    else:
+        difference = write_export(student, target, classes, format=format, card=card, repository=push_to)
     say = note or (lambda sentence: None)
     if difference is not None:
         say(f"checked: opened again, its embeddings differ by at most {difference:.1e} from this model's")
@@ -70,3 +79,12 @@ def _card(run: Run, weights: str, format: str, title: str) -> str:
     from tracer.report.model_card import model_card  # the report is slow to import
 
     return model_card(run.folder, weights, format, title)
+
+
+def _write_adapter(source: Run | Student | str | Path, student: Student, target: Path) -> None:
+    if isinstance(source, Student):
+        raise UserError("a loaded model has no adapter of its own: export the run, or the whole model")
+    run = source if isinstance(source, Run) else Run.open(Path(source))
+    if run.experiment.adapter is None:
+        raise UserError(f"{run.folder} was trained without --adapter: export the whole model")
+    export_peft(student, run.student("pretrained"), target, adapter(run.experiment.adapter).rank)

@@ -1,7 +1,9 @@
 """LoRA: low-rank updates of the linear layers of both towers, W + (α/r) B A (arXiv 2106.09685).
 
-The factors are parameters of the layer itself, so that pretrained weights keep their names, and are never written:
-layers of peft that hold packed attention add and subtract the update in every forward, and their weights drift.
+The factors are parameters of the layer itself, so that pretrained weights keep their names and are never written.
+Training does not use peft, whose layer for packed attention (`nn.MultiheadAttention`, in the towers of open_clip) adds
+the update to the weights and subtracts it in every forward, with rounding, and that of the output projection twice
+(huggingface/peft pull request 3774). `tracer.models.peft_export` writes its format.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ A, B = "lora_A", "lora_B"
 @dataclass(frozen=True)
 class LoRA:
     """B A of `rank` r, scaled by `alpha`/r, with `dropout` of its input, on linear layers inside the blocks.
+
+    Of packed attention, queries, keys and values are adapted, and the output projection is not.
 
     It adapts the layers that the method would have trained; the temperature and the head train as before. `factors`
     are those that train: "AB", or "B" only (LoRA-FA, arXiv 2308.03303). "auto" trains B only where weights are
@@ -110,10 +114,8 @@ class LoRA:
         student.frozen_statistics = True
         generator = torch.Generator().manual_seed(seed)
         train_a = self.factors == "AB" or (self.factors == "auto" and not averaged)
-        for module in targets.values():
-            packed = isinstance(module, nn.MultiheadAttention)
-            for layer in (module, module.out_proj) if packed else (module,):
-                self._add_factors(layer, generator, train_a)
+        for layer in targets.values():
+            self._add_factors(layer, generator, train_a)
 
     def _add_factors(self, layer: Any, generator: torch.Generator, train_a: bool) -> None:
         packed = isinstance(layer, nn.MultiheadAttention)
@@ -167,7 +169,7 @@ class LoRALinear(nn.Linear):
 
 
 class LoRAAttention(nn.MultiheadAttention):
-    """Attention whose packed input projection and whose output projection have factors.
+    """Attention whose packed input projection has factors.
 
     The update is computed from the input, not added to the weights: a gradient of the frozen weights is never needed.
     """
@@ -184,7 +186,9 @@ class LoRAAttention(nn.MultiheadAttention):
     ) -> tuple[Tensor, None]:
         del unused
         if need_weights or key_padding_mask is not None:
-            raise NotImplementedError("attention with an adapter has neither padding masks nor returned weights")
+            raise NotImplementedError(
+                "attention with an adapter has neither padding masks nor returned weights"
+            )
         same = query is key, key is value  # before they are transposed
         if not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))

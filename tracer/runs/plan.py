@@ -141,9 +141,7 @@ def _slow_adapter(experiment: Experiment) -> tuple[str, ...]:
     """A warning for adapters at a learning rate for full finetuning: their updates start at zero."""
     if experiment.adapter is None or experiment.lr > MAX_TOWER_LR:
         return ()
-    return (
-        f"--adapter with --lr {experiment.lr:g} learns little: adapters usually need 1e-4 to 1e-3",
-    )
+    return (f"--adapter with --lr {experiment.lr:g} learns little: adapters usually need 1e-4 to 1e-3",)
 
 
 def _check_teachers(result: Plan) -> None:

@@ -134,7 +134,9 @@ def _state(
 def _averages_both(student: Student, policy: Teacher | None) -> bool:
     """Whether a teacher averages both factors of adapters."""
     named = student.named_parameters()
-    return not isinstance(policy, Frozen | None) and any(p.requires_grad for name, p in named if name.endswith(A))
+    return not isinstance(policy, Frozen | None) and any(
+        p.requires_grad for name, p in named if name.endswith(A)
+    )
 
 
 def _max_log_scale(pretrained: Weights) -> float:

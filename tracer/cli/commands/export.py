@@ -16,6 +16,7 @@ LOADING = {
     "open_clip": 'open_clip.create_model("local-dir:{folder}")',
     "hf": 'transformers.AutoModel.from_pretrained("{folder}")',
     "onnx": 'onnxruntime.InferenceSession("{folder}/image.onnx")  # and text.onnx',
+    "peft": 'peft.PeftModel.from_pretrained(open_clip_model, "{folder}")',
 }
 
 
@@ -23,7 +24,7 @@ def main(arguments: list[str]) -> int:
     def write(
         run: Annotated[Path, tyro.conf.Positional],
         weights: str = "result",
-        format: Literal["open_clip", "hf", "onnx"] = "open_clip",
+        format: Literal["open_clip", "hf", "onnx", "peft"] = "open_clip",
         out: Path | None = None,
         push_to: str | None = None,
     ) -> int:
@@ -32,7 +33,8 @@ def main(arguments: list[str]) -> int:
         Args:
             run: the run's folder.
             weights: result, student, teacher, pretrained, or the name of a merge.
-            format: open_clip; hf (transformers' from_pretrained opens it); onnx (an image and a text graph).
+            format: open_clip; hf (transformers' from_pretrained opens it); onnx (an image and a text graph);
+                peft (the adapter alone, of a run with --adapter).
             out: the folder to write; by default RUN/export/WEIGHTS, with -FORMAT if it is not open_clip.
             push_to: upload the folder to this repository of the Hugging Face hub (OWNER/NAME; a new one is private).
         """

@@ -1,0 +1,109 @@
+"""Write the difference between two models as a LoRA adapter in the format of peft."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from tracer.core.errors import UserError
+from tracer.core.weights import Weights
+from tracer.models.lora import LoRA
+from tracer.models.student import Student
+from tracer.storage.atomic import write_folder, write_json
+from tracer.storage.safetensors_io import write_weights
+
+ROUNDING = 4  # ulps of the largest weight: what W + B A loses when it is rounded
+
+
+def export_peft(student: Student, start: Student, folder: Path, rank: int) -> None:
+    """Write an adapter that turns `start` into `student`, for `PeftModel.from_pretrained(open_clip_model, folder)`.
+
+    The factors are those of the difference of the weights, so that any weights can be written that differ by low-rank
+    updates of linear layers: those of a run with an adapter of `rank`, WiSE-FT's, which scales it, and soups, whose
+    rank is higher. Temperature and head, which peft does not know, are written beside. Raises UserError for weights
+    that differ in other ways.
+    """
+    updates, others = _differences(student, start)
+    factors = {layer: _factors(layer, *pair, rank) for layer, pair in updates.items()}
+    if not factors:
+        raise UserError(
+            f"these weights of {student.name} do not differ from the pretrained ones by an adapter"
+        )
+    width = max(a.shape[0] for a, _ in factors.values())
+    config = {
+        "peft_type": "LORA",
+        "base_model_name_or_path": start.name,
+        "r": width,
+        "lora_alpha": width,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "inference_mode": True,
+        "target_modules": "|".join(map(re.escape, factors)),
+    }
+
+    def write(temporary: Path) -> None:
+        tensors: Weights = {}
+        for layer, (a, b) in factors.items():
+            padding, name = width - a.shape[0], f"base_model.model.{layer}"
+            tensors[f"{name}.lora_A.weight"] = pad(a, (0, 0, 0, padding))
+            tensors[f"{name}.lora_B.weight"] = pad(b, (0, padding))
+            if isinstance(
+                start.clip.get_submodule(layer), nn.MultiheadAttention
+            ):  # peft adapts it too: by nothing
+                tensors[f"{name}.base_layer.out_proj.lora_A.weight"] = a.new_zeros(width, a.shape[1])
+                tensors[f"{name}.base_layer.out_proj.lora_B.weight"] = a.new_zeros(a.shape[1], width)
+        write_weights(temporary / "adapter_model.safetensors", tensors, checksum=False)
+        write_json(temporary / "adapter_config.json", config)
+        if others:
+            write_weights(temporary / "other.safetensors", others)
+
+    write_folder(folder, write)
+
+
+def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tensor, Tensor]], Weights]:
+    """Start and end of each linear layer that differs, and the temperature and head where they differ."""
+    ends, layers, others = student.state_dict(), _layers(start), dict[str, Tensor]()
+    updates: dict[str, tuple[Tensor, Tensor]] = {}
+    for name, end in ends.items():
+        begin = start.state_dict().get(name) if name.startswith("head.") else start.state_dict()[name]
+        if begin is not None and torch.equal(begin, end):
+            continue
+        if name in layers:
+            updates[layers[name]] = (begin, end)  # pyright: ignore[reportArgumentType]
+        elif name.startswith(("head.", "clip.logit_")):
+            others[name.removeprefix("clip.")] = end
+        else:
+            raise UserError(
+                f"these weights also change {name.removeprefix('clip.')}, which no LoRA adapter does: "
+                "export the whole model"
+            )
+    return updates, others
+
+
+def _layers(start: Student) -> dict[str, str]:
+    """The layers that an adapter may change, by the name of their weight."""
+    return {
+        f"{name}.{'in_proj_weight' if isinstance(module, nn.MultiheadAttention) else 'weight'}": name.removeprefix(
+            "clip."
+        )
+        for name, module in LoRA().targets(start).items()
+    }
+
+
+def _factors(layer: str, begin: Tensor, end: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """A and B of the lowest rank, from `rank` by doubling, whose product is the difference up to rounding."""
+    difference = end.double() - begin.double()
+    limit = ROUNDING * torch.finfo(end.dtype).eps * float(end.abs().max())
+    while rank <= min(difference.shape) // 2:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            u, s, v = torch.svd_lowrank(difference, q=rank, niter=4)
+        a, b = (s.sqrt()[:, None] * v.T), u * s.sqrt()
+        if float((difference - b @ a).abs().max()) <= limit:
+            return a.to(end.dtype).contiguous(), b.to(end.dtype).contiguous()
+        rank *= 2
+    raise UserError(f"the update of {layer} is not of low rank: export the whole model")
