@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from studies.bench import growth, peak, steps
+from studies.bench import adapters, growth, peak, steps
 from studies.bench.heads import heads
 from studies.bench.pipeline import pipeline
 from studies.bench.prediction import prediction, sweep
@@ -163,8 +163,41 @@ def size_rows(model: str, batch: int, timer: Timer) -> list[Row]:
     ]
 
 
+def adapter_rows(model: str, batch: int, timer: Timer) -> list[Row]:
+    """TRACER with LoRA against released-style FLYP and against all weights, in time and in memory."""
+    times = adapters.adapters(model, batch, timer)
+    share = adapters.own_share(model)
+    memory = [peak.in_new_process(way, model, batch) for way in (adapters.peak, peak.ours)]
+    return [
+        _row(times, "TRACER with LoRA against the plain FLYP step", "TRACER with LoRA", "plain FLYP", 1.0),
+        _row(times, "TRACER with LoRA against TRACER", "TRACER with LoRA", "TRACER"),
+        Row("the teacher's own tensors against 2 % of the model", share / 0.02, f"{share:.2%}", "2 %", (0.0, 1.0)),
+        _memory("peak of TRACER with LoRA against TRACER", *memory, (0.0, 0.6)),
+    ]
+
+
+def last_block_rows(model: str, batch: int, timer: Timer) -> list[Row]:
+    """TRACER over FLYP where the last half of twelve blocks trains."""
+    times = adapters.last_blocks(model, batch, 6, timer)
+    return [
+        _row(times, "TRACER over FLYP, last 6 blocks, prefix once", "TRACER, prefix once", "FLYP", 1.3),
+        _row(times, "TRACER over FLYP, last 6 blocks, prefix twice", "TRACER, prefix twice", "FLYP"),
+    ]
+
+
+def convolution_rows(model: str, batch: int, timer: Timer) -> list[Row]:
+    """A TRACER step of a convolutional tower in the two memory formats."""
+    times, gap = adapters.convolutions(model, batch, timer)
+    most = 1 / 1.1 if model.startswith("RN") else 1 / 1.4
+    what = "TRACER step, channels last"
+    return [_row(times, what, "channels last", "channels first", most), _difference(what, gap, 1e-5)]
+
+
 SETS: dict[str, Callable[[str, int, Timer], list[Row]]] = {
     "steps": step_rows,
+    "adapters": adapter_rows,
+    "last": last_block_rows,
+    "convolutions": convolution_rows,
     "overhead": overhead_rows,
     "teacher": teacher_rows,
     "head": head_rows,

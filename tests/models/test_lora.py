@@ -203,7 +203,8 @@ def test_a_tower_without_linear_layers_is_refused() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # of peft and what it imports
 def test_the_adapter_alone_loads_in_peft(minute: str, tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft")
+    import peft  # here, because it is slow
+
     student, lora = adapted(minute)
     start, end = load(minute, seed=3), merged(student, lora, minute)
     export_peft(end, start, tmp_path / "adapter", rank=2)
@@ -234,3 +235,25 @@ def test_its_spelling_names_every_option() -> None:
     """The identity of a run is made of it: the same adapter, spelt in two ways, is one run."""
     assert str(adapter("lora:rank=4")) == "lora:rank=4,alpha=4.0,dropout=0.0,layers=all,factors=auto"
     assert adapter(str(adapter("lora:rank=4,factors=AB"))) == LoRA(rank=4, factors="AB")
+
+
+@pytest.mark.filterwarnings("ignore")  # of transformers
+def test_text_towers_of_hugging_face_are_adapted(minute: str) -> None:
+    from open_clip.hf_model import HFTextEncoder
+    from transformers import BertConfig
+
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    text = HFTextEncoder("", 8, config=BertConfig(vocab_size=50, **sizes), proj_type="linear", pretrained=False)
+    student, lora = load(minute), LoRA(rank=2)
+    student.clip.text = text.eval()
+    start = copy.deepcopy(text)
+    lora.attach(student, averaged=False, seed=0)
+    layers = {name.rpartition(".")[0] for name in text.state_dict() if name.endswith(B)}
+    assert len(layers) == 2 * 6  # queries, keys, values, output and two layers of the MLP
+    spoil(student)
+    tokens = torch.tensor([[1, 5, 9, 0], [1, 7, 0, 0]])
+    with torch.no_grad():
+        adapted, before = text(tokens), start(tokens)
+        start.load_state_dict(lora.merge(text.state_dict()))
+        assert (adapted - start(tokens)).abs().max() < 1e-6 < (adapted - before).abs().max()

@@ -9,6 +9,7 @@ projections) are taken from the first chunk.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import ceil
 
 import torch
@@ -34,17 +35,24 @@ def embed(model: Embed, batch: Batch, needs: frozenset[str], chunk: int | None =
 
 
 def embed_both(
-    student: Student, teacher: Embed | None, batch: Batch, needs: frozenset[str], chunk: int | None = None
+    student: Student,
+    teacher: Embed | None,
+    batch: Batch,
+    needs: frozenset[str],
+    chunk: int | None = None,
+    prefix: AbstractContextManager[object] | None = None,
 ) -> tuple[Embedding, Embedding | None]:
     """The embeddings of a batch by student and teacher.
 
-    If the text tower is frozen, the teacher's text embeddings are the student's and are not computed again.
+    If the text tower is frozen, the teacher's text embeddings are the student's and are not computed again; in the
+    context `prefix`, the same holds for the outputs of frozen first blocks.
     """
-    student_embedding = embed(student, batch, needs, chunk)
     if teacher is None:
-        return student_embedding, None
+        return embed(student, batch, needs, chunk), None
     shared = needs & {"text", "probe"} if student.text_frozen else frozenset[str]()
-    teacher_embedding = embed(teacher, batch, needs - shared, chunk)
+    with prefix or nullcontext():
+        student_embedding = embed(student, batch, needs, chunk)
+        teacher_embedding = embed(teacher, batch, needs - shared, chunk)
     texts = {name: getattr(student_embedding, name) for name in shared}
     return student_embedding, teacher_embedding._replace(**texts)
 

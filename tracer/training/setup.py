@@ -18,6 +18,7 @@ from tracer.methods.base import Method, Stage
 from tracer.models.acceleration import class_token_only, compile_towers, save_memory
 from tracer.models.lora import A
 from tracer.models.open_clip_compat import open_clip
+from tracer.models.prefix import share_prefix
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import MAX_LOG_SCALE, Student, load, without_projection
 from tracer.models.trainable import All, HeadOnly
@@ -126,6 +127,7 @@ def _state(
         world=world,
         clip=experiment.clip,
         max_log_scale=_max_log_scale(pretrained) if experiment.clamp_scale else None,
+        prefix=share_prefix(student, shadow.model) if shadow and not experiment.compile else None,
         factor_gap=FactorGap(student, world) if shadow and _averages_both(student, policy) else None,
         chunk=experiment.chunk,
     )

@@ -12,6 +12,7 @@ from tracer.core.regularizers import Attached
 from tracer.core.shadow import Shadow
 from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
+from tracer.models.prefix import SharedPrefix
 from tracer.models.student import MAX_LOG_SCALE, Student
 from tracer.parallel import World
 from tracer.training.factor_gap import FactorGap
@@ -31,6 +32,7 @@ class State:
     world: World
     clip: float | None = None
     max_log_scale: float | None = MAX_LOG_SCALE  # upper bound of the learned logit scale; None: no bound
+    prefix: SharedPrefix | None = None  # frozen first blocks, computed once for student and teacher
     factor_gap: FactorGap | None = None  # of a teacher that averages both factors of an adapter
     chunk: int | None = None  # images per forward pass, if a whole batch does not fit in memory
     step: int = 0  # optimiser steps taken in this stage
@@ -50,7 +52,8 @@ def step(state: State, batch: Batch) -> Loss:
     lr = state.schedule(state.step)
 
     with world.autocast():
-        embeddings = world.forward(embed_both, student, teacher, batch, objective.needs, state.chunk)
+        arguments = (teacher, batch, objective.needs, state.chunk, state.prefix)
+        embeddings = world.forward(embed_both, student, *arguments)
     state.scene = world.gather(Scene(*embeddings, batch.label, state.progress))
     loss = objective(state.scene)
 

@@ -1,0 +1,87 @@
+"""Frozen first blocks are computed once for student and teacher, and nothing changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from tracer.core.batch import Batch
+from tracer.core.shadow import Shadow
+from tracer.core.teachers import WMA
+from tracer.methods.base import Stage
+from tracer.methods.presets import composite
+from tracer.models.lora import LoRA
+from tracer.models.prefix import share_prefix
+from tracer.models.student import Student, load
+from tracer.models.trainable import towers, towers_with_blocks
+from tracer.parallel import World
+from tracer.training.optim import Schedule, adamw
+from tracer.training.step import State, step
+
+
+def state(model: str, tune: str, lora: bool = False, chunk: int | None = None) -> State:
+    student = load(model, seed=3)
+    towers(tune)(student)
+    if lora:
+        LoRA(rank=2).attach(student, averaged=True, seed=0)
+    return State(
+        stage=Stage(composite("released", 0.9, "class"), teacher=WMA()),
+        student=student.train(),
+        shadow=Shadow(student, WMA(), steps=8),
+        optimiser=adamw(student, 0.1),
+        regularizer=None,
+        schedule=Schedule(1e-3, 2, 8),
+        world=World("cpu"),
+        chunk=chunk,
+    )
+
+
+def batch(number: int, student: Student) -> Batch:
+    generator = torch.Generator().manual_seed(number)
+    image = torch.randint(0, 256, (4, 3, 28, 28), dtype=torch.uint8, generator=generator)
+    return Batch(image, student.tokeniser(["one", "two", "three", "four"]), torch.arange(4))
+
+
+def first_blocks(model: nn.Module) -> list[nn.Module]:
+    assert isinstance(model, Student)
+    return [next(iter(blocks.values())) for _, _, blocks in towers_with_blocks(model)]
+
+
+@pytest.mark.parametrize(
+    ("lora", "chunk"), [(False, None), (True, None), (False, 2)], ids=["blocks", "adapters", "chunks"]
+)
+def test_a_shared_prefix_changes_nothing(minute: str, lora: bool, chunk: int | None) -> None:
+    torch.set_default_dtype(torch.float64)  # Adam magnifies the rounding of gradients that are zero
+    try:
+        _compare(minute, lora, chunk)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def _compare(minute: str, lora: bool, chunk: int | None) -> None:
+    without, shared = state(minute, "last-1", lora, chunk), state(minute, "last-1", lora, chunk)
+    assert shared.shadow is not None
+    calls: list[nn.Module] = []
+    for block in first_blocks(shared.shadow.model):
+        block.get_submodule("mlp").register_forward_hook(lambda *_: calls.append(block))
+    shared = replace(shared, prefix=share_prefix(shared.student, shared.shadow.model))
+    for number in range(3):
+        losses = [step(each, batch(number, each.student)).total for each in (without, shared)]
+        torch.testing.assert_close(losses[0], losses[1], atol=1e-12, rtol=1e-12)
+    assert not calls  # the teacher's first blocks did not run
+    shared.shadow(batch(0, shared.student))
+    assert len(calls) == 2  # outside a step they do
+    assert without.shadow is not None
+    for one, two in ((without.student, shared.student), (without.shadow.model, shared.shadow.model)):
+        for tensor, other in zip(one.state_dict().values(), two.state_dict().values(), strict=True):
+            torch.testing.assert_close(tensor, other, atol=1e-7, rtol=1e-7)
+
+
+@pytest.mark.parametrize("tune", ["both", "image", "norms"])
+def test_there_is_none_where_early_layers_train(minute: str, tune: str) -> None:
+    each = state(minute, tune)
+    assert each.shadow is not None
+    assert share_prefix(each.student, each.shadow.model) is None  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,86 @@
+"""The frozen first blocks of both towers, computed once for student and teacher."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from tracer.models.student import Student
+from tracer.models.trainable import INPUT_LAYERS, towers_with_blocks
+
+
+class SharedPrefix:
+    """A context in which the teacher's first blocks return what the student's have computed for the same input.
+
+    Student and teacher have to embed the same inputs in the same order, the student first. Results are the same up to
+    rounding: torch computes attention by another kernel where no gradient is needed.
+    """
+
+    def __init__(self) -> None:
+        self.active = False
+        self._outputs: list[deque[Any]] = []  # of each tower
+
+    def __enter__(self) -> None:
+        self.active = True
+
+    def __exit__(self, *exception: object) -> None:
+        self.active = False
+        for outputs in self._outputs:
+            outputs.clear()
+
+    def add(self, student_blocks: list[nn.Module], teacher_blocks: list[nn.Module]) -> None:
+        """Share the outputs of these blocks of a tower."""
+        outputs: deque[Any] = deque()
+        self._outputs.append(outputs)
+
+        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+            del module, inputs
+            if self.active:
+                outputs.append(output)
+
+        student_blocks[-1].register_forward_hook(keep)
+        for block in teacher_blocks[:-1]:
+            block.forward = self._instead_of(block.forward, lambda x: x)
+        last = teacher_blocks[-1]
+        last.forward = self._instead_of(last.forward, lambda x: outputs.popleft())
+
+    def _instead_of(self, forward: Callable[..., Any], shortcut: Callable[[Any], Any]) -> Callable[..., Any]:
+        def either(x: Any, *arguments: Any, **options: Any) -> Any:
+            return shortcut(x) if self.active else forward(x, *arguments, **options)
+
+        return either
+
+
+def share_prefix(student: Student, teacher: Student) -> SharedPrefix | None:
+    """Let the teacher use the student's outputs of frozen first blocks in `embed_both`; None if there are none."""
+    prefix = SharedPrefix()
+    towers = zip(towers_with_blocks(student), towers_with_blocks(teacher), strict=True)
+    for (kind, tower, blocks), (_, _, copies) in towers:
+        count = 0 if kind == "text" and student.text_frozen else _frozen(tower, list(blocks.values()))
+        if count:
+            prefix.add(list(blocks.values())[:count], list(copies.values())[:count])
+    return prefix if prefix._outputs else None
+
+
+def _frozen(tower: nn.Module, blocks: list[nn.Module]) -> int:
+    """The number of first blocks whose output does not change in training; 0 if the layers before them train."""
+    if any(p.requires_grad for name, p in tower.named_parameters() if INPUT_LAYERS.match(name)):
+        return 0
+    if any(type(module).__name__ == "PatchDropout" for module in tower.modules()):
+        return 0
+    trained = (i for i, block in enumerate(blocks) if not _constant(block))
+    return next(trained, 0)  # where no block trains, nothing is shared: there may be other trained layers
+
+
+def _constant(block: nn.Module) -> bool:
+    for module in block.modules():
+        drops = isinstance(module, nn.Dropout) and module.p > 0
+        drops = drops or (isinstance(module, nn.MultiheadAttention) and module.dropout > 0)
+        drops = drops or type(module).__name__ == "DropPath"
+        updates = isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training
+        if drops or updates:
+            return False
+    return not any(p.requires_grad for p in block.parameters())
