@@ -171,7 +171,13 @@ def adapter_rows(model: str, batch: int, timer: Timer) -> list[Row]:
     return [
         _row(times, "TRACER with LoRA against the plain FLYP step", "TRACER with LoRA", "plain FLYP", 1.0),
         _row(times, "TRACER with LoRA against TRACER", "TRACER with LoRA", "TRACER"),
-        Row("the teacher's own tensors against 2 % of the model", share / 0.02, f"{share:.2%}", "2 %", (0.0, 1.0)),
+        Row(
+            "the teacher's own tensors against 2 % of the model",
+            share / 0.02,
+            f"{share:.2%}",
+            "2 %",
+            (0.0, 1.0),
+        ),
         _memory("peak of TRACER with LoRA against TRACER", *memory, (0.0, 0.6)),
     ]
 

@@ -244,7 +244,9 @@ def test_text_towers_of_hugging_face_are_adapted(minute: str) -> None:
 
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     torch.manual_seed(0)
-    text = HFTextEncoder("", 8, config=BertConfig(vocab_size=50, **sizes), proj_type="linear", pretrained=False)
+    text = HFTextEncoder(
+        "", 8, config=BertConfig(vocab_size=50, **sizes), proj_type="linear", pretrained=False
+    )
     student, lora = load(minute), LoRA(rank=2)
     student.clip.text = text.eval()
     start = copy.deepcopy(text)

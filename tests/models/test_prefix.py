@@ -64,9 +64,9 @@ def test_a_shared_prefix_changes_nothing(minute: str, lora: bool, chunk: int | N
 def _compare(minute: str, lora: bool, chunk: int | None) -> None:
     without, shared = state(minute, "last-1", lora, chunk), state(minute, "last-1", lora, chunk)
     assert shared.shadow is not None
-    calls: list[nn.Module] = []
+    calls: list[object] = []
     for block in first_blocks(shared.shadow.model):
-        block.get_submodule("mlp").register_forward_hook(lambda *_: calls.append(block))
+        block.get_submodule("mlp").register_forward_hook(lambda *inputs: calls.append(inputs))
     shared = replace(shared, prefix=share_prefix(shared.student, shared.shadow.model))
     for number in range(3):
         losses = [step(each, batch(number, each.student)).total for each in (without, shared)]

@@ -39,7 +39,7 @@ def bf16(device: torch.device, precision: str) -> bool:
 
 
 def channels_last(model: nn.Module) -> nn.Module:
-    """Convert the convolutions of a convolutional network to channels-last, which tensor cores and CPUs compute faster; in place.
+    """Convert the convolutions of a convolutional network to channels-last, the fast layout of tensor cores; in place.
 
     Values and files do not change: weights are made contiguous when they are written. A model with one convolution
     only, the patch embedding of a transformer, is left as it is.
