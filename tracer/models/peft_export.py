@@ -66,14 +66,14 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
 
 def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tensor, Tensor]], Weights]:
     """Start and end of each linear layer that differs, and the temperature and head where they differ."""
-    ends, layers, others = student.state_dict(), _layers(start), dict[str, Tensor]()
+    begins, layers, others = start.state_dict(), _layers(start), dict[str, Tensor]()
     updates: dict[str, tuple[Tensor, Tensor]] = {}
-    for name, end in ends.items():
-        begin = start.state_dict().get(name) if name.startswith("head.") else start.state_dict()[name]
+    for name, end in student.state_dict().items():
+        begin = begins.get(name)  # None for a head, which pretrained models do not have
         if begin is not None and torch.equal(begin, end):
             continue
-        if name in layers:
-            updates[layers[name]] = (begin, end)  # pyright: ignore[reportArgumentType]
+        if begin is not None and name in layers:
+            updates[layers[name]] = (begin, end)
         elif name.startswith(("head.", "clip.logit_")):
             others[name.removeprefix("clip.")] = end
         else:
