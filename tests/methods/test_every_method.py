@@ -11,11 +11,11 @@ import torch
 
 from tracer.api.run import Machine, Observer, run
 from tracer.cli.app import main
+from tracer.core.flags import flag
 from tracer.methods.base import methods
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import read_weights
 from tracer.parallel import World
-from tracer.report.reproduce import flag
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run

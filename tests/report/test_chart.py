@@ -64,6 +64,17 @@ def test_thinning_keeps_ends_order_and_mean(n: int, most: int) -> None:
         assert sum(fewer.y) / len(fewer.y) == pytest.approx(sum(series.y) / n, abs=1e-9)
 
 
+def test_thinning_averages_intervals_with_their_values() -> None:
+    """The interval of the last neighbour need not even hold the mean."""
+    series = Series(
+        "s", 0, (0, 1, 2, 3), (0.0, 1.0, 0.0, 1.0), (-1.0, 0.9, None, None), (0.1, 1.1, None, 5.0)
+    )
+    fewer = thinned(series, 2)
+    assert fewer.y == (0.5, 0.5)
+    assert fewer.low == (pytest.approx(-0.05), None)
+    assert fewer.high == (pytest.approx(0.6), 5.0)
+
+
 def test_csv_gives_the_numbers_back_exactly() -> None:
     series = Series('=1+1, "x"\n', 0, (1.0, 2.0), (0.1, 1 / 3), (None, 0.2), (None, 0.4))
     rows = list(csv.DictReader(io.StringIO(chart(series).csv())))

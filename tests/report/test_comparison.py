@@ -103,6 +103,13 @@ def test_settings_stand_in_the_order_of_their_values_whatever_their_folders_are_
     assert [run.seed for run in group.settings[0].runs] == [0, 1, 2]
 
 
+def test_settings_that_differ_in_text_stand_in_its_order(tmp_path: Path) -> None:
+    named = zip("abc", ("pair", "batch", "class"), strict=True)
+    runs = [write_run(tmp_path / name, options={"targets": value}) for name, value in named]
+    (group,) = compared(*runs)
+    assert [setting.runs[0].options["targets"] for setting in group.settings] == ["batch", "class", "pair"]
+
+
 def test_a_pretrained_model_has_no_spread_over_the_seeds_that_share_it(tmp_path: Path) -> None:
     (group,) = compared(*(write_run(tmp_path / str(seed), seed=seed) for seed in range(3)))
     assert group.settings[0].estimate(TASK, "before") == wilson_interval(0.5, 50)

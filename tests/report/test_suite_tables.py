@@ -128,7 +128,7 @@ def test_without_the_pretrained_model_the_page_says_how_to_add_it(tmp_path: Path
     write_scores(folder, {"night": ("ood", 0.5)})
     accuracy, _ = suite_tables(grouped(folder))
     assert accuracy.fixed == 0
-    assert "--weights pretrained" in accuracy.caption
+    assert "without --weights adds the pretrained model" in accuracy.caption
 
 
 def test_rows_that_cannot_be_read_are_told_and_the_rest_stands(tmp_path: Path) -> None:

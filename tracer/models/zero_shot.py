@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import chain
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from tracer.models.prompts import render
 from tracer.models.student import Student
+from tracer.models.text import Tokeniser
 
 CHUNK = 256
 
@@ -35,7 +37,7 @@ def zero_shot(student: Student, classes: Sequence[str], templates: Sequence[str]
 
 
 def _embed(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
-    tokens = student.tokeniser(texts)
+    tokens = _tokens(student.tokeniser, tuple(texts))
     lengths = student.tokeniser.lengths(tokens)
     order, parts = [], []
     for length in lengths.unique().tolist():
@@ -44,3 +46,8 @@ def _embed(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
             parts.append(student.embed_text(tokens[rows, :length].to(student.mean.device)))
     features = torch.cat(parts)[torch.cat(order).argsort().to(student.mean.device)]
     return features.to(torch.promote_types(features.dtype, torch.float32))
+
+
+@lru_cache(maxsize=4)  # every evaluation and every candidate of a merge asks for the same prompts
+def _tokens(tokeniser: Tokeniser, texts: tuple[str, ...]) -> Int[Tensor, "u l"]:
+    return tokeniser(texts)

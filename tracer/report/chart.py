@@ -106,15 +106,16 @@ def _numeric(text: str) -> bool:
 
 
 def thinned(series: Series, most: int) -> Series:
-    """The series with at most `most` points, each the mean of neighbours."""
+    """The series with at most `most` points, each the mean of neighbours, as are the ends of its interval."""
     n = len(series.x)
     if n <= most:
         return series
     edges = [round(i * n / most) for i in range(most + 1)]
     parts = [range(a, b) for a, b in pairwise(edges) if b > a]
 
-    def mean(values: Sequence[float | None]) -> tuple[float, ...]:
-        return tuple(math.fsum(v for i in part if (v := values[i]) is not None) / len(part) for part in parts)
+    def mean(values: Sequence[float | None]) -> tuple[Any, ...]:
+        known = ([v for i in part if (v := values[i]) is not None] for part in parts) if values else ()
+        return tuple(math.fsum(each) / len(each) if each else None for each in known)
 
     def pick(values: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(values[part[-1]] for part in parts) if values else ()
@@ -123,8 +124,8 @@ def thinned(series: Series, most: int) -> Series:
         series,
         x=tuple(series.x[part[-1]] for part in parts),
         y=mean(series.y),
-        low=pick(series.low),
-        high=pick(series.high),
+        low=mean(series.low),
+        high=mean(series.high),
         notes=pick(series.notes),
         sizes=pick(series.sizes),
     )

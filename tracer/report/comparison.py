@@ -208,8 +208,9 @@ def _ordered(members: list[tuple[RunData, ...]]) -> list[tuple[RunData, ...]]:
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:
+    """A key that puts numbers first, in their order, then text in its own."""
     numeric = number(value)
-    return (0, numeric, "") if numeric is not None else (1, 0.0, "")
+    return (0, numeric, "") if numeric is not None else (1, 0.0, show(value))
 
 
 def _identity(run: RunData) -> str:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
+from typing import NoReturn
 
 from PIL import Image
 
 from tracer.core.errors import UserError
+from tracer.core.flags import flag_values
 from tracer.data.division import divide
 from tracer.data.encoded import BROKEN, draft
 from tracer.data.examples import Examples
 from tracer.data.hub import PREFIX
-from tracer.data.reading import Reading
-from tracer.evaluation.suites import EMBEDDED, SUITES, Shift, Suite, corrupt, own, parse_locations, with_role
-from tracer.evaluation.suites.emojishift import suite_from_spec
+from tracer.evaluation.target import Target
+from tracer.evaluation.test_sets import TestSets
 from tracer.report.paired import Paired
 from tracer.report.run_data import RunData
 from tracer.runs.experiment import Experiment
@@ -66,9 +66,9 @@ def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
         share = None if experiment.held_out else experiment.held_out_share
         parts = divide(experiment.data, experiment.held_out, share, check=_unchecked, **experiment.keywords)
         return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
-    words = _words(data.asked)
-    _require_local(*(word for values in words.values() for word in values))
-    suite = _suite(words, experiment, run.classes)
+    _require_local(*(value for values in flag_values(data.asked).values() for value in values))
+    target = Target(run.name, _no_student, run.classes, experiment=experiment)
+    suite = TestSets.from_flags(data.asked).suite_for(target)
     shift = next((shift for shift in suite if shift.name == data.name), None)
     if shift is None:
         raise UserError(f"{data.name} is not among the data that were evaluated")
@@ -79,40 +79,8 @@ def _unchecked(examples: Examples) -> Examples:
     return examples
 
 
-def _suite(words: dict[str, list[str]], experiment: Experiment, classes: tuple[str, ...]) -> Suite:
-    """The test sets of `tracer eval` with these flags."""
-    if "suite" in words:
-        (name,) = words["suite"]
-        if name.partition(":")[0] in EMBEDDED:
-            suite = suite_from_spec(name, experiment.data)
-        else:
-            places = {"elsewhere": parse_locations(words["at"])} if "at" in words else {}
-            suite = SUITES[name](Path(words["root"][0]) if "root" in words else None, **places)
-    else:
-        suite = Suite("own", tuple(_shifts(words, experiment, classes)))
-    return corrupt(suite, *words.get("corrupt", ()))
-
-
-def _shifts(words: dict[str, list[str]], experiment: Experiment, classes: tuple[str, ...]) -> Iterable[Shift]:
-    names = {field.name: words.get(field.name.replace("_", "-"), [None])[0] for field in fields(Reading)}
-    reading, specs = Reading(**names), words.get("data", [])
-    if not specs:
-        raise UserError("the evaluation does not say which data it used")
-    single = len(specs) == 1 and "=" not in specs[0]
-    for role, spec in map(with_role, [f"id={specs[0]}"] if single else specs):
-        completed = reading if role == "retain" else reading.over(experiment, spec, experiment.data)
-        yield own(spec, role, name=None if single else spec, trained_on=classes, **completed.keywords)
-
-
-def _words(flags: Sequence[str]) -> dict[str, list[str]]:
-    """The values of each flag, without dashes."""
-    words: dict[str, list[str]] = {}
-    for flag in flags:
-        if flag.startswith("--"):
-            words[flag[2:]] = []
-        elif words:
-            words[[*words][-1]].append(flag)
-    return words
+def _no_student() -> NoReturn:
+    raise AssertionError("a report loads no model")
 
 
 def _require_local(*specs: str) -> None:

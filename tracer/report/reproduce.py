@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tracer.core.flags import flag
 from tracer.data.sources import EMBEDDED
 from tracer.methods.base import methods, options
 from tracer.report.run_data import RunData
@@ -53,12 +54,7 @@ def _measures(run: RunData, what: str, data: Sequence[str]) -> list[Command]:
 
 
 def _evaluation(run: RunData, what: str, arguments: Sequence[str]) -> list[Command]:
-    line = ["tracer", "eval", str(run.folder), *arguments]
-    pretrained = [*line, "--weights", "pretrained"]
-    return [
-        Command(f"{what}, after", shlex.join(line)),
-        Command(f"{what}, before", shlex.join(pretrained)),
-    ]
+    return [Command(f"{what}, before and after", shlex.join(["tracer", "eval", str(run.folder), *arguments]))]
 
 
 def _suite(run: RunData) -> list[Command]:
@@ -89,10 +85,7 @@ def _guessed(run: RunData, what: str, sets: Iterable[tuple[str, str]]) -> list[C
     if all(_own(name) for _, name in sets):
         return _measures(run, what, [f"{role}={name}" for role, name in sets])
     line = f"tracer eval {shlex.quote(str(run.folder))} --suite SUITE --root FOLDER"
-    return [
-        Command(what, line),
-        Command(f"{what}, before", f"{line} --weights pretrained"),
-    ]
+    return [Command(f"{what}, before and after", line)]
 
 
 def _own(name: str) -> bool:
@@ -117,13 +110,3 @@ def _settings(run: RunData) -> Iterator[tuple[str, Any, Any]]:
     defaults = {option.name: option.default for option in options(name)} if name in methods() else {}
     for option, value in run.options.items():
         yield option, value, defaults.get(option)
-
-
-def flag(name: str, value: Any) -> list[str]:
-    """A setting as arguments of the command line."""
-    word = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        return [word if value else f"--no-{word[2:]}"]
-    if isinstance(value, tuple):
-        return [word, *(str(part) for part in value)]
-    return [word, str(value)]

@@ -159,5 +159,5 @@ def _notes(settings: Sequence[Setting], pretrained: bool) -> list[str]:
             rules.setdefault(rule.removeprefix(f"{name}: "), []).append(name)
     notes = [f"Rule for {', '.join(names)}: {rule}." for rule, names in rules.items()]
     if not pretrained:
-        notes.append("The same command with --weights pretrained adds the pretrained model.")
+        notes.append("The same command without --weights adds the pretrained model.")
     return notes

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import tyro
 
-from tracer.api.evaluate import TestSets, score
+from tracer.api.evaluate import score
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
 from tracer.core.errors import unknown
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.evaluation.tables import FORMATS
 from tracer.evaluation.target import run_at, targets
+from tracer.evaluation.test_sets import TestSets
 from tracer.parallel import launched
 from tracer.terminal import console, errors, stop_at_once
 
@@ -79,11 +80,11 @@ def main(arguments: list[str]) -> int:
             if world.first:
                 console.out(scores.table(format), highlight=False)
                 places = [str(target.keep) for target in chosen if target.keep is not None]
+                _print(f"predictions and all scores are in {' and '.join(places)}" if places else NOT_WRITTEN)
                 if format == "text":  # the other formats are read by programs
                     show_verdict(
                         scores.verdict, f"tracer report {model}" if run_at(model) else None, "images"
                     )
-                _print(f"predictions and all scores are in {' and '.join(places)}" if places else NOT_WRITTEN)
         return 0
 
     return cli(evaluate, arguments, "tracer eval")

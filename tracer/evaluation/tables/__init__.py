@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracer.evaluation.tables.render import FORMATS, document, latex, markdown, render, text
-from tracer.evaluation.tables.store import from_csv, from_json, to_csv, to_json
+from tracer.evaluation.tables.store import to_csv, to_json
 from tracer.evaluation.tables.table import Cell, Column, Table, averaged, cell, tabulated
 
 __all__ = [
@@ -14,8 +14,6 @@ __all__ = [
     "averaged",
     "cell",
     "document",
-    "from_csv",
-    "from_json",
     "latex",
     "markdown",
     "render",

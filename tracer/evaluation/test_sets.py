@@ -1,0 +1,112 @@
+"""What `tracer eval` measures on: own data with roles, or a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from tracer.core.errors import UserError, unknown
+from tracer.core.flags import flag, flag_values
+from tracer.data.reading import AS_FOUND, Reading
+from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, parse_locations, with_role
+from tracer.evaluation.suites import corrupt as corrupted
+from tracer.evaluation.suites.emojishift import suite_from_spec
+from tracer.evaluation.target import Target
+from tracer.models.prompts import templates as prompts
+from tracer.parallel import World
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSets:
+    """What to measure on: own data with roles, or a suite by name."""
+
+    data: tuple[str, ...] = ()
+    suite: str | None = None
+    root: Path | None = None
+    at: tuple[str, ...] = ()
+    corrupt: tuple[str, ...] = ()
+    templates: str | None = None
+    reading: Reading = AS_FOUND
+    allow_partial: bool = False
+
+    @property
+    def flags(self) -> list[str]:
+        """The same as flags of `tracer eval`, which are written beside the scores."""
+        values = {
+            name: getattr(self, name) for name in ("data", "suite", "root", "at", "corrupt", "templates")
+        }
+        values |= {**self.reading.flags, "allow_partial": self.allow_partial}
+        return [word for name, value in values.items() if value for word in flag(name, value)]
+
+    @classmethod
+    def from_flags(cls, flags: Sequence[str]) -> TestSets:
+        """What these flags of `tracer eval` mean; the inverse of `flags`."""
+        values = flag_values(flags)
+        reading = {field.name: values.get(field.name, [None])[0] for field in fields(Reading)}
+        single = {name: values.get(name, [None])[0] for name in ("suite", "root", "templates")}
+        return cls(
+            data=tuple(values.get("data", ())),
+            suite=single["suite"],
+            root=None if single["root"] is None else Path(single["root"]),
+            at=tuple(values.get("at", ())),
+            corrupt=tuple(values.get("corrupt", ())),
+            templates=single["templates"],
+            reading=Reading(**reading),
+            allow_partial="allow_partial" in values,
+        )
+
+    def open(self, target: Target, world: World) -> tuple[Suite, Opening]:
+        """The test sets as they are scored for this target, read and counted."""
+        suite = world.all_or_none(lambda: self.suite_for(target))
+        return suite, world.all_or_none(lambda: suite.open(self.allow_partial))
+
+    def reading_of(self, target: Target, role: Role, spec: str) -> Reading:
+        """How `spec` is read: as asked for, and what is left open as the run reads its own data."""
+        return self.reading if role == "retain" else target.reading(spec, self.reading)
+
+    @property
+    def roles(self) -> list[tuple[Role, str]]:
+        """Each data set with its role; a single one without a role is in-distribution data."""
+        if len(self.data) == 1 and "=" not in self.data[0]:
+            return [("id", self.data[0])]
+        return [*map(with_role, self.data)]
+
+    def suite_for(self, target: Target) -> Suite:
+        """The test sets with the classes and prompts by which this target is scored; nothing is read yet."""
+        return corrupted(self._suite(target), *self.corrupt)
+
+    def _suite(self, target: Target) -> Suite:
+        if bool(self.data) == (self.suite is not None):
+            raise UserError("give what to measure on: either --data or --suite")
+        if self.suite is not None:
+            return self._named_suite(self.suite, target)
+        shifts = (
+            own(
+                spec,
+                role,
+                name=None if self.data == (spec,) else spec,
+                trained_on=target.trained_on,
+                prompts=self.templates or (None if role == "retain" else target.templates),
+                **self.reading_of(target, role, spec).keywords,
+            )
+            for role, spec in self.roles
+        )
+        return Suite("own", tuple(shifts))
+
+    def _named_suite(self, name: str, target: Target) -> Suite:
+        if self.reading.flags:
+            raise UserError(f"--{next(iter(self.reading.flags))} means nothing for a suite: leave it out")
+        kind, _, which = name.partition(":")
+        if kind not in SUITES:
+            raise unknown("suite", kind, SUITES)
+        if which and kind not in EMBEDDED:
+            raise UserError(f"--suite {name}: {kind} is one suite, leave out {which!r}")
+        if kind not in EMBEDDED and self.root is None and not self.at:
+            raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
+        if kind != "imagenet" and self.at:
+            raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
+        trained = target.experiment.data if target.experiment else None
+        elsewhere = {"elsewhere": parse_locations(self.at)} if self.at else {}
+        suite = suite_from_spec(name, trained) if kind in EMBEDDED else SUITES[kind](self.root, **elsewhere)
+        return suite.prompted(prompts(self.templates)) if self.templates else suite
