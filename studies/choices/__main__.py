@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=0, help="the first of them")
     parser.add_argument("--cache", type=Path, default=cache_folder() / "choices", help="folder of the data")
     parser.add_argument("--runs", type=Path, default=Path("runs/choices"), help="folder of the runs")
-    parser.add_argument("--out", type=Path, help="JSON of results to write")
+    parser.add_argument("--out", type=Path, help="JSON of results; runs in it are not run again")
     parser.add_argument("--show", type=Path, nargs="+", help="run nothing: print the tables of these results")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -37,11 +37,12 @@ def main() -> int:
             outcomes = [each for file in options.show for each in read(file)]
         else:
             seeds = range(options.first_seed, options.first_seed + options.seeds)
-            outcomes = []
-            for outcome in study(options.cache, options.runs, seeds):
+            outcomes = read(options.out) if options.out and options.out.exists() else []
+            done = {(each.data, each.images, each.seed) for each in outcomes}
+            for outcome in study(options.cache, options.runs, seeds, done):
                 outcomes.append(outcome)
-                done = f"{outcome.data} {outcome.images} seed {outcome.seed}: α = {outcome.alpha:g}"
-                print(done, file=sys.stderr, flush=True)
+                line = f"{outcome.data} {outcome.images} seed {outcome.seed}: α = {outcome.alpha:g}"
+                print(line, file=sys.stderr, flush=True)
                 _write(options.out, outcomes)
     except UserError as error:
         parser.exit(2, f"error: {error}\n")

@@ -7,7 +7,7 @@ accuracies and are used for nothing else. All three come from one distribution.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,13 @@ class Truth:
 
 
 def study(
-    cache: Path, out: Path, seeds: Sequence[int], sizes: Sequence[int] = SIZES, scale: Scale | None = None
+    cache: Path,
+    out: Path,
+    seeds: Sequence[int],
+    done: Collection[tuple[str, int, int]] = (),
+    scale: Scale = Scale(),  # noqa: B008  (immutable)
 ) -> Iterator[Outcome]:
-    """An outcome for every seed, data set and size."""
-    scale = scale or Scale()
+    """An outcome for every seed, data set and size, apart from those (data, images, seed) that are `done`."""
     model = pretrained(cache, out, scale)
     parts = {name: read(name, cache) for name in CLASSES}
     truths = {
@@ -113,7 +116,9 @@ def study(
     }
     for seed in seeds:
         for name, examples in parts.items():
-            for size in sizes:
+            for size in SIZES:
+                if (name, size, seed) in done:
+                    continue
                 pool = np.arange(PRETRAINING + TRUTH, len(examples))
                 rows = np.random.default_rng([seed, size]).permutation(pool)[:size]
                 yield outcome(examples.take(rows), truths[name], model, out, seed, scale)
@@ -184,7 +189,7 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
         "merged − pretrained": (before, after, share["merged"] - share["pretrained"]),
         "merged − finetuned": (unmerged, after, share["merged"] - share["finetuned"]),
     }
-    tests = _test_sets(hits)
+    tests = test_sets_covered(hits)
     return Outcome(
         data=sample.name,
         images=len(sample),
@@ -207,7 +212,7 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
     )
 
 
-def _test_sets(hits: dict[str, np.ndarray]) -> list[tuple[bool, bool]]:
+def test_sets_covered(hits: dict[str, np.ndarray]) -> list[tuple[bool, bool]]:
     """For each small test set, whether the intervals that `tracer eval` prints hold the truth of the other images."""
     n = len(hits["merged"])
     covered = []

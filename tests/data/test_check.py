@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tracer.cli.app import main
 from tracer.data.check import command, describe
@@ -156,3 +157,46 @@ def test_the_command_can_be_pasted():
         *("tracer", "train", "--data", "a b/$HOME.csv"),
         *("--label-column", "it's"),
     ]
+
+
+def photo(seed: int, size: tuple[int, int] = (60, 48)) -> Image.Image:
+    """A smooth picture of its own, as photographs are."""
+    coarse = np.random.default_rng(seed).integers(0, 255, (6, 8, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
+
+
+def test_leaks_are_found_whatever_their_size_and_encoding(tmp_path, capsys):
+    for split, numbers in (("train", range(12)), ("val", range(20, 26)), ("test", range(30, 36))):
+        for number in numbers:
+            folder = tmp_path / split / ("cat", "dog")[number % 2]
+            folder.mkdir(parents=True, exist_ok=True)
+            photo(number).save(folder / f"{number}.png")
+    photo(3).save(tmp_path / "test" / "dog" / "again.jpg", quality=80)
+    photo(4).resize((200, 160)).save(tmp_path / "val" / "cat" / "large.webp")
+    Image.new("RGB", (20, 20), "white").save(tmp_path / "train" / "cat" / "blank.png")
+    Image.new("RGB", (20, 20), "white").save(tmp_path / "test" / "cat" / "blank.jpg")  # shows nothing
+    assert main(["check", str(tmp_path)]) == 0
+    output = capsys.readouterr().out
+    assert "test        8 images that training does not use: tracer eval RUN --data" in output
+    leaks = [line for line in output.splitlines() if line.startswith("leak")]
+    assert len(leaks) == 2
+    assert "1 held-out images show what a training image shows" in leaks[0]
+    assert "val/cat/large.webp and train/cat/4.png" in leaks[0]
+    assert "test/dog/again.jpg and train/dog/3.png" in leaks[1]
+
+
+def test_an_imbalance_is_said(tmp_path, picture, capsys):
+    for number in range(45):
+        picture(f"cat/{number}.png")
+    for number in range(2):
+        picture(f"dog/{number}.png")
+    assert main(["check", str(tmp_path)]) == 0
+    assert "imbalance: cat has 36 times as many images" in capsys.readouterr().out
+
+
+def test_a_table_beside_the_images_is_not_passed_over_in_silence(tmp_path, picture, capsys):
+    for number in range(4):
+        picture(f"pics/{number}.png")
+    (tmp_path / "labels.csv").write_text("image;class")
+    assert main(["check", str(tmp_path)]) == 2
+    assert f"{tmp_path / 'labels.csv'} is not read" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracer.merging.choose import Candidate, best
+from tracer.merging.choose import Candidate, balanced, best
 from tracer.merging.evaluator import Scores
 
 ALPHAS = [0, 0.25, 0.5, 0.75, 1]
@@ -25,6 +25,12 @@ def test_ten_images_choose_nothing() -> None:
     chosen, why = best(sweep(10, [0.2, 0.7, 0.5, 0.6, 0.6]))
     assert chosen.alpha == 0.5
     assert why.startswith("10 held-out images cannot tell these α apart")
+
+
+def test_ten_images_do_not_balance_task_and_retention_either() -> None:
+    few, many = ([0.2, 0.7, 0.5, 0.9, 0.6] for _ in range(2))
+    assert balanced(sweep(10, few))[0].alpha == 0.5
+    assert balanced(sweep(300, many))[0].alpha == 0.75
 
 
 def test_many_images_that_agree_choose_nothing_either() -> None:

@@ -10,6 +10,7 @@ import torch
 from merging.conftest import Finished, archive
 
 from tracer.cli.app import main
+from tracer.merging import choose
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.models.student import read_weights
@@ -80,7 +81,10 @@ def test_a_budget_takes_the_strongest_within_it(keep: float, finished: Finished,
         ["--stock", "row"],
     ],
 )
-def test_merges_of_several_runs(asked: list[str], finished: Finished) -> None:
+def test_merges_of_several_runs(
+    asked: list[str], finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choose, "FEWEST", 1)  # a handful of images choose here, as if they were many
     runs = [str(finished("ft", {"smoothing": value})) for value in (0.0, 0.1)]
     assert main(["merge", *runs, *asked, "--device", "cpu"]) == 0
     name = "-".join(word.strip("-") for word in asked)
@@ -89,6 +93,16 @@ def test_merges_of_several_runs(asked: list[str], finished: Finished) -> None:
     assert told["notes"]
     if "--stock" in asked:
         assert all(0 <= angle <= 90.001 for angle in told["angles"].values())
+
+
+def test_a_handful_of_images_leaves_no_run_out_of_a_soup(
+    finished: Finished, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(finished("ft", {"smoothing": value})) for value in (0.0, 0.1)]
+    assert main(["merge", *runs, "--soup", "greedy", "--device", "cpu"]) == 0
+    assert "held-out images are too few to leave runs out by" in capsys.readouterr().out
+    told = json.loads((Path(runs[0]) / "merges" / "soup-uniform.json").read_text())
+    assert told["notes"][0] == "the mean of 2 runs"
 
 
 @pytest.mark.parametrize("method", ["ft", "flyp"])

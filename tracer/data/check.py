@@ -10,7 +10,8 @@ import numpy as np
 from tracer.core.errors import UserError
 from tracer.data.duplicates import duplicates
 from tracer.data.examples import Examples
-from tracer.data.report import Lengths, Report, Spread
+from tracer.data.near_duplicates import near_duplicates
+from tracer.data.report import Leaks, Lengths, Report, Spread
 
 CONTEXT = 77  # context length of CLIP's text tower, in tokens
 SAMPLED = 20_000  # about this many captions are tokenised; the count of too long ones is extrapolated
@@ -22,14 +23,14 @@ def validate(examples: Examples) -> None:
     if not len(examples):
         raise UserError(f"there are no images in {name}")
     if not examples.labelled and not examples.captioned:
-        raise UserError(f"{name} has neither classes nor captions: put its images in one folder a class")
+        raise _unusable(examples, "has neither classes nor captions: put its images in one folder a class")
     if examples.captioned:
         empty = [not texts for texts in examples.captions]
         _refuse(examples, empty, "an empty caption", "--caption-column none takes class names instead")
     if not examples.labelled:
         return
     if len(classes) == 1 and not examples.captioned:
-        raise UserError(f"{name} has one class only, {classes[0]!r}: there is nothing to tell apart")
+        raise _unusable(examples, f"has one class only, {classes[0]!r}: there is nothing to tell apart")
     _refuse(examples, examples.labels == -1, "no label", "--label-column none takes captions alone")
     outside = (examples.labels < 0) | (examples.labels >= len(classes))
     _refuse(examples, outside, f"a label outside the {len(classes)} classes", "labels count from 0")
@@ -38,9 +39,15 @@ def validate(examples: Examples) -> None:
         raise UserError(f"class {nameless[0]} of {name} has an empty name")
 
 
+def _unusable(examples: Examples, problem: str) -> UserError:
+    """The error for data without anything to learn, with what is strange about them, which may be the cause."""
+    return UserError("; ".join((f"{examples.name} {problem}", *examples.warnings)))
+
+
 def describe(
     examples: Examples,
     held_out: Examples | None = None,
+    test: Examples | None = None,
     *,
     source: str = "",
     flags: Mapping[str, str | None] | None = None,
@@ -48,9 +55,10 @@ def describe(
     tokens: Callable[[str], int] | None = None,
     context: int = CONTEXT,
 ) -> Report:
-    """Counts, caption lengths and duplicates. `flags` are added to the training command that the report recommends.
+    """Counts, caption lengths, duplicates and leaks.
 
-    `source` says where the held-out examples come from.
+    `flags` are added to the training command that the report recommends; `source` says where the held-out examples
+    come from.
     `tokens` counts the tokens of a caption; by default CLIP's tokeniser does.
     """
     counts = np.bincount(examples.labels[examples.labels >= 0], minlength=len(examples.classes))
@@ -61,10 +69,17 @@ def describe(
         source=source,
         classes=tuple(zip(examples.classes, counts.tolist(), strict=True)),
         lengths=_lengths(examples.captions, tokens, context),
+        test=None if test is None else len(test),
         duplicates=duplicates(examples, held_out),
+        leaks=(
+            *(() if held_out is None else (Leaks("held-out", near_duplicates(examples, held_out)),)),
+            *(() if test is None else (Leaks("test", near_duplicates(examples, test)),)),
+        ),
         skipped=examples.skipped,
         detected=examples.detected,
-        warnings=tuple(dict.fromkeys((*examples.warnings, *(held_out.warnings if held_out else ())))),
+        warnings=tuple(
+            dict.fromkeys(each for part in (examples, held_out, test) if part for each in part.warnings)
+        ),
         command=command({"data": examples.name, **(flags or {})}, switches),
     )
 

@@ -9,6 +9,7 @@ from statistics import median
 from tracer.data.duplicates import Duplicates
 
 SHOWN = 6  # items of a long list
+IMBALANCE = 20  # times as many images in the largest class as in the smallest, from which on it is said
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,31 @@ class Lengths:
 
 
 @dataclass(frozen=True)
+class Leaks:
+    """Images of a split that are the same, or nearly the same, as training images."""
+
+    split: str
+    pairs: tuple[tuple[str, str], ...]  # a training image, and one of the split
+
+    def __str__(self) -> str:
+        copy, image = self.pairs[0]
+        count = f"{len(self.pairs)} {self.split} images show what a training image shows, such as {image} and {copy}"
+        return f"{count}: accuracy on them is too good, so move or delete them"
+
+
+@dataclass(frozen=True)
 class Report:
     """Counts and findings of one data set, and the command that trains on it."""
 
     name: str
     images: int
     held_out: int | None
+    test: int | None  # images of a split test, which training does not use
     source: str  # of the held-out images
     classes: tuple[tuple[str, int], ...]  # name and number of images
     lengths: Lengths
     duplicates: Duplicates
+    leaks: tuple[Leaks, ...]
     skipped: tuple[str, ...]
     detected: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -69,6 +85,8 @@ class Report:
         held_out = "" if self.held_out is None else f", and {self.held_out} held out{source}"
         yield "data", self.name
         yield "images", f"{self.images}{held_out}"
+        if self.test is not None:
+            yield "test", f"{self.test} images that training does not use: tracer eval RUN --data {self.name}"
         yield from (("found", note) for note in self.detected)
         yield from self._class_findings()
         yield from self._caption_findings()
@@ -92,6 +110,17 @@ class Report:
         single = [name for name, count in self.classes if count == 1]
         if single:
             yield "", f"with one image to train on: {', '.join(_some(single))}"
+        counts = [count for _, count in self.classes if count]
+        if counts and max(counts) >= IMBALANCE * min(counts):
+            times = f"{max(counts) / min(counts):.0f} times"
+            yield (
+                "",
+                f"imbalance: {ranked[0][0]} has {times} as many images as the smallest class, so the accuracy",
+            )
+            yield (
+                "",
+                "of small classes hardly counts in the total: tracer report RUN shows gain and loss by class",
+            )
 
     def _caption_findings(self) -> Iterator[tuple[str, str]]:
         lengths = self.lengths
@@ -113,6 +142,7 @@ class Report:
         if duplicates.across:
             first = duplicates.across[0][1]
             yield "", f"{len(duplicates.across)} held-out images are also trained on, such as {first}"
+        yield from (("leak", str(leaks)) for leaks in self.leaks if leaks.pairs)
 
 
 def _some(items: Sequence[str]) -> list[str]:

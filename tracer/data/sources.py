@@ -106,7 +106,14 @@ def _directory(path: Path, options: Options) -> Examples:
         return read_shards(str(path), options)
     if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & names:
         return _either_split(lambda split: idx(path, split, options.classes), options, str(path))
-    return read_folder(path, options)
+    examples = read_folder(path, options)
+    tables = sorted(
+        name for name in names if Path(name).suffix.lower() in TABLES and not name.endswith(".txt")
+    )
+    if not tables or examples.captioned:
+        return examples
+    unread = f"{path / tables[0]} is not read: if the classes or captions are in it, give it as the data"
+    return replace(examples, warnings=(*examples.warnings, unread))
 
 
 def _file(path: Path, options: Options) -> Examples:

@@ -10,7 +10,7 @@ from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval
 from tracer.core.weights import Weights
 from tracer.merging.evaluator import Evaluator, Scores
 
-FEWEST = 50  # held-out images below which no α is chosen by them
+FEWEST = 50  # held-out images below which nothing is chosen by them
 
 
 class Candidate(NamedTuple):
@@ -43,11 +43,7 @@ def best(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
     gaps = {each.alpha: paired_interval(top.scores.hits, each.scores.hits) for each in candidates}
     images = f"{len(top.scores.hits)} held-out images"
     if len(top.scores.hits) < FEWEST or not any(gap.excludes_zero for gap in gaps.values()):
-        middle = min(candidates, key=lambda each: (abs(each.alpha - 0.5), abs(each.alpha)))
-        return (
-            middle,
-            f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)",
-        )
+        return _middle(candidates)
     near = [
         each
         for each in candidates
@@ -62,15 +58,27 @@ def best(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
     )
 
 
-def balanced(candidates: Sequence[Candidate]) -> Candidate:
-    """PAINT's choice: the highest mean of the accuracy on the task and the mean accuracy on retained data."""
+def balanced(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
+    """PAINT's choice and why: the highest mean of the accuracy on the task and the mean accuracy on retained data.
+
+    On too few held-out images it is the middle, as in `best`.
+    """
+    if len(candidates[0].scores.hits) < FEWEST:
+        return _middle(candidates)
 
     def score(each: Candidate) -> tuple[float, float]:
         accuracies = each.scores.retained.values()
         retained = sum(accuracies) / len(accuracies) if accuracies else each.scores.agreement
         return (each.scores.accuracy + retained) / 2, -abs(each.alpha)
 
-    return max(candidates, key=score)
+    return max(candidates, key=score), "the best mean of task and retained accuracy"
+
+
+def _middle(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
+    """The candidate nearest to α = 0.5, and why no other was chosen."""
+    middle = min(candidates, key=lambda each: (abs(each.alpha - 0.5), abs(each.alpha)))
+    images = f"{len(middle.scores.hits)} held-out images"
+    return middle, f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)"
 
 
 def strongest(candidates: Sequence[Candidate], keep: float, before: Scores) -> Candidate:

@@ -15,6 +15,7 @@ from tracer.core.projection import Norm
 from tracer.core.weights import Weights
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
+from tracer.evaluation.summary import describe_compared
 from tracer.merging import choose
 from tracer.merging.choose import Candidate
 from tracer.merging.evaluator import Evaluator, Scores
@@ -50,14 +51,12 @@ def interpolation(
     merge = _interpolation(group, evaluator, end, how)
     candidates = tuple(choose.sweep(alphas, merge, evaluator))
     if keep is not None:
-        chosen, why = (
-            choose.strongest(candidates, keep, evaluator.before),
-            f"the strongest that keeps {keep:g}",
-        )
+        chosen = choose.strongest(candidates, keep, evaluator.before)
+        why = f"the strongest that keeps {keep:g} of {_retention_images(evaluator)}"
     elif len(candidates) == 1:
         chosen, why = candidates[0], "as given"
     elif how == "paint":
-        chosen, why = choose.balanced(candidates), "the best mean of task and retained accuracy"
+        chosen, why = choose.balanced(candidates)
     else:
         chosen, why = choose.best(candidates)
     weights = choose.weights_at(chosen.alpha, merge, evaluator)
@@ -68,13 +67,18 @@ def interpolation(
 
 
 def soup(group: RunGroup, evaluator: Evaluator, kind: str) -> Merged:
-    """The uniform soup of all runs, or the greedy soup."""
-    if kind == "uniform":
-        weights = evaluator.with_batchnorm_statistics(uniform(list(group.ends.values())))
-        note = f"the mean of {len(group.ends)} runs"
-        return Merged("soup-uniform", weights, evaluator(weights), (note,))
-    if kind != "greedy":
+    """The uniform soup of all runs, or the greedy soup where there are enough held-out images to choose by."""
+    if kind not in ("uniform", "greedy"):
         raise UserError(f"a soup is uniform or greedy, not {kind!r}")
+    images = len(evaluator.held_out)
+    if kind == "uniform" or images < choose.FEWEST:
+        weights = evaluator.with_batchnorm_statistics(uniform(list(group.ends.values())))
+        notes = [f"the mean of {len(group.ends)} runs"]
+        if kind == "greedy":
+            notes.append(
+                f"{images} held-out images are too few to leave runs out by (--held-out gives more data)"
+            )
+        return Merged("soup-uniform", weights, evaluator(weights), tuple(notes))
     chosen = greedy(
         group.ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy
     )
@@ -161,6 +165,13 @@ def _require_labels(group: RunGroup, evaluator: Evaluator, how: str) -> None:
         raise UserError(
             f"{how} needs labels, and {evaluator.held_out.name}, held out by {group.runs[0].folder}, has none"
         )
+
+
+def _retention_images(evaluator: Evaluator) -> str:
+    """What retention was measured on, with the number of images."""
+    if evaluator.retain:
+        return " and of ".join(f"{data.name} ({len(data)} images)" for data in evaluator.retain)
+    return f"the names given to {describe_compared(len(evaluator.held_out))}"
 
 
 def _angle_note(angles: dict[str, float]) -> tuple[str, ...]:

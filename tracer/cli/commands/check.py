@@ -11,7 +11,9 @@ from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.data.check import describe
 from tracer.data.division import divide, scanned
+from tracer.data.options import has_split
 from tracer.data.reading import AS_FOUND, Reading
+from tracer.data.sources import load
 from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
 from tracer.terminal import console, counting
@@ -43,9 +45,13 @@ def main(arguments: list[str]) -> int:
         with counting("reading the images") as count:
             check = scanned(strict, skip_unreadable, count)
             division = divide(data, check=check, **reading.keywords)
+            test = None
+            if has_split(division.train.splits, "test"):
+                test = check(load(data, split="test", **reading.keywords))
         report = describe(
             division.train,
             division.held_out,
+            test,
             source=division.source,
             flags={"data": data, **reading.flags},
             switches=("skip-unreadable",) if skip_unreadable else (),
