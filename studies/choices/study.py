@@ -38,7 +38,7 @@ class Scale:
 
     pretraining: int = 200
     pretraining_lr: float = 1e-3
-    steps: int = 30
+    steps: int = 150
     batch: int = 32
     lr: float = 1e-3
 
@@ -189,7 +189,7 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
         "merged − pretrained": (before, after, share["merged"] - share["pretrained"]),
         "merged − finetuned": (unmerged, after, share["merged"] - share["finetuned"]),
     }
-    tests = test_sets_covered(hits)
+    tests = covered_by_test_sets(hits)
     return Outcome(
         data=sample.name,
         images=len(sample),
@@ -212,7 +212,7 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
     )
 
 
-def test_sets_covered(hits: dict[str, np.ndarray]) -> list[tuple[bool, bool]]:
+def covered_by_test_sets(hits: dict[str, np.ndarray]) -> list[tuple[bool, bool]]:
     """For each small test set, whether the intervals that `tracer eval` prints hold the truth of the other images."""
     n = len(hits["merged"])
     covered = []

@@ -151,9 +151,9 @@ def test_the_headline_tells_what_became_of_calibration(tmp_path: Path) -> None:
     result["before"]["ece"], result["after"]["ece"] = 0.081, 0.154
     (folder / "result.json").write_text(json.dumps(result))
     (group,) = compared(folder)
-    assert headline(group).endswith(" Its calibration error went from 0.081 to 0.154.")
+    assert headline(group).endswith(" Its calibration error on held-out images went from 0.081 to 0.154.")
     (group,) = compared(folder, write_run(tmp_path / "b", method="flyp", accuracy=(0.5, 0.8)))
-    assert "calibration error went from 0.081 to 0.154." in headline(group)
+    assert "calibration error on held-out images went from 0.081 to 0.154." in headline(group)
 
 
 def test_the_headline_names_the_trade(tmp_path: Path) -> None:

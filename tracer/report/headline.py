@@ -119,7 +119,7 @@ def _calibration(group: Group, setting: Setting) -> str:
     before, after = (setting.estimate(key, moment) if key else None for moment in ("before", "after"))
     if before is None or after is None:
         return ""
-    return f" Its calibration error went from {before.value:.3f} to {after.value:.3f}."
+    return f" Its calibration error on held-out images went from {before.value:.3f} to {after.value:.3f}."
 
 
 def _margin(reached: Mapping[str, Interval], top: Sequence[str]) -> str:

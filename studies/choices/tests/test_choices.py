@@ -19,7 +19,7 @@ from studies.choices.statistics import (
     worse_by_more_than_half_width,
     worse_than_stated,
 )
-from studies.choices.study import Outcome, Stated, test_sets_covered
+from studies.choices.study import Outcome, Stated, covered_by_test_sets
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "studies" / "choices" / "results" / "choices.json"
@@ -101,7 +101,7 @@ def test_small_test_sets_are_judged_by_the_other_images() -> None:
         rng = np.random.default_rng(seed)
         before = rng.random(4_000) < 0.6
         hits = {"pretrained": before, "merged": before ^ (rng.random(4_000) < 0.1)}
-        covered += test_sets_covered(hits)
+        covered += covered_by_test_sets(hits)
     assert len(covered) == 20 * 13
     for share in np.mean(covered, axis=0):
         assert 0.9 < share < 0.99
