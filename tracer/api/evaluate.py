@@ -71,7 +71,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
 
     def table(self, format: str = "text") -> str:
         """The scores as text, markdown, latex, csv or json."""
-        return document(score_tables(self.rows, self.suite, self.opening), format)
+        return document(score_tables(self.rows, self.suite, self.opening, published=format != "text"), format)
 
     def __str__(self) -> str:
         return self.table()

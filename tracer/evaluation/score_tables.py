@@ -10,22 +10,23 @@ from tracer.evaluation.score import SCALED_ECE, Row
 from tracer.evaluation.suites import Opening, Suite
 from tracer.evaluation.tables import Cell, Column, Table, cell, tabulated
 
-SHOWN = (
-    ece,
-    ece_batched,
-    SCALED_ECE,
-    sigmoid_ece,
-)  # after accuracy and the metrics that a test set's authors report
+# After accuracy and the metrics that a test set's authors report.
+SHOWN = (ece, ece_batched, SCALED_ECE, sigmoid_ece)
+PUBLISHED = (ece_batched,)  # only to compare with published tables
 
 Results = Mapping[str, Sequence[Row]]  # by the name of the model's row in the tables
 
 
-def score_tables(results: Results, suite: Suite, opening: Opening) -> list[Table]:
-    """The tables of the models' results on a suite; notes under the last one say how each set was scored."""
+def score_tables(results: Results, suite: Suite, opening: Opening, *, published: bool = True) -> list[Table]:
+    """The tables of the models' results on a suite; notes under the last one say how each set was scored.
+
+    Without `published`, measures that only serve to compare with published tables are left out.
+    """
     labelled = [shift for shift in suite if shift.classes]
     own = [METRICS[shift.metric] for shift in labelled if shift.metric != accuracy.name]
     tables = []
-    for metric in dict.fromkeys((accuracy, *own, *SHOWN)):
+    shown = [metric for metric in SHOWN if published or metric not in PUBLISHED]
+    for metric in dict.fromkeys((accuracy, *own, *shown)):
         shifts = [shift for shift in labelled if metric not in own or shift.metric == metric.name]
         cells = {name: _cells(rows, metric) for name, rows in results.items()}
         if any(cells.values()):
