@@ -14,18 +14,18 @@ COVERAGE = (0.93, 0.97)
 
 
 class Share(NamedTuple):
-    """A count out of a number, with the interval of the share."""
+    """Cases out of a number, with the interval of the share."""
 
-    count: int
+    cases: int
     n: int
 
     @property
     def interval(self) -> Interval:
-        return wilson_interval(self.count / self.n if self.n else 0.0, self.n)
+        return wilson_interval(self.cases / self.n if self.n else 0.0, self.n)
 
     def __str__(self) -> str:
         low, value, high = self.interval
-        return f"{100 * value:.1f} % ({100 * low:.1f} to {100 * high:.1f}), {self.count} of {self.n}"
+        return f"{100 * value:.1f} % ({100 * low:.1f} to {100 * high:.1f}), {self.cases} of {self.n}"
 
     def within(self, low: float, high: float) -> bool:
         """Whether the share lies between these bounds, or cannot be told from them: its interval overlaps them."""

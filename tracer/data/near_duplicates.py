@@ -34,7 +34,7 @@ def near_duplicates(train: Examples, others: Examples) -> tuple[tuple[str, str],
         nearest[closer] = block[squares.argmin(axis=1)[closer]]
         distance = np.minimum(distance, squares.min(axis=1))
     found = np.flatnonzero(recognisable & (distance <= NEAR**2))
-    return tuple((train.ids[nearest[i]], others.ids[rows[i]]) for i in found)
+    return tuple((train.ids[int(nearest[i])], others.ids[int(rows[i])]) for i in found)
 
 
 def thumbnails(examples: Examples) -> UInt8[np.ndarray, "n 256"]:
