@@ -84,8 +84,9 @@ def commands(data: str, label: str) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return []
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all exports; a test's own folder is removed when it has passed."""
+    return tmp_path_factory.mktemp("exported")
 
 
 @pytest.mark.parametrize("data", [folder, table, parquet])
@@ -94,7 +95,7 @@ def test_readmes_commands(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    exported: list[Path],
+    exported: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:8])
@@ -114,12 +115,12 @@ def test_readmes_commands(
             assert "ece_batched" not in shown
     assert Path("run", "report.html").stat().st_size < 5_000_000
     assert json.loads(Path("run", "result.json").read_text())["changes"]["task"]["n"] == 30
-    exported.append(tmp_path / "my-model")
+    Path("my-model").rename(exported / data.__name__)
 
 
-def test_the_exports_load_in_open_clip_in_another_process(exported: list[Path]) -> None:
+def test_the_exports_load_in_open_clip_in_another_process(exported: Path) -> None:
     """Runs after the walks above; README's line as printed, in the same environment, without tracer."""
-    if not exported:
+    if not list(exported.iterdir()):
         pytest.skip("no walk has ended in an export")
     (line,) = re.findall(r"`(open_clip\.create_model\(.+?\))`", README.read_text(encoding="utf-8"))
     script = [
@@ -127,7 +128,7 @@ def test_the_exports_load_in_open_clip_in_another_process(exported: list[Path]) 
         *(
             f"model = {line.replace('my-model', str(folder))}; "
             "assert model.encode_image(torch.zeros(1, 3, 28, 28)).isfinite().all()"
-            for folder in exported
+            for folder in exported.iterdir()
         ),
         "assert 'tracer' not in sys.modules",
     ]
