@@ -7,30 +7,41 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from tracer.core.errors import printable
+
 if TYPE_CHECKING:  # importing torch would make `tracer --help` slow
     from tracer.training.loop import Report
 
-console = Console(soft_wrap=True)
-errors = Console(stderr=True, soft_wrap=True)
+
+class _Printable(Console):
+    """A console on which names of files and classes cannot steer the terminal: control characters are written out."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **options)
+
+
+console = _Printable(soft_wrap=True)
+errors = _Printable(stderr=True, soft_wrap=True)
 LINE_INTERVAL = 10.0  # seconds between two lines of progress if there is no terminal
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table; columns of numbers are right-aligned."""
     rows = list(rows)
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=escape(printable(title)), title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         numbers = all(row[index][:1] in "0123456789-+−" for row in rows)
-        table.add_column(column, justify="right" if numbers and index else "left", overflow="fold")
+        side = "right" if numbers and index else "left"
+        table.add_column(escape(printable(column)), justify=side, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(escape(printable(cell)) for cell in row))
     console.print(table)
 
 

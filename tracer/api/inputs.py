@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
 from tracer.data.memory import register
@@ -42,7 +43,7 @@ def model_name(model: Any, home: Path) -> str:
         model = Run.open(Path(model))
     if isinstance(model, Run):
         if not model.finished:
-            raise UserError(f"{model.folder} is not finished: go on with: tracer resume {model.folder}")
+            raise UserError(f"{model.folder} is not finished: go on with: {command_line('resume', model.folder)}")
         student = model.student()
     elif isinstance(model, nn.Module):
         student = from_module(model)

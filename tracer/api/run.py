@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.api.inputs import model_name
+from tracer.core.command_line import command_line
 from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_message
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
@@ -187,7 +188,7 @@ def _recording(current: Run, world: World, machine: Machine, observer: Observer)
 @contextmanager
 def _errors(current: Run, world: World) -> Iterator[None]:
     """Errors in training name the command that goes on after them."""
-    resume = f"tracer resume {current.folder}"
+    resume = command_line("resume", current.folder)
     try:
         with worker_errors(), world.guard():
             yield

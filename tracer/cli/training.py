@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from tracer.api.run import Machine, Observer, run
+from tracer.core.command_line import command_line
 from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.summary import describe_compared
 from tracer.evaluation.verdict import Change, Verdict, plus_minus, verdict
@@ -80,12 +81,12 @@ def show_verdict(outcome: Verdict | None, next_command: str | None, images: str 
 def next_step(outcome: Verdict | None, folder: Path) -> str:
     """The command that a finished run calls for: no export of a model that got worse."""
     if outcome is None:
-        return f"tracer export {folder}"
+        return command_line("export", folder)
     if outcome.bad or outcome.task.difference.value < 0:
-        return f"tracer merge {folder} --wise 0:1:0.1, or train again with a lower --lr"
+        return f"{command_line('merge', folder, '--wise', '0:1:0.1')}, or train again with a lower --lr"
     if outcome.no_gain:
-        return f"tracer eval {folder} --data MORE-TEST-IMAGES, or train again for longer"
-    return f"tracer export {folder}"
+        return f"{command_line('eval', folder, '--data', 'MORE-TEST-IMAGES')}, or train again for longer"
+    return command_line("export", folder)
 
 
 def _accuracies(title: str, value: dict[str, Any]) -> tuple[str, str, str, str]:

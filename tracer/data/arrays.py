@@ -15,7 +15,11 @@ from tracer.data.classes import Spec
 from tracer.data.columns import find_columns
 from tracer.data.examples import Examples, Pixels
 from tracer.data.options import Options
+from tracer.data.split_column import row_splits
 from tracer.data.values import text, texts
+
+MAX_RATIO = 200  # of unpacked to packed bytes; images are packed by a factor of 2 to 20
+UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio
 
 CLASSES = ("classes", "class_names", "classnames", "names")
 
@@ -36,15 +40,25 @@ def read_arrays(path: Path, options: Options) -> Examples:
     for name in filter(None, (columns.label, columns.caption)):
         if arrays[name].shape[:1] != pixels.shape[:1]:
             raise UserError(f"{path}: {len(pixels)} images, but {name} has the shape {arrays[name].shape}")
-    return assemble(
+    vectors = {
+        name: array.tolist()
+        for name, array in arrays.items()
+        if name != columns.image and array.shape == pixels.shape[:1]
+    }
+    split = row_splits(vectors, columns, str(path))
+    examples = assemble(
         str(path),
         Pixels(pixels),
         [f"{i:06d}" for i in range(len(pixels))],
         keys=[text(value) for value in arrays[columns.label].tolist()] if columns.label else None,
         naming=_naming(options, class_names),
         captions=[texts(value) for value in arrays[columns.caption].tolist()] if columns.caption else None,
-        detected=tuple(note.replace("column", "array") for note in columns.detected),
+        splits=split.names,
+        detected=(*(note.replace("column", "array") for note in columns.detected), split.note),
+        warnings=(split.warning,),
     )
+    chosen = split.choose(options, path.name)
+    return examples.take(np.flatnonzero([each == chosen for each in split.of_row])) if chosen else examples
 
 
 def _naming(options: Options, class_names: np.ndarray | None) -> Spec | None:
@@ -60,9 +74,18 @@ def _read(path: Path) -> dict[str, np.ndarray]:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise UserError(f"{path} holds one array: save images and labels together with np.savez")
+            _refuse_bomb(archive.zip, path)
             return {name: archive[name] for name in archive.files}
     except UNREADABLE as error:
         raise UserError(f"{path} cannot be read as a NumPy archive without pickles: {error}") from error
+
+
+def _refuse_bomb(archive: zipfile.ZipFile | None, path: Path) -> None:
+    """Raise UserError if a small file would unpack to an enormous array."""
+    members = archive.infolist() if archive else []
+    packed, unpacked = (sum(getattr(each, size) for each in members) for size in ("compress_size", "file_size"))
+    if unpacked > max(MAX_RATIO * packed, UNPACKED):
+        raise UserError(f"{path} unpacks from {packed} to {unpacked} bytes: it is refused as a zip bomb")
 
 
 def _pixels(images: np.ndarray, where: str) -> np.ndarray:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
 from tracer.data.classes import readable_name, refuse_one_name
-from tracer.data.columns import find_columns
+from tracer.data.columns import find_columns, split_column
 from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples
 from tracer.data.options import Options
+from tracer.data.split_column import row_splits
 from tracer.data.values import text, texts
 
 PREFIX = "hf:"
@@ -51,7 +54,9 @@ def from_datasets(data: Any, options: Options) -> Examples:
 
 def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     """The examples of one split, whose classes are numbered over all of them."""
-    split = options.choose(tuple(parts), spec)
+    first = next(iter(parts.values()))
+    own = split_column(first.column_names) if len(parts) == 1 else None
+    split = next(iter(parts)) if own else options.choose(tuple(parts), spec)
     dataset = parts[split]
     image = _image_column(dataset) if options.image is None else None
     columns = find_columns(tuple(dataset.column_names), options, spec, image=image)
@@ -60,7 +65,9 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     if options.classes is None:
         refuse_one_name(names)
     from_data = {name: readable_name(name) for name in names} or None
-    return assemble(
+    rows = row_splits({own: dataset[own]} if own else {}, columns, spec)
+    chosen = rows.choose(options, spec)
+    examples = assemble(
         spec,
         encoded_images(dataset, columns.image, f"{spec} ({split})"),
         [f"{split}/{i:07d}" for i in range(len(dataset))],
@@ -68,9 +75,11 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
         vocabulary=(key for each in keys.values() for key in each),
         naming=from_data if options.classes is None else options.classes,
         captions=[texts(value) for value in dataset[columns.caption]] if columns.caption else None,
-        splits=tuple(parts) if len(parts) > 1 else (),
-        detected=(*columns.detected, f"split: {split} of {', '.join(parts)}"),
+        splits=tuple(parts) if len(parts) > 1 else rows.names,
+        detected=(*columns.detected, rows.note or f"split: {split} of {', '.join(parts)}"),
+        warnings=(rows.warning,),
     )
+    return examples.take(np.flatnonzero([each == chosen for each in rows.of_row])) if chosen else examples
 
 
 def read_parquet_file(path: Path) -> Any:

@@ -14,6 +14,9 @@ from tracer.data.examples import Images, Subset
 from tracer.data.hub import encoded_images, read_parquet_file
 
 
+MAX_ROWS_PER_BYTE = 10  # each row names or holds an image; a repeated value takes almost no room in Parquet
+
+
 def read_columns(path: Path) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     """The columns of plain values, and the names of those that hold encoded images, whose values are None here.
 
@@ -25,7 +28,9 @@ def read_columns(path: Path) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     except ImportError as error:
         raise UserError("Parquet needs pyarrow: pip install 'tracer-clip[data]'") from error
     try:
-        schema = pq.read_schema(path)
+        schema, rows = pq.read_schema(path), pq.read_metadata(path).num_rows
+        if rows > MAX_ROWS_PER_BYTE * path.stat().st_size:
+            raise UserError(f"{path} has {rows} rows in {path.stat().st_size} bytes, too few for as many images")
         binary = tuple(field.name for field in schema if _holds_images(field.type))
         plain = [
             field.name
@@ -33,7 +38,6 @@ def read_columns(path: Path) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
             if field.name not in binary and not (pa.types.is_struct(field.type) or _is_binary(field.type))
         ]
         columns = pq.read_table(path, columns=plain).to_pydict()
-        rows = pq.read_metadata(path).num_rows
     except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: text that is not UTF-8
         raise UserError(f"{path} cannot be read as Parquet: {error}") from error
     if not columns and not binary:
@@ -55,7 +59,7 @@ def _class_names(schema: Any) -> dict[str, list[str]]:
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         names = {name: kind["names"] for name, kind in features.items() if kind["_type"] == "ClassLabel"}
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
     return {name: classes for name, classes in names.items() if len(set(classes)) == len(classes)}
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
-from tracer.data.columns import Columns, find_columns, split_column
+from tracer.data.columns import Columns, find_columns
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
-from tracer.data.options import SYNONYMS, Options, canonical, sort_splits
+from tracer.data.options import Options
 from tracer.data.parquet import read_images
+from tracer.data.split_column import row_splits
 from tracer.data.table import Table, parse_table
 from tracer.data.values import text, texts
 
@@ -35,13 +36,12 @@ def read_table(path: Path, options: Options) -> Examples:
     if not len(table):
         raise UserError(f"{path} has no rows below its header")
     columns = find_columns(tuple(table.columns), options, path.name, binary=table.binary)
-    split_of, note = _splits(table, columns, path)
-    splits = sort_splits(set(split_of))
-    chosen = options.choose(splits, path.name) if splits else ""
+    split = row_splits(table.columns, columns, str(path))
+    splits, chosen = split.names, split.choose(options, path.name)
     embedded = columns.image in table.binary
-    entries = _entries(table, columns, split_of, path)
+    entries = _entries(table, columns, split.of_row, path)
     own = [entry for entry in entries if not splits or entry.split == chosen]
-    rows = sum(split == chosen for split in split_of) if splits else len(table)
+    rows = split.of_row.count(chosen) if splits else len(table)
     if not embedded:
         _refuse_all_missing(path, own)
     repeats = rows - len(own)
@@ -62,43 +62,11 @@ def read_table(path: Path, options: Options) -> Examples:
         detected=(
             *table.detected,
             *columns.detected,
-            f"{note}; this is {chosen}" if splits else note,
+            f"{split.note}; this is {chosen}" if splits else split.note,
             f"repeated images: {repeats} rows merged into those before them" if repeats else "",
         ),
+        warnings=(split.warning,),
     )
-
-
-def _splits(table: Table, columns: Columns, path: Path) -> tuple[list[str], str]:
-    """The split of each row, or none if the table has no such column; and a note for the report.
-
-    Raises UserError if some rows name a split and others do not.
-    """
-    free = [name for name in table.columns if name not in (columns.image, columns.caption, columns.label)]
-    name = split_column(free)
-    if name is None:
-        return [], ""
-    cells = table.columns[name]
-    values = [canonical(_cell(value)) for value in cells]
-    wrong = [i for i, value in enumerate(values) if value not in SYNONYMS.values()]
-    if len(wrong) == len(values):
-        return (
-            [],
-            f"column {name}: no split, its values are not train, val or test, such as {_cell(cells[0])!r}",
-        )
-    if wrong:
-        numbers = ", ".join(str(i + 1) for i in wrong[:5]) + (", …" if len(wrong) > 5 else "")
-        problem = f"{len(wrong)} of {len(values)} rows have no split in the column {name} (row {numbers})"
-        value = _cell(cells[wrong[0]])
-        shown = f"the first says {value!r}" if value else "the first is empty"
-        raise UserError(f"{path}: {problem}; {shown}: write train, val or test, or rename the column")
-    return values, f"split column: {name}, with {', '.join(sort_splits(set(values)))}"
-
-
-def _cell(value: object) -> str:
-    try:
-        return text(value)
-    except UserError:
-        return f"{value!r:.60}"
 
 
 def _entries(table: Table, columns: Columns, split_of: list[str], path: Path) -> list[Entry]:

@@ -14,6 +14,7 @@ from tracer.data.columns import find_columns
 from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples
 from tracer.data.options import Options
+from tracer.data.split_column import row_splits
 from tracer.data.tar import Sample, read_samples, resolve_url
 from tracer.data.values import text, texts
 
@@ -58,9 +59,11 @@ def read_shards(pattern: str, options: Options) -> Examples:
         raise UserError(f"no images in {pattern}: {len(urls)} shards were read")
     names = dict.fromkeys(name for sample in usable for name in sample.values)
     columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
+    split = row_splits({name: [each.values.get(name) for each in usable] for name in names}, columns, pattern)
+    chosen = split.choose(options, pattern)
     short = dict(zip(urls, _shorten(urls), strict=True))
     imageless = len(every) - len(usable)
-    return assemble(
+    examples = assemble(
         pattern,
         _slices(usable, options.image),
         [f"{short[sample.url]}/{sample.key}" for sample in usable],
@@ -73,8 +76,12 @@ def read_shards(pattern: str, options: Options) -> Examples:
             f"shards: {len(urls)}",
             *(note.replace("column", "member") for note in columns.detected[1:]),
             f"without an image: {imageless} samples left out" if imageless else "",
+            split.note,
         ),
+        splits=split.names,
+        warnings=(split.warning,),
     )
+    return examples.take(np.flatnonzero([each == chosen for each in split.of_row])) if chosen else examples
 
 
 def _slices(samples: list[Sample], ending: str | None) -> Slices:

@@ -22,12 +22,20 @@ class Target(NamedTuple):
     trained_on: tuple[str, ...] = ()
     temperature: float | None = None  # fitted on held-out images of these classes
     keep: Path | None = None  # folder for predictions and scores
-    experiment: Experiment | None = None
+    run: Run | None = None
+
+    @property
+    def experiment(self) -> Experiment | None:
+        """The experiment of the run."""
+        return None if self.run is None else self.run.experiment
 
     @property
     def templates(self) -> str | None:
-        """The --templates of the run, if any."""
-        return None if self.experiment is None else self.experiment.templates
+        """The --templates of the run, if any; raises UserError if they are a file that was changed since."""
+        if self.run is None:
+            return None
+        self.run.require_templates()
+        return self.run.experiment.templates
 
     def reading(self, spec: str, options: Reading) -> Reading:
         """The options for reading `spec`, completed by those of the run if its data are of the same kind."""
@@ -59,7 +67,7 @@ def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target
         tuple(run.description["classes"]),
         scores.get("temperature"),
         out or run.folder / "predictions" / weights,
-        run.experiment,
+        run,
     )
 
 

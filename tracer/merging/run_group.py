@@ -49,6 +49,7 @@ def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
         ends[str(other.folder)] = _weights(other, weights)
         _check_head(first, other, ends)
     first_plan = plan(first.experiment)
+    first.require(first_plan)  # else the weights would be chosen on other data than the run held out
     start = _with_head(first, first_plan, student, pretrained, ends)
     return RunGroup(tuple(runs), first_plan, student, start, ends)
 

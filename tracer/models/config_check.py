@@ -26,6 +26,7 @@ TOP += ("init_logit_bias", "nonscalar_logit_scale", "cast_dtype", "output_dict")
 TOKENIZER = ("clean", "strip_sep_token", "context_length", "reduction_mask_seed", "additional_special_tokens")
 KWARGS = ("eps", "approximate", "elementwise_affine", "bias")  # of activations and norms
 LARGEST = 10_000_000  # no size in a real config comes near it
+MOST_LAYERS = 1000
 
 
 def check_model_config(config: Mapping[str, Any], source: str) -> None:
@@ -54,6 +55,9 @@ def check_model_config(config: Mapping[str, Any], source: str) -> None:
         if not isinstance(value, str | int | float | bool | type(None)):
             raise UserError(f"{source}: {path} cannot be {value!r:.60}")
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
+            raise UserError(f"{source}: {path} {value} is out of range")
+        parts = path.split(".")  # the layers of a ResNet are a list
+        if "layers" in parts and isinstance(value, int | float) and value > MOST_LAYERS:
             raise UserError(f"{source}: {path} {value} is out of range")
 
 

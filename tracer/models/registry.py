@@ -7,7 +7,7 @@ import logging
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -61,6 +61,7 @@ class ModelSource:
         self._check_digest()
         self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
+        self._refuse_code()
         with quiet(), explained(self.name + source):
             clip = open_clip.create_model(
                 self.name,
@@ -101,6 +102,14 @@ class ModelSource:
         if self.digest is not None and self.file and file_blake2b(self.file) != self.digest:
             raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
 
+    def _refuse_code(self) -> None:
+        """Let transformers refuse code that comes with a text tower instead of asking whether to run it."""
+        if (self.config.get("text_cfg") or {}).get("hf_model_name"):
+            with suppress(ImportError):
+                from transformers import dynamic_module_utils
+
+                dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0  # seconds in which the answer could be given
+
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""
         from_hub = bool(self.config["text_cfg"].get("hf_tokenizer_name"))
@@ -133,6 +142,8 @@ def explained(model: str) -> Iterator[None]:
         package = "tracer-clip[hf]" if error.name in (None, *HF_PACKAGES) else error.name
         raise UserError(f"{model} needs a package that is missing: pip install '{package}'") from error
     except UNREADABLE as error:
+        if "trust_remote_code" in str(error):
+            raise UserError(f"{model} comes with Python code of its own, which is never run") from None
         message = textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__
         raise UserError(f"cannot build {model}: {message}") from error
 
@@ -238,8 +249,8 @@ def _register(path: Path) -> str:
 def read_config(file: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if it holds something else."""
     try:
-        config = json.loads(file.read_text())
-    except (ValueError, OSError) as error:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"{file} is not a readable config: {error}") from None
     return config if isinstance(config, dict) else {}
 

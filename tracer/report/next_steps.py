@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 
+from tracer.core.command_line import command_line
 from tracer.evaluation.verdict import MIN_IMAGES, Change
 from tracer.report.comparison import Group, Setting
 from tracer.report.headline import setting_verdict
@@ -87,4 +87,4 @@ def _gentler(run: RunData) -> list[Command]:
 
 
 def _line(command: str, run: RunData, *words: str) -> str:
-    return shlex.join(["tracer", command, str(run.folder), *words])
+    return command_line(command, run.folder, *words)

@@ -192,7 +192,7 @@ def _log(path: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
 def _line(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and count(value.get("step")) is not None else None
 

@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
+from tracer.models.prompts import templates
 from tracer.models.registry import CONFIG_FILE, SCHEMAS, locate, pretrained_tag
 from tracer.models.student import Student, Weights, initialise_from, load, read_weights
 from tracer.runs.experiment import Experiment
@@ -48,7 +50,7 @@ class Run:
         if (folder / DESCRIPTION).exists():
             run = cls.open(folder)
             run.require(plan)
-            hint = "it is finished" if run.finished else f"go on with: tracer resume {folder}"
+            hint = "it is finished" if run.finished else f"go on with: {command_line('resume', folder)}"
             raise UserError(f"this experiment is already in {folder}: {hint}")
         # Hidden files may be left by a process that was killed while it created the run.
         if any(not file.name.startswith(".") for file in folder.glob("*")):
@@ -123,6 +125,15 @@ class Run:
                 "its own, or choose another --out"
             )
 
+    def require_templates(self) -> None:
+        """Raise if the file of prompt templates was changed since the run began."""
+        digest, name = self.description.get(CONTENT, {}).get("templates"), self.experiment.templates
+        if digest is not None and name and _hash(templates(name)) != digest:
+            raise UserError(
+                f"{name} holds other templates than when {self.folder} began: give those it was trained with, or "
+                "others on purpose, with --templates"
+            )
+
     @property
     def finished(self) -> bool:
         return (self.folder / "result.json").exists()
@@ -168,7 +179,10 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold a lock on the folder; raises if another process holds it."""
+        """Hold a lock on the folder; raises if another process holds it, or if what is written would go elsewhere."""
+        links = [each.name for each in sorted(self.folder.iterdir()) if each.is_symlink()]
+        if links:
+            raise UserError(f"{self.folder / links[0]} is a link: a run is written inside its own folder only")
         with lock(self.folder / ".lock") as held:
             if not held:
                 raise UserError(f"another process is working on {self.folder}")
@@ -188,6 +202,7 @@ def identity(plan: Plan) -> str:
 def content(plan: Plan) -> dict[str, str | None]:
     """Hashes of all that determines a run, by name: settings, data, prompts and the model, not their places on disk."""
     sets = {"training": plan.train, "held-out": plan.held_out, "anchor": plan.anchors}
+    sets |= {f"retained set {number}": each for number, each in enumerate(plan.retain, 1)}
     return {
         "settings": replace(plan.experiment, templates=None).id,
         **{
@@ -223,7 +238,7 @@ def model_config(experiment: Experiment) -> str | None:
     files.pop("classes.json", None)  # of a head, which is not used
     try:
         whole = json.loads(files.pop(CONFIG_FILE, "{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         whole = {}
     return _hash([config, whole.get("preprocess_cfg"), files])
 

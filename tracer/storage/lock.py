@@ -16,7 +16,9 @@ _open_files: set[IO[str]] = set()
 def lock(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Yields whether the lock is held by this block; without `wait` it is not if somebody else holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:  # closed on exec, as Python opens every file
+    # Opened without truncating it or following a link: a stranger's folder must not change a file elsewhere.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    with open(descriptor, "r+") as file:  # noqa: PTH123
         try:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tracer.core.command_line import command_line
 from tracer.data.loader import SIGNALS
 
 PATIENCE = (
@@ -23,7 +24,7 @@ class Interrupted(Exception):
 
     def __init__(self, signal_number: int, step: int, folder: Path) -> None:
         state = f"stopped at step {step}, saved" if step else "stopped while starting"
-        super().__init__(f"{state}. Go on with: tracer resume {folder}")
+        super().__init__(f"{state}. Go on with: {command_line('resume', folder)}")
         self.signal_number, self.step, self.folder = signal_number, step, folder
 
 

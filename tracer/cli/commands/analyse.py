@@ -13,6 +13,7 @@ import tyro
 from tracer.analysis.cka import MIN_SAMPLES
 from tracer.analysis.drift import tower_and_layer
 from tracer.cli.flags import cli
+from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, at_least
 from tracer.parallel import World
 from tracer.report.run_data import find_runs
@@ -63,7 +64,7 @@ def main(arguments: list[str]) -> int:
         finished = [run for run in opened if run.finished]
         unfinished = [run.folder for run in opened if not run.finished]
         if not finished:
-            raise UserError(f"{unfinished[0]} is not finished: go on with tracer resume {unfinished[0]}")
+            raise UserError(f"{unfinished[0]} is not finished: go on with {command_line('resume', unfinished[0])}")
         for folder in unfinished:
             errors.print(f"{folder} is not finished and is skipped", highlight=False, markup=False)
         _check_held_out(finished)
@@ -90,6 +91,7 @@ def _analyse(run: Run, device: str, **options: Any) -> None:
     from tracer.analysis.run_analysis import analyse_run
 
     run_plan = plan(run.experiment)
+    run.require(run_plan)
     world = World(device, run_plan.experiment.precision)
     analysis: dict[str, Any] = {"data": run_plan.held_out.name}
     with console.status("loading") as status:
@@ -112,7 +114,9 @@ def _show(analysis: dict[str, Any], run: Path) -> None:
         inside = f"{percent(share['inside'])} of the embeddings' change lies in the span of the class names"
         console.print(f"{inside} ({percent(share['chance'])} by chance)", highlight=False, markup=False)
     console.print(
-        f"written to {run / 'analysis.json'}. Next: tracer report {run}", highlight=False, markup=False
+        f"written to {run / 'analysis.json'}. Next: {command_line('report', run)}",
+        highlight=False,
+        markup=False,
     )
 
 

@@ -10,7 +10,8 @@ import tyro
 from tracer.api.evaluate import score
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
-from tracer.core.errors import unknown
+from tracer.core.command_line import command_line
+from tracer.core.errors import printable, unknown
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.evaluation.tables import FORMATS
 from tracer.evaluation.target import run_at, targets
@@ -78,12 +79,12 @@ def main(arguments: list[str]) -> int:
         with launched(device, lost=stop_at_once) as world:
             scores = score(chosen, sets, world, _print)
             if world.first:
-                console.out(scores.table(format), highlight=False)
+                console.out(printable(scores.table(format)), highlight=False)
                 places = [str(target.keep) for target in chosen if target.keep is not None]
                 _print(f"predictions and all scores are in {' and '.join(places)}" if places else NOT_WRITTEN)
                 if format == "text":  # the other formats are read by programs
                     show_verdict(
-                        scores.verdict, f"tracer report {model}" if run_at(model) else None, "images"
+                        scores.verdict, command_line("report", model) if run_at(model) else None, "images"
                     )
         return 0
 

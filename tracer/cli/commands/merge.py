@@ -11,6 +11,7 @@ import tyro
 from tracer.api.merge import Merge, Prepared, keep, merged, prepare
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
+from tracer.core.command_line import command_line
 from tracer.core.metrics import wilson_interval
 from tracer.evaluation.verdict import plus_minus
 from tracer.merging.evaluator import Scores
@@ -58,7 +59,7 @@ def main(arguments: list[str]) -> int:
         change = result.scores.verdict(unmerged)
         console.print(f"Against no merge: {change.sentence()}", highlight=False, markup=False)
     console.print(f"Kept as {run.weights}. Against the pretrained model:", highlight=False)
-    command = f"tracer eval {run.folder} --weights {run.weights} --data TEST-IMAGES"
+    command = command_line("eval", run.folder, "--weights", run.weights, "--data", "TEST-IMAGES")
     show_verdict(result.scores.verdict(prepared.evaluator.before), command)
     return 0
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from tracer.cli.flags import cli
+from tracer.core.command_line import command_line
 from tracer.data.pack import check_place, pack
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
             pack(examples, out, side=side, lossless=lossless, progress=count)
         size = out.stat().st_size / 2**20
         console.print(
-            f"{len(examples)} images in {out}, {size:.1f} MiB. Next: tracer train --data {shlex.quote(str(out))}",
+            f"{len(examples)} images in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}",
             highlight=False,
             markup=False,
         )

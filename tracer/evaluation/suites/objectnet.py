@@ -124,7 +124,7 @@ def _columns(names: str, column: dict[str, int], where: Path) -> tuple[int, ...]
 def _json(path: Path) -> dict[str, Any]:
     try:
         return json.loads(_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON: {error}") from error
 
 
