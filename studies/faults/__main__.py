@@ -10,7 +10,7 @@ from pathlib import Path
 
 from studies.faults.process import preload
 from studies.faults.suite import scenarios, suite
-from studies.faults.table import markdown, merged, page, row, show, to_json
+from studies.faults.table import finished, markdown, merged, page, row, show, to_json
 from tracer.storage.atomic import write_text
 
 
@@ -24,6 +24,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="scenarios at a time")
     parser.add_argument("--out", type=Path, help="JSON to write; scenarios that are not run keep their entry")
     parser.add_argument("--page", type=Path, help="replace the table between the markers of this page")
+    parser.add_argument(
+        "--go-on", action="store_true", help="leave out scenarios that --out has with this seed"
+    )
     options = parser.parse_args()
     if unknown := sorted(set(options.scenarios) - set(scenarios())):
         parser.error(f"unknown scenario {unknown[0]}: choose from {names}")
@@ -31,14 +34,21 @@ def main() -> int:
     memory = Path("/dev/shm")  # power cuts are not simulated, so waiting for a disk would gain nothing
     with tempfile.TemporaryDirectory(prefix="faults-", dir=memory if memory.is_dir() else None) as folder:
         chosen = options.scenarios or list(scenarios())
-        tallies = suite(
+        if options.go_on and options.out and options.out.exists():
+            done = finished(options.out.read_text(), options.seed)
+            chosen = [name for name in chosen if name not in done]
+        tallies, rows = [], []
+        for tally in suite(
             Path(folder), chosen, options.seed, quick=options.quick, report=show, jobs=options.jobs
-        )
-    rows = [row(tally, options.seed, sys.argv[1:]) for tally in tallies]
-    print(markdown(rows))
+        ):
+            tallies.append(tally)
+            rows.append(row(tally, options.seed, sys.argv[1:]))
+            if options.out:  # after each scenario, so that a suite that is stopped can go on
+                text = options.out.read_text() if options.out.exists() else ""
+                write_text(options.out, to_json(merged(text, rows)))
     if options.out:
         rows = merged(options.out.read_text() if options.out.exists() else "", rows)
-        write_text(options.out, to_json(rows))
+    print(markdown(rows))
     if options.page:
         write_text(options.page, page(options.page.read_text(), rows))
     for tally in tallies:

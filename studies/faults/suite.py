@@ -6,7 +6,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -41,6 +41,8 @@ class Tally:
             self.lost.append(verdict)
 
 
+LONG = ("killed", "methods_killed")
+
 Report = Callable[[Tally, Verdict], None]  # called after each input
 
 
@@ -53,14 +55,19 @@ def scenarios() -> dict[str, ModuleType]:
 
 def suite(
     folder: Path, names: Sequence[str], seed: int, *, quick: bool, report: Report, jobs: int = 1
-) -> list[Tally]:
-    """Run these scenarios, `jobs` at a time. The inputs of each depend on the seed, not on the other scenarios."""
+) -> Iterator[Tally]:
+    """Run these scenarios, `jobs` at a time; yields each when it has ended, the longest start first.
+
+    The inputs of a scenario depend on the seed, not on the other scenarios.
+    """
     if jobs == 1:
         workspace = Workspace(folder, Random(seed), quick)
-        return [tallied(name, workspace, seed, report) for name in names]
+        yield from (tallied(name, workspace, seed, report) for name in names)
+        return
+    longest = sorted(names, key=lambda name: (name not in LONG, name))
     with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
-        futures = [pool.submit(_in_process, name, folder / name, seed, quick, report) for name in names]
-        return [each.result() for each in futures]
+        futures = [pool.submit(_in_process, name, folder / name, seed, quick, report) for name in longest]
+        yield from (each.result() for each in as_completed(futures))
 
 
 def tallied(name: str, workspace: Workspace, seed: int, report: Report) -> Tally:

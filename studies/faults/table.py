@@ -12,6 +12,7 @@ from typing import Any
 from studies.faults.suite import Tally
 from studies.faults.verdict import Outcome, Verdict
 from tracer.core.markdown import markdown_table
+from tracer.storage.provenance import commit
 
 BEGIN, END = "<!-- faults -->", "<!-- /faults -->"
 
@@ -38,8 +39,16 @@ def row(tally: Tally, seed: int, arguments: Sequence[str]) -> Row:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(("python -m studies.faults", *arguments)),
         "seed": seed,
+        "commit": commit(),
         "versions": {name: version(name) for name in ("tracer-clip", "torch", "safetensors", "pillow")},
         "python": platform.python_version(),
+    }
+
+
+def finished(text: str, seed: int) -> set[str]:
+    """The scenarios that a JSON text has with this seed and without a loss."""
+    return {
+        each["name"] for each in json.loads(text)["faults"] if each["seed"] == seed and not each["losses"]
     }
 
 

@@ -53,12 +53,31 @@ class Workspace:
             for i in range(12):
                 pixels = noise.integers(base, base + 128, (28, 28, 3), dtype=np.uint8)
                 Image.fromarray(pixels).save(self.photos / label / f"{i:02d}.png")
+        for image in (self.photos / "dark" / "00.png", self.photos / "bright" / "00.png"):
+            (self.few / image.parent.name).mkdir(parents=True)
+            shutil.copy(image, self.few / image.parent.name)
+        rows = [
+            f"photos/{label}/{i:02d}.png,a {label} one of number {i}\n"
+            for label in ("dark", "bright")
+            for i in range(8)
+        ]
+        self.pairs.write_text("".join(["image,caption\n", *rows]))
         self.model.write_text(json.dumps(MODEL))
         self.recipe.write_text(RECIPE.format(data=str(self.photos), model=str(self.model)))
 
     @property
     def photos(self) -> Path:
         return self.folder / "photos"
+
+    @property
+    def few(self) -> Path:
+        """Two images, to be retained: without any, every run would name all emoji, which takes longer than training."""
+        return self.folder / "few"
+
+    @property
+    def pairs(self) -> Path:
+        """A table of images with captions."""
+        return self.folder / "pairs.csv"
 
     @property
     def model(self) -> Path:
@@ -104,6 +123,7 @@ class Workspace:
             "lr": 1e-3,
             "save_every": 2,
             "workers": 0,
+            "retain": self.few,
             **flags,
         }
         words = [

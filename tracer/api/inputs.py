@@ -43,7 +43,9 @@ def model_name(model: Any, home: Path) -> str:
         model = Run.open(Path(model))
     if isinstance(model, Run):
         if not model.finished:
-            raise UserError(f"{model.folder} is not finished: go on with: {command_line('resume', model.folder)}")
+            raise UserError(
+                f"{model.folder} is not finished: go on with: {command_line('resume', model.folder)}"
+            )
         student = model.student()
     elif isinstance(model, nn.Module):
         student = from_module(model)

@@ -83,7 +83,9 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 def _refuse_bomb(archive: zipfile.ZipFile | None, path: Path) -> None:
     """Raise UserError if a small file would unpack to an enormous array."""
     members = archive.infolist() if archive else []
-    packed, unpacked = (sum(getattr(each, size) for each in members) for size in ("compress_size", "file_size"))
+    packed, unpacked = (
+        sum(getattr(each, size) for each in members) for size in ("compress_size", "file_size")
+    )
     if unpacked > max(MAX_RATIO * packed, UNPACKED):
         raise UserError(f"{path} unpacks from {packed} to {unpacked} bytes: it is refused as a zip bomb")
 

@@ -13,7 +13,6 @@ from tracer.core.errors import UserError
 from tracer.data.examples import Images, Subset
 from tracer.data.hub import encoded_images, read_parquet_file
 
-
 MAX_ROWS_PER_BYTE = 10  # each row names or holds an image; a repeated value takes almost no room in Parquet
 
 
@@ -30,7 +29,9 @@ def read_columns(path: Path) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     try:
         schema, rows = pq.read_schema(path), pq.read_metadata(path).num_rows
         if rows > MAX_ROWS_PER_BYTE * path.stat().st_size:
-            raise UserError(f"{path} has {rows} rows in {path.stat().st_size} bytes, too few for as many images")
+            raise UserError(
+                f"{path} has {rows} rows in {path.stat().st_size} bytes, too few for as many images"
+            )
         binary = tuple(field.name for field in schema if _holds_images(field.type))
         plain = [
             field.name

@@ -52,7 +52,9 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
         problem = f"{len(wrong)} of {len(values)} rows have no split in the column {name} (row {numbers})"
         raise UserError(f"{source}: {problem}; {shown}: {advice}")
     if _alludes(cells):
-        raise UserError(f"{source}: the column {name} holds other names than train, val and test; {shown}: {advice}")
+        raise UserError(
+            f"{source}: the column {name} holds other names than train, val and test; {shown}: {advice}"
+        )
     note = f"column {name}: no split, its values are not train, val or test, such as {cells[0]!r}"
     plain = all(not cell or cell.lstrip("-").isdecimal() for cell in cells)
     return RowSplits([], note, "" if plain else f"{source}: {note}; all rows are used")

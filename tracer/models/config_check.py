@@ -25,6 +25,7 @@ TOP = (
 TOP += ("init_logit_bias", "nonscalar_logit_scale", "cast_dtype", "output_dict")
 TOKENIZER = ("clean", "strip_sep_token", "context_length", "reduction_mask_seed", "additional_special_tokens")
 KWARGS = ("eps", "approximate", "elementwise_affine", "bias")  # of activations and norms
+OBJECTS = {"tokenizer_kwargs": TOKENIZER, "act_kwargs": KWARGS, "norm_kwargs": KWARGS}  # within a part
 LARGEST = 10_000_000  # no size in a real config comes near it
 MOST_LAYERS = 1000
 
@@ -42,16 +43,13 @@ def check_model_config(config: Mapping[str, Any], source: str) -> None:
         if not isinstance(own, Mapping):
             raise UserError(f"{source}: {part} is not an object but {own!r:.60}")
         _check_keys(own, [field.name for field in fields(known)], f"{part} of {source}")
-        for name, allowed in {
-            "tokenizer_kwargs": TOKENIZER,
-            "act_kwargs": KWARGS,
-            "norm_kwargs": KWARGS,
-        }.items():
+        for name, allowed in OBJECTS.items():
             kwargs = own.get(name) or {}
             if not isinstance(kwargs, Mapping):
                 raise UserError(f"{source}: {part}.{name} is not an object but {kwargs!r:.60}")
             _check_keys(kwargs, allowed, f"{part}.{name} of {source}")
-    for path, value in _values(config):
+    objects = {*parts, *(f"{part}.{name}" for part in parts for name in OBJECTS)}
+    for path, value in _values(config, objects):
         if not isinstance(value, str | int | float | bool | type(None)):
             raise UserError(f"{source}: {path} cannot be {value!r:.60}")
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
@@ -83,12 +81,12 @@ def _check_keys(config: Mapping[str, Any], allowed: Any, source: str) -> None:
             raise unknown(f"key in {source}", key, allowed)
 
 
-def _values(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value below an object, with its dotted path; lists are walked too."""
+def _values(config: Mapping[str, Any], objects: set[str], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value in the config and in its `objects`, with its dotted path; lists are walked too."""
     for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _values(value, f"{path}{key}.")
+        if isinstance(value, Mapping) and f"{path}{key}" in objects:
+            yield from _values(value, objects, f"{path}{key}.")
         elif isinstance(value, list | tuple):
-            yield from _values({str(i): each for i, each in enumerate(value)}, f"{path}{key}.")
+            yield from _values({str(i): each for i, each in enumerate(value)}, objects, f"{path}{key}.")
         else:
             yield f"{path}{key}", value

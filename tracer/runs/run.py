@@ -182,7 +182,9 @@ class Run:
         """Hold a lock on the folder; raises if another process holds it, or if what is written would go elsewhere."""
         links = [each.name for each in sorted(self.folder.iterdir()) if each.is_symlink()]
         if links:
-            raise UserError(f"{self.folder / links[0]} is a link: a run is written inside its own folder only")
+            raise UserError(
+                f"{self.folder / links[0]} is a link: a run is written inside its own folder only"
+            )
         with lock(self.folder / ".lock") as held:
             if not held:
                 raise UserError(f"another process is working on {self.folder}")

@@ -14,8 +14,37 @@ from tracer.data.classes import classes, normal_name
 from tracer.data.examples import Examples, Pixels
 from tracer.data.split import align_labels, hold_out
 
-WORDS = ("hot dog", "hot_dog", "Hot Dog", "hot-dog", "hotdog", "cat", "Cat ", "cat.", "C", "C++", "C#", "1", "01", "1.0")
-WORDS += ("-1", "٣", "３", "café", "cafe\u0301", "ﬁsh", "fish", "Straße", "STRASSE", "n01440764", "a\u200bb", "ab", "…")
+WORDS = (
+    "hot dog",
+    "hot_dog",
+    "Hot Dog",
+    "hot-dog",
+    "hotdog",
+    "cat",
+    "Cat ",
+    "cat.",
+    "C",
+    "C++",
+    "C#",
+    "1",
+    "01",
+    "1.0",
+)
+WORDS += (
+    "-1",
+    "٣",
+    "３",
+    "café",
+    "cafe\u0301",
+    "ﬁsh",
+    "fish",
+    "Straße",
+    "STRASSE",
+    "n01440764",
+    "a\u200bb",
+    "ab",
+    "…",
+)
 ALPHABET = "aAbB_- .1２é\t\u00a0"
 
 
@@ -68,4 +97,6 @@ def _held_out(rng: Random) -> None:
     assert sorted((*train.ids, *held.ids)) == sorted(examples.ids), "an image was dropped"
     assert set(train.labels.tolist()) == set(labels.tolist()), "a class has nothing to train on"
     for part in (train, held):
-        assert all(name.endswith(part.classes[label]) for name, label in zip(part.ids, part.labels, strict=True))
+        assert all(
+            name.endswith(part.classes[label]) for name, label in zip(part.ids, part.labels, strict=True)
+        )

@@ -21,11 +21,41 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, printable
 from tracer.core.markdown import markdown_table
 from tracer.data.check import command
-from tracer.report.svg import text as svg_text
+from tracer.report.box import Box
+from tracer.report.chart import Axis, Chart, Series
+from tracer.report.svg import svg
 from tracer.sweep.slurm import array_script
 
-PARTS = ("\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\u202e", "\r", "\n", "\0", "\x7f", "<script>alert(1)</script>", '"', "'")
-PARTS += ("&amp;", "</td>", "|", "\\|", "\\", "`id`", "$(id)", "; rm -rf x", "a b", "é", "*", "[red]", "[/]", "--out", "#")
+PARTS = (
+    "\x1b[2J",
+    "\x1b]0;x\x07",
+    "\x9b31m",
+    "\u202e",
+    "\r",
+    "\n",
+    "\0",
+    "\x7f",
+    "<script>alert(1)</script>",
+    '"',
+    "'",
+)
+PARTS += (
+    "&amp;",
+    "</td>",
+    "|",
+    "\\|",
+    "\\",
+    "`id`",
+    "$(id)",
+    "; rm -rf x",
+    "a b",
+    "é",
+    "*",
+    "[red]",
+    "[/]",
+    "--out",
+    "#",
+)
 
 
 def trials(workspace: Workspace) -> Iterator[Verdict]:
@@ -78,10 +108,16 @@ class _Tags(HTMLParser):
         self.tags.append(tag)
 
 
-def _markup(name: str) -> None:
+def _tags(name: str) -> list[str]:
+    series = Series(name, 0, (0.0, 1.0), (0.0, 1.0), notes=(name, name), mark="both")
+    axes = (Axis(name), Axis(name, names=(name, name)))
     parser = _Tags()
-    parser.feed(str(svg_text(0, 0, name)))
-    assert parser.tags == ["text"], parser.tags
+    parser.feed(str(svg(Chart(name, name, name, *axes, (series,)), Box())))
+    return parser.tags
+
+
+def _markup(name: str) -> None:
+    assert _tags(name) == _tags("x"), "a name opened a tag"
 
 
 def _command(name: str) -> None:
@@ -91,7 +127,7 @@ def _command(name: str) -> None:
 
 def _script(name: str) -> None:
     script = array_script(name, 2, 1, Path(name), ["tracer", "sweep", name])  # UserError for a line break
-    assert [line for line in script.splitlines() if not line.startswith("#")][0] == "set -euo pipefail"
+    assert next(line for line in script.splitlines() if not line.startswith("#")) == "set -euo pipefail"
     (line,) = (line for line in script.splitlines() if line.startswith("srun "))
     assert shlex.split(line)[3] == name
 

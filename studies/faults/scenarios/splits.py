@@ -25,7 +25,22 @@ from tracer.data.sources import load
 Rows = list[tuple[str, str, str | None]]  # id, label, and the cell of the column split
 
 USUAL = ("train", "val", "test")
-ODD = ("", " ", None, "nan", "Train", "TEST ", " val", "validation", "testing", "dev", "test set", "train_1", "x", "0")
+ODD = (
+    "",
+    " ",
+    None,
+    "nan",
+    "Train",
+    "TEST ",
+    " val",
+    "validation",
+    "testing",
+    "dev",
+    "test set",
+    "train_1",
+    "x",
+    "0",
+)
 COUNT = 6
 
 
@@ -82,7 +97,9 @@ def _names(examples: Examples) -> set[str]:
 
 def _csv(folder: Path, rows: Rows) -> Path:
     path = folder / "t.csv"
-    path.write_text("image,label,split\n" + "".join(f"{n}.png,{label},{cell or ''}\n" for n, label, cell in rows))
+    path.write_text(
+        "image,label,split\n" + "".join(f"{n}.png,{label},{cell or ''}\n" for n, label, cell in rows)
+    )
     return path
 
 
@@ -125,13 +142,21 @@ def _tar(folder: Path, rows: Rows) -> Path:
     return path
 
 
-FORMS = {"CSV": _csv, "JSON lines": _json_lines, "Parquet": _parquet, "a NumPy archive": _npz, "a shard": _tar}
+FORMS = {
+    "CSV": _csv,
+    "JSON lines": _json_lines,
+    "Parquet": _parquet,
+    "a NumPy archive": _npz,
+    "a shard": _tar,
+}
 
 
 def _check_folder(root: Path, rng: Random) -> None:
     """Folders named after splits, in odd spellings, with the same classes in each."""
     shutil.rmtree(root, ignore_errors=True)
-    tops = rng.sample(["train", "Train", "TRAINING", "val", "Valid", "test", "Testing", "eval", "extra", "x"], 3)
+    tops = rng.sample(
+        ["train", "Train", "TRAINING", "val", "Valid", "test", "Testing", "eval", "extra", "x"], 3
+    )
     written: dict[str, set[str]] = {}
     for top in tops:
         for label in ("cat", "dog"):

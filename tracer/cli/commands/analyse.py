@@ -64,7 +64,9 @@ def main(arguments: list[str]) -> int:
         finished = [run for run in opened if run.finished]
         unfinished = [run.folder for run in opened if not run.finished]
         if not finished:
-            raise UserError(f"{unfinished[0]} is not finished: go on with {command_line('resume', unfinished[0])}")
+            raise UserError(
+                f"{unfinished[0]} is not finished: go on with {command_line('resume', unfinished[0])}"
+            )
         for folder in unfinished:
             errors.print(f"{folder} is not finished and is skipped", highlight=False, markup=False)
         _check_held_out(finished)

@@ -1,10 +1,10 @@
-"""Parsers of tables, settings, runs, logs, checkpoints, weights, idx files, sweeps and flags, under hypothesis."""
+"""The parsers of foreign input by subject, each with the inputs that hypothesis tries on it."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -48,60 +48,24 @@ from studies.faults.workspace import STEPS, Workspace
 from tracer.methods.base import methods
 from tracer.storage.safetensors_io import write_weights
 
+Parsers = Callable[[Workspace, Path], Iterator[Parser]]
 
-def trials(workspace: Workspace) -> Iterator[Verdict]:
+
+def parser_trials(workspace: Workspace, parsers: Parsers) -> Iterator[Verdict]:
     """Every parser returns a correct result or raises UserError."""
     folder = workspace.new_path("parsers")
     folder.mkdir()
-    for parser in _parsers(workspace, folder):
+    for parser in parsers(workspace, folder):
         yield from fuzzed(parser, workspace.count(*parser.tries), workspace.rng.randrange(1 << 30))
 
 
-def _parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
-    run = workspace.copy(workspace.finished_run, "fuzzed")
-    described = json.loads((run / "experiment.json").read_text())
-    yield from _table_parsers(folder)
+def setting_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
+    """Settings, the options of methods, and flags."""
+    del folder
+    described = json.loads((workspace.finished_run / "experiment.json").read_text())
     yield Parser("settings", mutated(described["experiment"]), reads_settings)
     yield Parser(
         "options of a method", st.tuples(st.sampled_from(sorted(methods())), method_options()), reads_method
-    )
-    yield Parser("a run's description", texts_like(described), partial(reads_run, run), (30, 600))
-    yield Parser("log.jsonl", log_lines(run / "log.jsonl"), partial(reads_log, folder / "log.jsonl"))
-    yield Parser(
-        "a sweep's state", st.tuples(state_files(), state_files()), partial(reads_sweep, folder / "sweep")
-    )
-    weights = {"a": torch.arange(12.0).view(3, 4), "b": torch.zeros(0, 2), "c": torch.tensor(3)}
-    write_weights(folder / "w.safetensors", weights)
-    whole = (folder / "w.safetensors").read_bytes()
-    yield Parser("a safetensors header", headers(), partial(reads_weights, folder / "w.safetensors", None))
-    yield Parser(
-        "weights with a checksum", damaged(whole), partial(reads_weights, folder / "w.safetensors", weights)
-    )
-    manifest = next((workspace.stopped_run / "resume").glob(f"step-{STEPS - 2:09d}/manifest.json"))
-    resume = folder / "resume" / manifest.parent.name
-    shutil.copytree(manifest.parent, resume)
-    yield Parser(
-        "a checkpoint's manifest",
-        texts_like(json.loads(manifest.read_text())),
-        partial(reads_manifest, resume),
-        (20, 300),
-    )
-    yield Parser(
-        "idx files", st.tuples(st.booleans(), st.binary(max_size=60)), partial(reads_idx, folder / "idx")
-    )
-    yield Parser(
-        "a NumPy archive",
-        damaged(npz_archive()) | st.binary(max_size=80),
-        partial(reads_npz, folder / "t.npz"),
-    )
-    yield Parser(
-        "a model's config", texts_like(export_config(workspace)), partial(reads_config, folder / "model")
-    )
-    yield Parser(
-        "class names", json_values.map(json.dumps) | st.text(max_size=30), partial(reads_classes, folder)
-    )
-    yield Parser(
-        "templates", st.text(alphabet="a {}\n", max_size=20), partial(reads_templates, folder / "t.txt")
     )
     marks = st.text(alphabet="0123456789.:-+einfa ", max_size=12)
     yield Parser("--wise", marks, reads_alphas)
@@ -112,7 +76,62 @@ def _parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
     )
 
 
-def _table_parsers(folder: Path) -> Iterator[Parser]:
+def run_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
+    """Descriptions, logs and manifests of runs, and states of sweeps."""
+    run = workspace.copy(workspace.finished_run, "fuzzed")
+    described = json.loads((run / "experiment.json").read_text())
+    yield Parser("a run's description", texts_like(described), partial(reads_run, run), (30, 600))
+    yield Parser("log.jsonl", log_lines(run / "log.jsonl"), partial(reads_log, folder / "log.jsonl"))
+    yield Parser(
+        "a sweep's state", st.tuples(state_files(), state_files()), partial(reads_sweep, folder / "sweep")
+    )
+    manifest = next((workspace.stopped_run / "resume").glob(f"step-{STEPS - 2:09d}/manifest.json"))
+    resume = folder / "resume" / manifest.parent.name
+    shutil.copytree(manifest.parent, resume)
+    yield Parser(
+        "a checkpoint's manifest",
+        texts_like(json.loads(manifest.read_text())),
+        partial(reads_manifest, resume),
+        (20, 300),
+    )
+
+
+def weight_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
+    """Safetensors files and configs of models."""
+    weights = {"a": torch.arange(12.0).view(3, 4), "b": torch.zeros(0, 2), "c": torch.tensor(3)}
+    write_weights(folder / "w.safetensors", weights)
+    whole = (folder / "w.safetensors").read_bytes()
+    yield Parser("a safetensors header", headers(), partial(reads_weights, folder / "w.safetensors", None))
+    yield Parser(
+        "weights with a checksum", damaged(whole), partial(reads_weights, folder / "w.safetensors", weights)
+    )
+    yield Parser(
+        "a model's config", texts_like(export_config(workspace)), partial(reads_config, folder / "model")
+    )
+
+
+def name_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
+    """Class names, templates, idx files and NumPy archives."""
+    del workspace
+    yield Parser(
+        "class names", json_values.map(json.dumps) | st.text(max_size=30), partial(reads_classes, folder)
+    )
+    yield Parser(
+        "templates", st.text(alphabet="a {}\n", max_size=20), partial(reads_templates, folder / "t.txt")
+    )
+    yield Parser(
+        "idx files", st.tuples(st.booleans(), st.binary(max_size=60)), partial(reads_idx, folder / "idx")
+    )
+    yield Parser(
+        "a NumPy archive",
+        damaged(npz_archive()) | st.binary(max_size=80),
+        partial(reads_npz, folder / "t.npz"),
+    )
+
+
+def table_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
+    """CSV, JSON lines and JSON."""
+    del workspace
     Image.new("RGB", (4, 4)).save(folder / "a.png")
     cells = st.sampled_from(["a.png", "image", "caption", "label", "x", "", '"', "split", "train"]) | st.text(
         max_size=4

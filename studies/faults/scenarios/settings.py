@@ -1,0 +1,14 @@
+"""Settings, options of methods and flags of arbitrary values, under hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from studies.faults.parsers import parser_trials, setting_parsers
+from studies.faults.verdict import Verdict
+from studies.faults.workspace import Workspace
+
+
+def trials(workspace: Workspace) -> Iterator[Verdict]:
+    """Every parser returns a correct result or raises UserError."""
+    return parser_trials(workspace, setting_parsers)
