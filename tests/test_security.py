@@ -277,3 +277,104 @@ def test_names_cannot_steer_a_terminal_or_a_script() -> None:
         with pytest.raises(UserError, match="line break"):
             array_script(name, 2, 1, Path(folder), ["tracer"])
     assert "--job-name='a; b'" in array_script("a; b", 2, 1, Path("r"), ["tracer", "x y"])
+
+
+def test_a_tokenizer_with_code_is_refused_and_nobody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without trust_remote_code transformers asks, and runs the file if the answer is y."""
+    import json
+
+    folder = exported_config(tmp_path / "model", model_cfg__text_cfg__hf_tokenizer_name="x")
+    mark = tmp_path / "ran"
+    (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w').close()\nclass Evil: pass\n")
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"auto_map": {"AutoTokenizer": [None, "evil.Evil"]}})
+    )
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    with pytest.raises(UserError, match="Python code of its own, which is never run"):
+        tracer.load(folder)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"vision_cfg": {"layers": {"a": HOSTILE}}}, "vision_cfg.layers cannot be"),
+        ({"text_cfg": {"act_kwargs": {"eps": HOSTILE}}}, "act_kwargs.eps cannot be"),
+        ({"embed_dim": HOSTILE}, "embed_dim cannot be"),
+        ({"embed_dim": [1, HOSTILE]}, "embed_dim.1 cannot be"),
+        ({"vision_cfg": {"layers": 5_000_000}}, "layers 5000000 is out of range"),
+        ({"vision_cfg": {"layers": [2, 10_000]}}, "layers.1 10000 is out of range"),
+        ({"embed_dim": float("nan")}, "embed_dim nan is out of range"),
+    ],
+)
+def test_values_of_a_config_are_plain_and_within_bounds(config: dict[str, object], problem: str) -> None:
+    from tracer.models.config_check import check_model_config
+
+    with pytest.raises(UserError, match=problem):
+        check_model_config(config, "x.json")
+
+
+def test_a_config_nested_too_deeply_is_a_sentence(tmp_path: Path) -> None:
+    from tracer.models.registry import locate
+
+    (tmp_path / "deep.json").write_text('{"embed_dim":' + "[" * 100_000)
+    with pytest.raises(UserError, match=r"deep\.json is not a readable config"):
+        locate(str(tmp_path / "deep.json"))
+
+
+@pytest.mark.parametrize("name", [".lock", "log.jsonl", "weights", "resume"])
+def test_a_run_of_a_stranger_is_not_written_through_its_links(tmp_path: Path, name: str) -> None:
+    from tracer.runs.run import Run
+
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(outside)
+    with pytest.raises(UserError, match="is a link"), Run(tmp_path / "run").locked():
+        pass
+    assert outside.read_text() == "precious"
+
+
+def test_a_lock_neither_follows_a_link_nor_empties_a_file(tmp_path: Path) -> None:
+    from tracer.storage.lock import lock
+
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with pytest.raises(OSError, match="link"), lock(tmp_path / "link"):
+        pass
+    with lock(tmp_path / "file") as held:
+        assert held
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_zip_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracer.data.arrays.UNPACKED", 1 << 20)
+    np.savez_compressed(
+        tmp_path / "d.npz", images=np.zeros((1000, 64, 64, 3), np.uint8), labels=np.arange(1000)
+    )
+    with pytest.raises(UserError, match="refused as a zip bomb"):
+        load_data(tmp_path / "d.npz")
+
+
+def test_rows_without_room_for_them_are_not_read(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    same = pa.DictionaryArray.from_arrays(pa.array(np.zeros(100_000, np.int8)), pa.array(["a.png"]))
+    pq.write_table(pa.table({"image": same, "label": same}), tmp_path / "d.parquet")
+    with pytest.raises(UserError, match="100000 rows in"):
+        load_data(tmp_path / "d.parquet")
+
+
+def test_class_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    from tracer.terminal import _Printable, show_table
+
+    name = "cat\x1b]0;x\x07\u202e[red]"
+    show_table(name, ("class", name), [(name, "1")])
+    console = _Printable(width=200)
+    console.print(name, markup=False)
+    printed = capsys.readouterr().out
+    assert not [each for each in printed if not each.isprintable() and each != "\n"]
+    assert "[red]" in printed

@@ -29,7 +29,7 @@ from tracer.evaluation import summary
 from tracer.models.open_clip_compat import open_clip
 
 CRASH = 70  # exit code of an uncaught exception
-TIMEOUT = 180.0  # seconds; no command here takes that long unless it hangs
+TIMEOUT = 600.0  # seconds; no command here takes that long unless it hangs
 
 Injection = Callable[[], object]  # called in the child before the command starts
 
@@ -63,7 +63,7 @@ class CommandProcess:
         self._output, self._started = tempfile.TemporaryFile(), time.monotonic()  # noqa: SIM115
         self.child = os.fork()
         if self.child == 0:
-            _run_child(arguments, inject, self._output)
+            finish_child(lambda: main(list(arguments)), inject, self._output)
 
     def wait_until_stopped(self) -> bool:
         """Wait until the child has stopped itself (SIGSTOP); False if it has ended instead."""
@@ -75,17 +75,22 @@ class CommandProcess:
 
     def wait(self, kill_after: float | None = None) -> Exit:
         """Wait for the end; kill the process after `kill_after` seconds or the timeout."""
-        limit = TIMEOUT if kill_after is None else kill_after
-        while not (status := os.waitpid(self.child, os.WNOHANG))[0]:
-            if time.monotonic() - self._started >= limit:
-                self.kill()
-                status = os.waitpid(self.child, 0)
-                break
-            time.sleep(0.002)
-        with self._output as file:
-            file.seek(0)
-            output = file.read().decode(errors="replace")
-        return Exit(os.waitstatus_to_exitcode(status[1]), output, time.monotonic() - self._started)
+        return wait_for(self.child, self._output, self._started, kill_after)
+
+
+def wait_for(child: int, output: IO[bytes], started: float, kill_after: float | None = None) -> Exit:
+    """How a child process ended; it is killed `kill_after` seconds after it started, or after the timeout."""
+    limit = TIMEOUT if kill_after is None else kill_after
+    while not (status := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() - started >= limit:
+            os.kill(child, signal.SIGKILL)
+            status = os.waitpid(child, 0)
+            break
+        time.sleep(0.002)
+    with output as file:
+        file.seek(0)
+        text = file.read().decode(errors="replace")
+    return Exit(os.waitstatus_to_exitcode(status[1]), text, time.monotonic() - started)
 
 
 def run_command(
@@ -112,14 +117,15 @@ def preload() -> None:
             import_module(f"{package.__name__}.{module.name}")
 
 
-def _run_child(arguments: Sequence[str], inject: Injection | None, output: IO[bytes]) -> NoReturn:
+def finish_child(work: Callable[[], int], inject: Injection | None, output: IO[bytes]) -> NoReturn:
+    """In a forked process: inject a fault, do the work with its output written to a file, and exit with its code."""
     code = CRASH
     try:
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)
         if inject is not None:
             inject()
-        code = main(list(arguments))
+        code = work()
     except SystemExit as stop:  # a command line that cannot be parsed
         code = stop.code if isinstance(stop.code, int) else 1
     except BaseException:  # noqa: BLE001  (the child must end here, whatever was raised)

@@ -41,7 +41,7 @@ class Tally:
             self.lost.append(verdict)
 
 
-LONG = ("killed", "methods_killed")
+LONG = ("killed", "methods_killed", "options_killed")
 
 Report = Callable[[Tally, Verdict], None]  # called after each input
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from merging.conftest import Finished, archive
 
 from tracer.cli.app import main
+from tracer.core.errors import UserError
 from tracer.merging import choose
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.models.student import read_weights
+from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
 
@@ -203,3 +206,16 @@ def test_what_makes_no_sense_is_refused(
     asked: list[str], told: str, finished: Finished, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told in refused(capsys, str(finished("ft")), *asked)
+
+
+def test_other_data_than_the_run_held_out_are_not_chosen_by(few: Path, tmp_path: Path) -> None:
+    data = tmp_path / "own.npz"
+    data.write_bytes(few.read_bytes())
+    asked = Experiment(data=str(data), model="tiny-28", pretrained="none", steps=2, batch=8, precision="fp32")
+    run = Run.create(plan(asked), tmp_path / "run")
+    run.keep("result", run.student("pretrained").state_dict())
+    assert run_group([run]).ends
+    stored = dict(np.load(data))
+    np.savez(data, **{**stored, "images": 255 - stored["images"]})
+    with pytest.raises(UserError, match="with other training images and held-out images"):
+        run_group([run])

@@ -11,6 +11,7 @@ from PIL import Image
 
 from tracer.cli.app import main
 from tracer.core.errors import UserError
+from tracer.evaluation.target import target
 from tracer.models.export import export
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
@@ -28,6 +29,16 @@ def folder(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(each).save(path)
     labels = np.array(["cat", "dog"] * 6)
+    rows = [
+        f"photos/{label}/{i}.png,{label},a {label} of number {i},{'val' if i in (2, 3) else 'train'}"
+        for i, label in enumerate(labels)
+    ]
+    (tmp_path / "photos.csv").write_text("\n".join(["image,label,caption,split", *rows, ""]))
+    (tmp_path / "names.json").write_text(json.dumps({"cat": "house cat", "dog": "dog"}))
+    for i, label in enumerate(("cat", "dog")):
+        path = tmp_path / "retained" / label / "1.png"
+        path.parent.mkdir(parents=True)
+        Image.fromarray(pixels[i]).save(path)
     np.savez(tmp_path / "photos.npz", images=pixels, labels=labels)
     (tmp_path / "prompts.txt").write_text("a photo of a {}\n")
     export(load("tiny-28", seed=3), tmp_path / "model")
@@ -66,7 +77,39 @@ def other_normalisation(folder: Path) -> None:
     path.write_text(json.dumps(config))
 
 
+def other_weights(folder: Path) -> None:
+    export(load("tiny-28", seed=4), folder / "other")
+    weights = folder / "model" / "open_clip_model.safetensors"
+    weights.write_bytes((folder / "other" / "open_clip_model.safetensors").read_bytes())
+
+
+TABLE = ("a caption", "a label", "a split", "class names")  # changes of the table
 CHANGES = {
+    "a caption": (
+        lambda folder: edit(folder / "photos.csv", "number 5", "number five"),
+        "with other training captions",
+    ),
+    "a label": (
+        lambda folder: edit(folder / "photos.csv", "5.png,dog", "5.png,cat"),
+        "with other training labels",
+    ),
+    "a split": (
+        lambda folder: edit(folder / "photos.csv", "number 5,train", "number 5,val"),
+        "with other training images.*held-out images",
+    ),
+    "class names": (
+        lambda folder: edit(folder / "names.json", "house cat", "wild cat"),
+        "with other training class names and held-out class names",
+    ),
+    "retained images": (
+        lambda folder: exchange(folder / "retained" / "cat" / "1.png", folder / "retained" / "dog" / "1.png"),
+        "with other retained set 1 images",
+    ),
+    "weights": (other_weights, "has other weights than when"),
+    "tokenizer": (
+        lambda folder: (folder / "model" / "tokenizer.json").write_text("{}"),
+        "another config than when",
+    ),
     "exchanged classes": (
         lambda folder: exchange(folder / "photos" / "cat", folder / "photos" / "dog"),
         "with other training images.*held-out images",
@@ -90,10 +133,16 @@ CHANGES = {
 
 
 def experiment(folder: Path, change: str) -> Experiment:
-    data = folder / ("photos.npz" if change == "pixels" else "photos")
-    templates = str(folder / "prompts.txt")
+    data = folder / ("photos.npz" if change == "pixels" else "photos.csv" if change in TABLE else "photos")
     return Experiment(
-        data=str(data), model=str(folder / "model"), steps=2, batch=4, templates=templates, precision="fp32"
+        data=str(data),
+        model=str(folder / "model"),
+        steps=2,
+        batch=4,
+        templates=str(folder / "prompts.txt"),
+        precision="fp32",
+        classes=str(folder / "names.json") if change in TABLE else None,
+        retain=(str(folder / "retained"),) if change == "retained images" else (),
     )
 
 
@@ -110,6 +159,14 @@ def test_a_run_does_not_go_on_with_something_else(folder: Path, change: str, cap
     assert identity(plan(asked)) != before
     assert main(["resume", str(run.folder), "--device", "cpu"]) == 2
     assert "choose another --out" in " ".join(capsys.readouterr().err.split())
+
+
+def test_other_templates_are_not_evaluated_with(folder: Path) -> None:
+    run = Run.create(plan(experiment(folder, "")), folder / "run")
+    assert target(run, "result", "x").templates == str(folder / "prompts.txt")
+    (folder / "prompts.txt").write_text("a drawing of a {}\n")
+    with pytest.raises(UserError, match="holds other templates than when"):
+        target(run, "result", "x").templates  # noqa: B018
 
 
 def test_a_config_file_is_known_as_a_folder_is(folder: Path) -> None:

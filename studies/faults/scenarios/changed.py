@@ -1,4 +1,4 @@
-"""Content changed under its name before a resume: pixels, labels, captions, splits, prompts, classes, models, weights."""
+"""Content changed before a resume: pixels, labels, captions, splits, prompts, classes, configs, weights, retained data."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ KEYS += (
 
 
 def trials(workspace: Workspace) -> Iterator[Verdict]:
-    """A config is refused, or holds allowed keys with plain values only; weights are refused, or those that were kept."""
+    """A config is refused, or holds allowed keys with plain values only; weights are refused, or loaded as written."""
     folder = workspace.new_path("stranger")
     export(load("tiny-28"), folder)
     mark = workspace.new_path("ran")

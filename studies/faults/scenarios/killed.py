@@ -150,7 +150,7 @@ def _packed(workspace: Workspace, path: Path) -> str:
 COMMANDS = (
     Command(
         "train",
-        kills=(3, 80),
+        kills=(3, 30),
         attempts=10,
         prepare=Workspace.new_path,
         start=lambda workspace, path, **how: workspace.train_or_resume(path, **how),
@@ -159,7 +159,7 @@ COMMANDS = (
     ),
     Command(
         "sweep",
-        kills=(1, 40),
+        kills=(1, 15),
         attempts=8,
         prepare=Workspace.new_path,
         start=_sweep,
@@ -168,7 +168,7 @@ COMMANDS = (
     ),
     Command(
         "merge",
-        kills=(1, 30),
+        kills=(1, 15),
         attempts=6,
         prepare=lambda workspace, name: workspace.copy(workspace.finished_run, name),
         start=_merge,
@@ -177,7 +177,7 @@ COMMANDS = (
     ),
     Command(
         "export",
-        kills=(1, 25),
+        kills=(1, 15),
         attempts=6,
         prepare=Workspace.new_path,
         start=_export,
@@ -186,7 +186,7 @@ COMMANDS = (
     ),
     Command(
         "pack",
-        kills=(1, 25),
+        kills=(1, 15),
         attempts=6,
         prepare=lambda workspace, name: workspace.new_path(f"{name}.tar"),
         start=_pack,

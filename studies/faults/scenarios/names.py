@@ -95,7 +95,7 @@ def _markdown(name: str) -> None:
 
 
 def _cells(line: str) -> list[str]:
-    """The cells as GitHub's parser splits them: a pipe ends one unless a backslash that is not escaped stands before."""
+    """The cells as GitHub's parser splits them: a backslash takes the next character with it, other pipes end one."""
     return re.findall(r"(?:\\.|[^|\\])+", line.strip()[1:-1])
 
 

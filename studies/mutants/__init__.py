@@ -1,0 +1,1 @@
+"""Deliberate breakages of the package, each of which the tests must catch."""

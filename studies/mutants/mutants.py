@@ -1,0 +1,229 @@
+"""The list of mutants: a small change of one file that breaks a promise, and the tests that must notice it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """Replace `old` by `new` in `file`; one of `tests` must then fail."""
+
+    subject: str
+    promise: str  # what is broken
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def apply(self, text: str) -> str:
+        """The text with the change. Raises ValueError unless `old` is in it exactly once."""
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.promise}: {self.old!r} is {text.count(self.old)} times in {self.file}")
+        return text.replace(self.old, self.new)
+
+
+CHECKPOINT, ATOMIC, SAFETENSORS = (
+    "training/test_checkpoint",
+    "storage/test_atomic",
+    "storage/test_safetensors_io",
+)
+SECURITY, IDENTITY, TABLES = "test_security", "runs/test_identity", "data/test_tables"
+SPLIT, DIVISION, COLUMN = "data/test_split", "data/test_division", "data/test_split_column"
+CLASSES, LOADER, CACHE, SCAN = (
+    "data/test_classes",
+    "data/test_loader",
+    "data/test_scan_cache",
+    "data/test_scan",
+)
+SHADOW, TEACHERS, SHARDS = "core/test_shadow", "core/test_teachers", "data/test_shards"
+MARKDOWN, PAGE, PIXELS = "core/test_markdown", "report/test_page", "data/test_pixels"
+WILSON, PAIRED, RESAMPLING = (
+    "core/test_metrics_intervals",
+    "core/test_paired_interval",
+    "core/test_metrics_resampling",
+)
+
+# subject, what is broken, file below tracer/, old text, new text, tests below tests/ (FILE or FILE::TEST)
+ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
+    # Checkpoints and files
+    ("checkpoint", "the moments of the optimiser are not restored", "training/checkpoint.py",
+     '    _load_optimiser(state, checkpoint.tensors["optimiser"])\n', "", (CHECKPOINT,)),
+    ("checkpoint", "the count of steps is not restored", "training/checkpoint.py",
+     '    state.step = checkpoint.counters["stage_step"]\n', "", (CHECKPOINT,)),
+    ("checkpoint", "the regularizer is not saved", "training/checkpoint.py",
+     "        tensors[REGULARIZER] = world.full_tensors(state.regularizer.state_dict())\n", "        pass\n", (CHECKPOINT,)),
+    ("checkpoint", "a damaged file of a checkpoint is not noticed", "training/checkpoint.py",
+     "        if file_blake2b(place / name) != expected:\n", "        if False:\n", (CHECKPOINT,)),
+    ("checkpoint", "a manifest of another folder is accepted", "training/checkpoint.py",
+     """ or f"step-{manifest['step']:09d}" != place.name""", "", (CHECKPOINT,)),
+    ("checkpoint", "one checkpoint is kept instead of two", "training/checkpoint.py",
+     "MAX_CHECKPOINTS = 2", "MAX_CHECKPOINTS = 1", (CHECKPOINT,)),
+    ("checkpoint", "the oldest checkpoint is resumed from", "training/checkpoint.py",
+     'sorted(folder.glob("step-*"), reverse=True)', 'sorted(folder.glob("step-*"))', (CHECKPOINT,)),
+    ("atomic", "a file is written in place", "storage/atomic.py",
+     "        fill(temporary)\n        sync_file(temporary)\n", "        fill(path)\n        sync_file(path)\n        fill(temporary)\n", (ATOMIC,)),
+    ("atomic", "a folder is written in place", "storage/atomic.py",
+     "    temporary.mkdir()\n    try:\n        fill(temporary)\n", "    temporary.mkdir()\n    path.mkdir(exist_ok=True)\n    try:\n        fill(path)\n        fill(temporary)\n", (ATOMIC,)),
+    ("atomic", "a file is renamed before it is on the disk", "storage/atomic.py",
+     "        sync_file(temporary)\n        temporary.replace(path)\n", "        temporary.replace(path)\n", (ATOMIC,)),
+    ("atomic", "an old folder is deleted before the new one is there", "storage/atomic.py",
+     "            path.replace(backup)\n", "            shutil.rmtree(path)\n", (ATOMIC,)),
+    # Digests
+    ("digest", "values of tensors are not hashed", "storage/safetensors_io.py",
+     "        blake2b.update(tensor.reshape(-1).view(torch.uint8).numpy().data)\n", "", (SAFETENSORS,)),
+    ("digest", "shapes of tensors are not hashed", "storage/safetensors_io.py",
+     "{tensor.dtype}\\0{tuple(tensor.shape)}\\0", "{tensor.dtype}\\0", (SAFETENSORS,)),
+    ("digest", "weights are read without comparing their checksum", "storage/safetensors_io.py",
+     "    if expected is not None and expected != tensors_blake2b(tensors):\n", "    if False:\n", (SAFETENSORS,)),
+    ("digest", "JSON is read without comparing its checksum", "storage/checksum.py",
+     "    if expected is not None and expected != _blake2b(value):\n", "    if False:\n", (SAFETENSORS,)),
+    # Teachers
+    ("teacher", "the pending mass is not restored", "core/shadow.py",
+     "        self.age, self.mass = replay(self.policy, self.step, self.steps)\n",
+     "        self.age, self.mass = replay(self.policy, self.step, self.steps)\n        self.mass = self.mass._replace(pending=-float('inf'))\n", (SHADOW,)),
+    ("teacher", "the mass is not restored", "core/shadow.py",
+     "        self.age, self.mass = replay(self.policy, self.step, self.steps)\n", "", (SHADOW,)),
+    ("teacher", "a state of another policy is accepted", "core/shadow.py",
+     'if state["policy"] != (policy := _name(self.policy)):', 'if (policy := _name(self.policy)) is None:', (SHADOW,)),
+    ("teacher", "the shadow of a half-precision model is in half precision", "core/shadow.py",
+     "tensor.data.to(torch.promote_types(tensor.dtype, torch.float32))", "tensor.data.to(tensor.dtype)", (SHADOW,)),
+    ("teacher", "the pretrained weights have no mass", "core/teachers.py",
+     "return Mass(held=self.log_density(0, steps))", "return Mass()", (TEACHERS,)),
+    ("teacher", "a rare move forgets the steps before it", "core/teachers.py",
+     "_log_add(mass.pending, self.log_density(step, steps))", "self.log_density(step, steps)", (TEACHERS,)),
+    ("teacher", "the last interval does not reach the average", "core/teachers.py",
+     'return (step - (self.clock == "updates")) % self.every == 0 or step == steps', 'return (step - (self.clock == "updates")) % self.every == 0', (TEACHERS,)),
+    # Identity
+    ("identity", "images are not part of a run's identity", "data/examples.py",
+     'parts = {"images": images, "labels"', 'parts = {"images": [], "labels"', (IDENTITY,)),
+    ("identity", "captions are not part of a run's identity", "data/examples.py",
+     '"captions": list(self.captions)}', '"captions": []}', (f"{IDENTITY}::test_a_run_does_not_go_on_with_something_else",)),
+    ("identity", "templates are not part of a run's identity", "runs/run.py",
+     '        "templates": _hash(plan.templates),\n', "", (IDENTITY,)),
+    ("identity", "retained data are not part of a run's identity", "runs/run.py",
+     '    sets |= {f"retained set {number}": each for number, each in enumerate(plan.retain, 1)}\n', "", (IDENTITY,)),
+    ("identity", "another config of the model is accepted", "runs/run.py",
+     "        if digest is not None and digest != model_config(experiment):\n", "        if False:\n", (IDENTITY,)),
+    ("identity", "other weights of the model are accepted", "runs/run.py",
+     "        if checksum is not None and checksum != start(experiment):\n", "        if False:\n", (IDENTITY,)),
+    ("identity", "merges are chosen on other data", "merging/run_group.py",
+     "    first.require(first_plan)", "    pass", ("merging/test_command::test_other_data_than_the_run_held_out_are_not_chosen_by",)),
+    ("identity", "the scan's cache does not look at the time of a file", "data/scan_cache.py",
+     "(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)", "(status.st_size, status.st_dev)", (CACHE,)),
+    # Splits
+    ("split", "a blank cell drops the column of splits", "data/split_column.py",
+     "    if len(wrong) < len(values):\n", "    if False:\n", (COLUMN, TABLES)),
+    ("split", "names that allude to splits are passed over", "data/split_column.py",
+     "    if _alludes(cells):\n", "    if False:\n", (COLUMN,)),
+    ("split", "archives ignore their splits", "data/arrays.py",
+     "if chosen else examples", "if False else examples", (COLUMN,)),
+    ("split", "shards ignore their splits", "data/shards.py",
+     "if chosen else examples", "if False else examples", (COLUMN,)),
+    ("split", "one image may be in two splits", "data/rows.py",
+     '(("label", entry.key, key), ("split", entry.split, split))', '(("label", entry.key, key),)', (TABLES,)),
+    ("split", "held-out images are trained on as well", "data/split.py",
+     "examples.take(np.flatnonzero(~held)), examples", "examples, examples", (SPLIT, DIVISION)),
+    ("split", "val is not held out", "data/division.py",
+     'if share is None and has_split(train.splits, "val"):', "if False:", (DIVISION,)),
+    ("split", "images that are in both sets are not mentioned", "data/division.py",
+     "        return (*both, *self._overlap())\n", "        return (*both,)\n", (DIVISION,)),
+    # Classes
+    ("classes", "two classes of one name are merged", "data/classes.py",
+     "        refuse_one_name(distinct, normal_name)\n", "", (CLASSES,)),
+    ("classes", "two labels of other data become one class", "data/classes.py",
+     "        if (other := key_of.setdefault(label, key)) != key:\n", "        if False:\n", (SPLIT, CLASSES)),
+    ("classes", "a minus sign is not part of a name", "data/classes.py",
+     """f"{sign.removeprefix('+')}{whole""", """f"{whole""", (CLASSES,)),
+    # Loader
+    ("loader", "every process reads the same part of a batch", "data/loader.py",
+     "slice(rank * batch // ranks, (rank + 1) * batch // ranks)", "slice(0, batch // ranks)", (LOADER,)),
+    ("loader", "an epoch is not shuffled anew", "data/loader.py",
+     "np.random.default_rng([ORDER, seed, epoch])", "np.random.default_rng([ORDER, seed])", (LOADER,)),
+    ("loader", "captions depend on the process's share of the batch", "data/loader.py",
+     "np.random.default_rng([CAPTION, self.seed, step, int(i)])) for i in indices", "np.random.default_rng([CAPTION, self.seed, step, k])) for k, i in enumerate(indices)", (LOADER,)),
+    ("loader", "the loader draws from the global generator", "data/loader.py",
+     "        generator=torch.Generator(),", "        generator=None,", (LOADER,)),
+    ("loader", "an image without any text is trained on", "data/loader.py",
+     "            _check_texts(examples)\n", "            pass\n", (LOADER,)),
+    # Locks, gathers, signals
+    ("lock", "a lock is given to two", "storage/lock.py",
+     "        except BlockingIOError:\n            yield False\n            return\n", "        except BlockingIOError:\n            pass\n", ("sweep/test_sweep::test_a_lock_is_for_one_and_ends_with_its_block",)),
+    ("lock", "a lock empties the file that it is on", "storage/lock.py",
+     "os.O_RDWR | os.O_CREAT", "os.O_RDWR | os.O_TRUNC | os.O_CREAT", (SECURITY,)),
+    ("lock", "a lock follows a link", "storage/lock.py",
+     " | os.O_NOFOLLOW", "", (SECURITY,)),
+    ("lock", "workers inherit the lock", "storage/lock.py",
+     "os.register_at_fork(after_in_child=_close_in_child)\n", "", ("storage/test_lock",)),
+    ("gather", "the gradient of a gather is divided by the number of processes", "parallel/gather.py",
+     "return dist.get_world_size() * gradients[0]", "return gradients[0]", ("parallel/test_pair::test_two_processes_train_what_one_does",)),
+    ("gather", "labels are not gathered", "parallel/gather.py",
+     "label=None if scene.label is None else all_gather(scene.label)", "label=scene.label", ("parallel/test_pair::test_two_processes_train_what_one_does",)),
+    ("signals", "a signal does not save", "training/loop.py",
+     "save, signal = True, interrupted.signal_number", "save, signal = False, interrupted.signal_number", ("training/test_signals::test_a_signal_does_not_wait_for_an_evaluation",)),
+    ("signals", "SIGHUP and SIGUSR1 end a run unsaved", "data/loader.py",
+     "SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)", "SIGNALS = (signal.SIGINT, signal.SIGTERM)", ("training/test_signals",)),
+    ("signals", "signals that were ignored from the start are handled", "training/interrupt.py",
+     "                if signal.getsignal(number) != signal.SIG_IGN:\n", "                if True:\n", ("training/test_signals::test_a_signal_that_was_ignored_from_the_start_stays_ignored",)),
+    # What is read from strangers
+    ("config", "unknown keys of a config reach open_clip", "models/config_check.py",
+     "        if key not in allowed:\n", "        if False:\n", (SECURITY,)),
+    ("config", "objects may stand anywhere in a config", "models/config_check.py",
+     'if isinstance(value, Mapping) and f"{path}{key}" in objects:', "if isinstance(value, Mapping):", (SECURITY,)),
+    ("config", "sizes in a config have no bounds", "models/config_check.py",
+     "not abs(value) <= LARGEST", "False", (SECURITY,)),
+    ("config", "transformers may ask whether to run code", "models/registry.py",
+     "                dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0", "                del dynamic_module_utils", (f"{SECURITY}::test_a_tokenizer_with_code_is_refused_and_nobody_is_asked",)),
+    ("weights", "integers are taken for weights", "core/weights.py",
+     "weights[name].is_complex() or weights[name].is_floating_point() != tensor.is_floating_point()", "weights[name].is_complex()", (SECURITY,)),
+    ("weights", "weights that are not finite are accepted", "core/weights.py",
+     "if tensor.is_floating_point() and not torch.isfinite(tensor).all():", "if False:", (SAFETENSORS,)),
+    ("images", "PostScript is opened", "data/encoded.py",
+     '"PPM", "AVIF")', '"PPM", "AVIF", "EPS")', (SECURITY,)),
+    ("images", "floating values in 0 to 255 become white", "data/pixels.py",
+     "255.0 if highest <= 2 else 1.0 if highest <= 255 else 255 / 65535", "255.0", (PIXELS,)),
+    ("images", "unreadable images are passed over whatever their number", "data/scan.py",
+     "TOLERATED = 0.01", "TOLERATED = 1.0", (SCAN,)),
+    ("shards", "a member that points out of its shard is read", "data/tar.py",
+     """        if member.name.startswith("/") or ".." in member.name.split("/"):\n""", "        if False:\n", (SHARDS,)),
+    ("archives", "a zip bomb is unpacked", "data/arrays.py",
+     "    if unpacked > max(MAX_RATIO * packed, UNPACKED):\n", "    if False:\n", (SECURITY,)),
+    ("runs", "a run is written through links in its folder", "runs/run.py",
+     "        if links:\n", "        if False:\n", (SECURITY,)),
+    # Escaping
+    ("escaping", "control characters reach the terminal in errors", "core/errors.py",
+     "super().__init__(printable(str(message)))", "super().__init__(str(message))", (SECURITY,)),
+    ("escaping", "control characters reach the terminal in tables", "terminal.py",
+     "table.add_row(*(escape(printable(cell)) for cell in row))", "table.add_row(*(escape(cell) for cell in row))", (SECURITY,)),
+    ("escaping", "a backslash before a pipe ends a cell", "core/markdown.py",
+     r'r"\1\1\\|"', r'r"\1\\|"', (MARKDOWN,)),
+    ("escaping", "a line break in a name goes into a SLURM script", "sweep/slurm.py",
+     r'''for character in "\n\r\0"''', r'''for character in "\0"''', (SECURITY,)),
+    ("escaping", "advised commands are not quoted", "core/command_line.py",
+     'shlex.join(["tracer", *map(str, words)])', '" ".join(["tracer", *map(str, words)])', (MARKDOWN,)),
+    ("escaping", "the report's data can end their element", "report/page.py",
+     r'''.replace("<", r"\u003c")''', "", (f"{PAGE}::test_embedded_data_survive_and_cannot_end_their_element",)),
+    ("escaping", "the report does not escape names", "report/page.py",
+     "autoescape=True", "autoescape=False", (f"{PAGE}::test_hostile_names_are_text",)),
+    # Intervals
+    ("intervals", "Wilson's interval has no correction", "core/metrics/intervals.py",
+     "math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))", "math.sqrt(share * (1 - share) / n)", (WILSON,)),
+    ("intervals", "the interval over seeds is the normal one", "core/metrics/intervals.py",
+     "half = t_quantile(n - 1) * std", "half = NORMAL_QUANTILE * std", (WILSON,)),
+    ("intervals", "no change is certainty", "core/metrics/intervals.py",
+     "up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)", "up, down = gained / (n + 2), lost / (n + 2)", (PAIRED,)),
+    ("intervals", "a paired comparison resamples each side on its own", "core/metrics/resampling.py",
+     "metric.score(a[draw]) - metric.score(b[draw])", "metric.score(a[draw]) - metric.score(b[draw.flip(0)])", (RESAMPLING,)),
+)  # fmt: skip
+
+
+def mutants() -> tuple[Mutant, ...]:
+    """All mutants, with paths from the root of the repository."""
+    return tuple(
+        Mutant(subject, promise, f"tracer/{file}", old, new, tuple(map(_test, tests)))
+        for subject, promise, file, old, new, tests in ROWS
+    )
+
+
+def _test(name: str) -> str:
+    file, colons, test = name.partition("::")
+    return f"tests/{file}.py{colons}{test}"
