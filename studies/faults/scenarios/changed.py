@@ -1,4 +1,4 @@
-"""Content changed before a resume: pixels, labels, captions, splits, prompts, classes, configs, weights, retained data."""
+"""Content changed before a resume: pixels, labels, captions, splits, prompts, classes, configs and weights."""
 
 from __future__ import annotations
 

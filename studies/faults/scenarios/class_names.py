@@ -1,4 +1,4 @@
-"""Class names and labels: other case, spaces, punctuation, numbers, Unicode; lists of names, and other data's labels."""
+"""Class names and labels: other case, spaces, punctuation, numbers, Unicode; and the labels of other data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def trials(workspace: Workspace) -> Iterator[Verdict]:
     """No two keys share a class, no key is dropped, and labels of other data point to the class of that name."""
     for number in range(workspace.count(100, 8000)):
         yield judged(f"naming {number}", partial(_naming, _names(workspace.rng)))
-    for number in range(workspace.count(100, 8000)):
+    for _ in range(workspace.count(100, 8000)):
         own, trained = _names(workspace.rng), _names(workspace.rng)
         yield judged(f"labels {own} for {trained}", partial(_aligned, own, trained, workspace.rng))
     for number in range(workspace.count(20, 2000)):
