@@ -24,11 +24,10 @@ def killed_repeatedly(
     given = {"steps": STEPS, **flags}
     if given.pop("data", None):
         given["data"] = workspace.pairs
-    train, *rest = workspace.train_arguments(Path(RUN), **given)  # pyright: ignore[reportArgumentType]
+    train, *rest = workspace.train_arguments(Path(RUN), **given)[:-2]  # without --out
     if "anchors" in {option.name for option in options(method)}:
         rest += ["--anchors", str(workspace.pairs)]
     arguments = [train, method, *rest]
-    del arguments[-2:]  # --out
     tried = with_prepared(
         arguments, workspace.new_path("prepared"), lambda run: _tried(workspace, title, run)
     )

@@ -1,5 +1,7 @@
 """The list of mutants: a small change of one file that breaks a promise, and the tests that must notice it."""
 
+# ruff: noqa: E501  (a mutant is read most easily as text beside text)
+
 from __future__ import annotations
 
 from typing import NamedTuple

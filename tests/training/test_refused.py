@@ -7,13 +7,15 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from stopping import prepare, training
 
-from tracer.api.run import _divisible, run
+from tracer.api.run import _after_one, _divisible, run
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.parallel import World
@@ -146,3 +148,39 @@ def test_a_resumed_run_says_what_is_different(place: Path, monkeypatch: pytest.M
     ):
         run(experiment, place / "run")
     assert Run.open(place / "run").description["machine"]["processes"] == 1
+
+
+def test_of_several_processes_one_reads_the_images_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACER_CACHE", str(tmp_path))
+    world, asked, spans = World("cpu", "fp32"), Experiment(data="digits"), []
+    monkeypatch.setattr(World, "size", 3)
+
+    def read() -> None:
+        begun = time.monotonic()
+        time.sleep(0.1)
+        spans.append((begun, time.monotonic()))
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(_after_one, asked, world, read) for _ in range(3)]:
+            done.result()
+    first, *others = sorted(spans)
+    assert all(begun >= first[1] for begun, _ in others)
+    assert max(begun for begun, _ in others) < min(end for _, end in others)  # the others at the same time
+
+
+def test_an_error_of_the_disk_while_planning_is_raised_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRACER_CACHE", str(tmp_path))
+    monkeypatch.setattr(World, "size", 2)
+    calls = []
+
+    def read() -> None:
+        calls.append(1)
+        raise OSError(5, "broken")
+
+    with pytest.raises(OSError, match="broken"):
+        _after_one(Experiment(data="digits"), World("cpu", "fp32"), read)
+    assert len(calls) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_message
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
+from tracer.data.scan_cache import cache_folder
 from tracer.models.registry import locate, pretrained_tag
 from tracer.models.student import Student
 from tracer.parallel import Lost, World, launched
@@ -22,6 +23,7 @@ from tracer.runs.plan import Plan, plan
 from tracer.runs.record import NullRecorder
 from tracer.runs.run import Run, home
 from tracer.runs.sinks import Name, check_installed, forward_to_sinks
+from tracer.storage.lock import lock
 from tracer.storage.provenance import versions
 from tracer.training.clock import Clock
 from tracer.training.loop import NonFinite, Report, Training
@@ -80,7 +82,11 @@ def run(
     with launched(machine.device, experiment.precision, shard=machine.shard, lost=observer.lost) as world:
         with clock.measure("start"):
             experiment = _with_model_at_hand(experiment, out, world)
-            settled = world.all_or_none(lambda: _divisible(_plan(experiment, observer, world), world))
+            settled = world.all_or_none(
+                lambda: _divisible(
+                    _after_one(experiment, world, lambda: _plan(experiment, observer, world)), world
+                )
+            )
         folder, model = home(settled, out), None
         existing = world.all_or_none(lambda: Run.exists(folder))
         if not existing:  # first, so that a model that cannot be loaded leaves no folder behind
@@ -140,6 +146,19 @@ def _checked_model(settled: Plan) -> Student:
     model = pretrained_model(settled)
     check_trainable(settled, model)
     return model
+
+
+def _after_one(experiment: Experiment, world: World, read: Callable[[], Plan]) -> Plan:
+    """The plan; of several processes on a machine one reads all images, and the others then find it in the cache."""
+    if world.size == 1:
+        return read()
+    path = cache_folder() / "scans" / f".{experiment.id}.lock"
+    with ExitStack() as stack:
+        with suppress(OSError):  # without a folder for the cache each process reads all images
+            if not stack.enter_context(lock(path)):
+                with lock(path, wait=True):  # until it is done; then all others at a time
+                    pass
+        return read()
 
 
 def _divisible(settled: Plan, world: World) -> Plan:

@@ -1,4 +1,4 @@
-"""Model folders of strangers: code, unknown keys, sizes, tokenizers, broken weights; nothing is run or loaded wrongly."""
+"""Model folders of strangers: code, unknown keys, tokenizers, broken weights; nothing is run or loaded wrongly."""
 
 from __future__ import annotations
 
