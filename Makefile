@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-slow wheel faults bench bench-large lint format clean evidence evidence-quick
+.PHONY: help demo test test-slow wheel faults mutants bench bench-large lint format clean evidence evidence-quick
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow  tests that build C++, measure memory or play two machines; minutes, best on an idle one"
 	@echo "make wheel   build the wheel and try it in an environment of its own, outside this folder; minutes"
 	@echo "make faults  inject faults (kills, full disks, damaged files, bad data), count what survives; half an hour"
+	@echo "make mutants apply deliberate breakages one by one; the tests must catch each of them; half an hour"
 	@echo "make bench   time training against released-style code; 20 minutes on two idle cores"
 	@echo "make evidence-quick  test the paper's claims on emoji, in a quarter of an hour; make evidence: in four hours"
 	@echo "make format  let ruff format the code"
@@ -39,7 +40,11 @@ evidence: $(VENV)/ready
 
 # A few inputs of each scenario are part of `make test`.
 faults: $(VENV)/ready
-	$(BIN)/python -m studies.faults --out studies/faults/results/faults.json --page docs/reliability.md
+	$(BIN)/python -m studies.faults --out studies/faults/results/faults.json --page docs/reliability.md  # --go-on: what is missing
+
+# That each mutant still applies is part of `make test`.
+mutants: $(VENV)/ready
+	$(BIN)/python -m studies.mutants --out studies/mutants/results/mutants.json --page docs/reliability.md
 
 BENCH_FILES := --results studies/bench/results/results.json --out docs/benchmarks.md
 bench: $(VENV)/ready

@@ -12,8 +12,6 @@ from studies.mutants.mutants import mutants
 from studies.mutants.runner import copy_of_repository, run_tests, try_mutant
 from studies.mutants.table import markdown, merged, page, row
 
-BASE = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=short")
-
 
 def main() -> int:
     """Exit code: 0 if the tests pass without a mutant and each mutant fails one of them, else 1."""
@@ -38,7 +36,7 @@ def main() -> int:
         copy = copy_of_repository(Path(folder))
         if not options.no_base:
             tests = dict.fromkeys(test for each in chosen for test in each.tests)
-            code, output = run_tests(tests, copy, BASE)
+            code, output = run_tests(tests, copy)
             if code:
                 print(f"the tests fail without a mutant:\n{output[-3000:]}", file=sys.stderr)
                 return 1

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -17,7 +18,11 @@ from studies.mutants.mutants import Mutant
 ROOT = Path(__file__).parents[2]
 PARTS = ("tracer", "tests", "studies", "docs", "conftest.py", "pyproject.toml", "README.md")
 CAUGHT, SURVIVED = 1, 0  # exit codes of pytest
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=line")
+QUIET = (
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)  # of libraries that the parent has imported already
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=line", *QUIET)
 
 
 class Outcome(NamedTuple):
@@ -33,7 +38,7 @@ def copy_of_repository(folder: Path) -> Path:
     """A copy of the parts of the repository that tests read."""
     for part in PARTS:
         source = ROOT / part
-        ignore = shutil.ignore_patterns("__pycache__", "runs", "node_modules")
+        ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, folder / part, ignore=ignore) if source.is_dir() else shutil.copy(
             source, folder
         )
@@ -77,6 +82,8 @@ def _run_child(arguments: list[str], copy: Path, output: Path) -> NoReturn:
         os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         os.chdir(copy)
         code = pytest.main(arguments)
+    except BaseException:  # noqa: BLE001  (the child must end here, whatever was raised)
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(int(code))

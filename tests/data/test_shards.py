@@ -106,6 +106,22 @@ def test_links_are_passed_over_and_ways_out_refused(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["s.tar", "secret.png"]  # nothing was unpacked
 
 
+@pytest.mark.parametrize(
+    "headers", [{"map": "0,1"}, {"major": "1", "minor": "0", "name": "1.png", "realsize": "9"}]
+)
+def test_sparse_members_are_refused_in_a_sentence(tmp_path, headers):
+    path = tmp_path / "s.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as shard:
+        member = tarfile.TarInfo("1.png")
+        member.size, member.pax_headers = (
+            len(png(1)),
+            {f"GNU.sparse.{name}": value for name, value in headers.items()},
+        )
+        shard.addfile(member, io.BytesIO(png(1)))
+    with pytest.raises(UserError, match=r"s\.tar"):
+        load(path, label="none")
+
+
 def test_ids_tell_equal_names_apart_but_not_where_the_data_lie(tmp_path):
     members = {"1.png": png(1), "1.txt": "one"}
     for place in ("x", "elsewhere/x"):

@@ -152,6 +152,9 @@ def test_wide_records_are_refused_at_once(write_table):
     records = [json.dumps({f"column {i}": 1}) for i in range(20_000)]
     with pytest.raises(UserError, match="20000 columns, more than 10000"):
         load(write_table("\n".join(records), "t.jsonl"))
+    names = ",".join(f"c{i}" for i in range(50_000))
+    with pytest.raises(UserError, match="50000 columns, more than 10000"):
+        load(write_table(f"{names}\n{names}\n"))
 
 
 @pytest.mark.parametrize("kind", ["binary", "struct"])
