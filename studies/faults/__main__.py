@@ -34,6 +34,7 @@ def main() -> int:
     memory = Path("/dev/shm")  # power cuts are not simulated, so waiting for a disk would gain nothing
     with tempfile.TemporaryDirectory(prefix="faults-", dir=memory if memory.is_dir() else None) as folder:
         chosen = options.scenarios or list(scenarios())
+        os.environ["TRACER_CACHE"] = str(Path(folder) / "cache")  # scans of these data are of no use later
         if options.go_on and options.out and options.out.exists():
             done = finished(options.out.read_text(), options.seed)
             chosen = [name for name in chosen if name not in done]
