@@ -297,6 +297,31 @@ def test_a_tokenizer_with_code_is_refused_and_nobody_is_asked(
     assert not mark.exists()
 
 
+def test_a_text_tower_with_code_is_refused_and_nobody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    from tracer.models.registry import ModelSource
+
+    mark = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w').close()\nclass Evil: pass\n")
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "evil", "auto_map": {"AutoConfig": "evil.Evil"}})
+    )
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    text = {"hf_model_name": str(tmp_path), "hf_tokenizer_name": "x", "width": 8}
+    config = {"embed_dim": 8, "vision_cfg": {"layers": 1, "width": 64, "image_size": 16}, "text_cfg": text}
+    (tmp_path / "own.json").write_text(json.dumps(config))
+    from tracer.models.open_clip_compat import open_clip
+
+    open_clip.add_model_config(tmp_path / "own.json")
+    monkeypatch.setattr(ModelSource, "fetch", lambda self: None)
+    with pytest.raises(UserError, match="Python code of its own, which is never run"):
+        ModelSource("own", None, config).build()
+    assert not mark.exists()
+
+
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
