@@ -267,6 +267,27 @@ def test_weights_of_another_kind_of_number_are_refused() -> None:
         check_fit({**expected, "count": torch.zeros(())}, expected, what="x", owner="y")
 
 
+@pytest.mark.parametrize("kind", ["int32", "complex64", "bool"])
+def test_a_model_of_another_kind_of_number_is_refused(kind: str, tmp_path: Path) -> None:
+    """open_clip itself would round integers into weights, and drop the imaginary part of complex ones."""
+    import json
+
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from tracer.models.student import load
+
+    folder = exported_config(tmp_path / "model")
+    config = json.loads((folder / "open_clip_config.json").read_text())
+    del config["weights_digest"]
+    (folder / "open_clip_config.json").write_text(json.dumps(config))
+    weights = load_file(folder / "open_clip_model.safetensors")
+    weights["visual.proj"] = weights["visual.proj"].to(getattr(torch, kind))
+    save_file(weights, folder / "open_clip_model.safetensors")
+    with pytest.raises(UserError, match=f"visual.proj holds numbers of type torch.{kind}"):
+        load(str(folder))
+
+
 def test_names_cannot_steer_a_terminal_or_a_script() -> None:
     from tracer.core.errors import printable
     from tracer.sweep.slurm import array_script

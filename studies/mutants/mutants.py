@@ -179,6 +179,8 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      "                dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0", "                del dynamic_module_utils", (f"{SECURITY}::test_a_text_tower_with_code_is_refused_and_nobody_is_asked",)),
     ("weights", "integers are taken for weights", "core/weights.py",
      "weights[name].is_complex() or weights[name].is_floating_point() != tensor.is_floating_point()", "weights[name].is_complex()", (f"{SECURITY}::test_weights_of_another_kind_of_number_are_refused",)),
+    ("weights", "open_clip rounds integers into weights", "models/registry.py",
+     "            if kind is not None and tensor.is_floating_point():\n", "            if False:\n", (f"{SECURITY}::test_a_model_of_another_kind_of_number_is_refused",)),
     ("weights", "weights that are not finite are accepted", "core/weights.py",
      "if tensor.is_floating_point() and not torch.isfinite(tensor).all():", "if False:", (SAFETENSORS,)),
     ("images", "PostScript is opened", "data/encoded.py",

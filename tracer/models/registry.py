@@ -18,7 +18,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from safetensors import SafetensorError
-from torch import nn
+from torch import Tensor, nn
 
 from tracer.core.errors import UserError, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
@@ -62,7 +62,7 @@ class ModelSource:
         self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
         self._refuse_code()
-        with quiet(), explained(self.name + source):
+        with quiet(), explained(self.name + source), _kinds_of_numbers() as kinds:
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
@@ -72,6 +72,14 @@ class ModelSource:
                 require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
                 weights_only=True,
             )
+        for name, tensor in clip.state_dict().items():
+            kind = kinds.get(
+                name, kinds.get(name.removeprefix("text."))
+            )  # towers of older files have no prefix
+            if kind is not None and tensor.is_floating_point():
+                raise UserError(
+                    f"{self.name}{source}: {name} holds numbers of type {kind}, not {tensor.dtype}"
+                )
         set_trunk_activation(clip, self.config)
         random = self.weights is None and not self.name.startswith(SCHEMAS)
         if random and isinstance(clip, open_clip.CoCa):
@@ -128,6 +136,31 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         logging.getLogger().setLevel(level)
+
+
+@contextmanager
+def _kinds_of_numbers() -> Iterator[dict[str, Any]]:
+    """Collects, by name, the types of the tensors that open_clip reads and that hold no real numbers.
+
+    open_clip would copy them into its parameters, where integers are rounded weights and complex ones lose a part.
+    """
+    kinds: dict[str, Any] = {}
+    original = open_clip.factory.load_state_dict
+
+    def read(*args: Any, **kwargs: Any) -> Any:
+        weights = original(*args, **kwargs)
+        for name, each in weights.items():
+            if isinstance(each, Tensor) and each.is_complex():
+                raise UserError(f"{name} holds numbers of type {each.dtype}: weights are real")
+            if isinstance(each, Tensor) and not each.is_floating_point():
+                kinds[name] = each.dtype
+        return weights
+
+    open_clip.factory.load_state_dict = read
+    try:
+        yield kinds
+    finally:
+        open_clip.factory.load_state_dict = original
 
 
 @contextmanager
