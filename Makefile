@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help demo test test-slow wheel faults mutants bench bench-large lint format clean evidence evidence-quick
+.PHONY: help demo test test-slow site notebooks matrix wheel faults bench bench-large lint format clean evidence evidence-quick mutants
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
 	@echo "make test    lint, types and every test"
 	@echo "make test-slow  tests that build C++, measure memory or play two machines; minutes, best on an idle one"
+	@echo "make site    build the documentation into build/site; fails on a broken link or anchor"
+	@echo "make notebooks  run the notebooks on embedded data; a minute or two"
+	@echo "make matrix  fast tests on each PYTHONS and TORCHES, in environments of their own; downloads gigabytes"
 	@echo "make wheel   build the wheel and try it in an environment of its own, outside this folder; minutes"
 	@echo "make faults  inject faults (kills, full disks, damaged files, bad data), count what survives; half an hour"
 	@echo "make mutants apply deliberate breakages one by one; the tests must catch each of them; half an hour"
@@ -66,8 +69,27 @@ lint: $(VENV)/ready
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-slow: $(VENV)/ready
+# Libraries that only the site, the notebooks and the integrations need.
+$(VENV)/extras: $(VENV)/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,huggingface,lightning,notebooks,sinks]'
+	@touch $@
+
+test-slow: $(VENV)/extras
 	$(BIN)/pytest -m evidence
+	$(BIN)/pytest tests/integrations tests/runs/sinks tests/test_site.py tests/test_notebooks.py
+
+site: $(VENV)/extras
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
+notebooks: $(VENV)/extras
+	for each in $(NOTEBOOKS); do OMP_NUM_THREADS=2 $(BIN)/jupyter execute $$each || exit 1; done
+
+# The oldest and newest supported versions; the interpreters must be installed.
+PYTHONS ?= python3.11 python3.13
+TORCHES ?= 2.6.0 2.13.0
+matrix:
+	for python in $(PYTHONS); do for torch in $(TORCHES); do .ci/matrix $$python $$torch || exit 1; done; done
 
 wheel:
 	PYTHON=$(PYTHON) .ci/wheel

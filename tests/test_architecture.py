@@ -38,6 +38,7 @@ LAYERS = (
     "report",
     "terminal",
     "api",
+    "integrations",
     "sweep",
     "recipes",
     "cli",

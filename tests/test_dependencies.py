@@ -14,10 +14,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DISTRIBUTIONS = {"PIL": "pillow", "open_clip": "open-clip-torch"}  # where the module has another name
+# Where the module has another name.
+DISTRIBUTIONS = {"PIL": "pillow", "open_clip": "open-clip-torch", "mlflow": "mlflow-skinny"}
 INLINE = {"resvg_py"}  # declared in the header of studies/emojishift/build.py, which alone needs it
-TOOLS = {"basedpyright", "pytest-xdist", "ruff"}  # commands and plugins
-BY_NAME = {"tensorboard", "wandb"}  # sinks, which `--log NAME` imports by name
+# Commands and plugins.
+TOOLS = {"basedpyright", "pytest-xdist", "ruff", "mkdocs-material", "mkdocstrings-python", "nbclient", "ipykernel"}
+BY_NAME = {"mlflow-skinny", "tensorboard", "wandb"}  # sinks, which `--log NAME` imports by name
 OWN = {"tracer", "studies"} | {path.stem for path in (ROOT / "tests").rglob("*")}
 
 
@@ -52,14 +54,14 @@ def test_the_package_imports_what_it_requires_or_names_the_extra() -> None:
         assert name in BASE or named, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("folder", ["studies", "tests"])
+@pytest.mark.parametrize("folder", ["studies", "tests", "examples"])
 def test_studies_and_tests_import_what_is_declared(folder: str) -> None:
     assert not {name for _, name in imports(folder)} - BASE.union(*EXTRAS.values())
 
 
 def test_every_requirement_is_imported() -> None:
     package = {name for _, name in imports("tracer")}
-    everywhere = package | {name for folder in ("studies", "tests") for _, name in imports(folder)}
+    everywhere = package | {name for folder in ("studies", "tests", "examples") for _, name in imports(folder)}
     assert not BASE - package
     assert not set().union(*EXTRAS.values()) - TOOLS - BY_NAME - everywhere
 

@@ -41,7 +41,7 @@ class Machine:
     save_every: int | None = None
     """Steps between checkpoints; by default about every two minutes, and less often if writing one takes long."""
     log: tuple[Name, ...] = ()
-    """Show the curves elsewhere too: tensorboard, wandb. The run's own log.jsonl is written in any case."""
+    """Show the curves elsewhere too: tensorboard, wandb, mlflow. The run's own log.jsonl is written in any case."""
     shard: bool = False
     """Under torchrun: shard weights, optimiser and teacher over the processes (FSDP2) instead of copying them."""
 

@@ -18,6 +18,7 @@ from tracer.core.errors import UserError
 from tracer.runs.record import read
 from tracer.runs.sinks import check_installed
 from tracer.runs.sinks.forwarding import ForwardingRecorder
+from tracer.runs.sinks.mlflow import MLflow
 from tracer.runs.sinks.sink import Line, scalars
 from tracer.runs.sinks.tensorboard import TensorBoard
 from tracer.runs.sinks.wandb import WeightsAndBiases
@@ -212,3 +213,20 @@ def test_the_real_package_takes_it_offline(tmp_path: Path, monkeypatch: pytest.M
     assert record(tmp_path / "log.jsonl", {"w": WeightsAndBiases(tmp_path, DESCRIPTION)}, range(3)) == []
     (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
     assert file.stat().st_size > 0
+
+
+def test_mlflow_holds_the_log_once_after_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real package, which writes to a folder."""
+    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install 'tracer-clip[sinks]'")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "store").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # asked for by 3.17
+    assert record(tmp_path / "log.jsonl", {"m": MLflow(tmp_path, DESCRIPTION)}, range(4)) == []
+    assert record(tmp_path / "log.jsonl", {"m": MLflow(tmp_path, DESCRIPTION)}, range(3, 6), back_to=2) == []
+    client = mlflow.MlflowClient()
+    (run,) = client.search_runs([client.get_experiment_by_name("tracer").experiment_id])
+    entries = client.get_metric_history(run.info.run_id, "train/loss")
+    assert [(entry.step, entry.value) for entry in entries] == [
+        (step, pytest.approx(1 / (1 + step))) for step in range(6)
+    ]
+    assert run.data.params == {"data": "digits", "beta": "0.5"}
+    assert run.info.status == "FINISHED"

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
             device: auto, cpu, cuda or mps.
             workers: processes that decode images.
             save_every: steps between checkpoints.
-            log: also log to tensorboard or wandb; no step is logged twice.
+            log: also log to tensorboard, wandb or mlflow; no step is logged twice.
             shard: under torchrun, shard the weights over the processes (FSDP2); their number may change.
         """
         machine = Machine(device=device, workers=workers, save_every=save_every, log=log, shard=shard)

@@ -1,4 +1,4 @@
-"""Live logging to other tools: `--log tensorboard`, `--log wandb`. The run's own log.jsonl is written in any case."""
+"""Live logging to other tools: `--log tensorboard wandb mlflow`. The run's own log.jsonl is written in any case."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tracer.runs.run import Run
 from tracer.runs.sinks.forwarding import ForwardingRecorder
 from tracer.runs.sinks.sink import Sink
 
-Name = Literal["tensorboard", "wandb"]
-SINKS: dict[str, str] = {"tensorboard": "TensorBoard", "wandb": "WeightsAndBiases"}  # module and class in it
+Name = Literal["tensorboard", "wandb", "mlflow"]
+# The module of each sink, which has the name of the package that it needs, and the class in it.
+SINKS: dict[str, str] = {"tensorboard": "TensorBoard", "wandb": "WeightsAndBiases", "mlflow": "MLflow"}
 
 
 def check_installed(names: Sequence[str]) -> None:
