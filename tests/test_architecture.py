@@ -39,6 +39,7 @@ LAYERS = (
     "terminal",
     "api",
     "integrations",
+    "interactive",
     "sweep",
     "recipes",
     "cli",

@@ -63,9 +63,9 @@ class Choice(NamedTuple):
     total: int
 
 
-def gallery(run: RunData, data: Paired) -> Gallery:
-    """The images of a data set, found again by their ids."""
-    choices = choose(data)
+def gallery(run: RunData, data: Paired, most: int = MOST) -> Gallery:
+    """The images of a data set, found again by their ids; `most` of each rule."""
+    choices = choose(data, most)
     try:
         uris = thumbnails(run, data, [row for choice in choices for row in choice.rows])
     except UserError as error:

@@ -62,10 +62,7 @@ def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     """The examples among which the images are: of a test set, or of the run's own data."""
     experiment = Experiment.from_json(run.experiment)
     if not data.role:
-        _require_local(experiment.data, experiment.held_out or "")
-        share = None if experiment.held_out else experiment.held_out_share
-        parts = divide(experiment.data, experiment.held_out, share, check=_unchecked, **experiment.keywords)
-        return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
+        return own_images(experiment)
     _require_local(*(value for values in flag_values(data.asked).values() for value in values))
     target = Target(run.name, _no_student, run.classes, experiment=experiment)
     suite = TestSets.from_flags(data.asked).suite_for(target)
@@ -73,6 +70,14 @@ def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     if shift is None:
         raise UserError(f"{data.name} is not among the data that were evaluated")
     return (shift.load(),)
+
+
+def own_images(experiment: Experiment) -> tuple[Examples, Examples]:
+    """The images that a run held out, and those it trained on; a UserError where they are not on this machine."""
+    _require_local(experiment.data, experiment.held_out or "")
+    share = None if experiment.held_out else experiment.held_out_share
+    parts = divide(experiment.data, experiment.held_out, share, check=_unchecked, **experiment.keywords)
+    return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
 
 
 def _unchecked(examples: Examples) -> Examples:

@@ -1,0 +1,56 @@
+"""Compare both models of finished runs by hand, on a page of this machine: `tracer try RUN…`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from tracer.cli.flags import cli
+from tracer.core.errors import UserError
+from tracer.interactive.comparison import Comparison
+from tracer.interactive.page import start
+from tracer.runs.run import Run
+from tracer.terminal import console
+
+ABOUT = """\
+Open a page on which a run's pretrained and finetuned model stand side by side.
+
+Drop an image, edit the names and compare the scores; type a text and see which of the held-out images each model finds;
+look at what was learned and forgotten. The page is served to this machine alone, and nothing is sent anywhere.
+
+Examples:
+  tracer try runs/1a2b3c                         then open the address that is shown
+  tracer try runs/a runs/b --port 7861           a tab for each run
+"""
+
+
+def main(arguments: list[str]) -> int:
+    def try_runs(
+        runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
+        port: int = 0,
+    ) -> int:
+        """Compare both models of finished runs by hand, on a page of this machine.
+
+        Args:
+            runs: folders of finished runs.
+            port: port of the page; 0 takes a free one.
+        """
+        if not runs:
+            raise UserError("name at least one run: tracer try runs/1a2b3c")
+        if not 0 <= port < 65536:
+            raise UserError(f"--port {port}: give a number below 65536")
+        opened = [Run.open(run) for run in runs]
+        for run in opened:
+            if not run.finished:
+                raise UserError(f"{run.folder} is not finished: go on with tracer resume {run.folder}")
+        if find_spec("gradio") is None:
+            raise UserError("tracer try needs the package gradio: pip install 'tracer-clip[try]'")
+        blocks, address = start([Comparison(run) for run in opened], port)
+        console.print(f"Open {address} in a browser on this machine; Ctrl-C ends it.", highlight=False)
+        blocks.block_thread()
+        return 0
+
+    return cli(try_runs, arguments, "tracer try", ABOUT)

@@ -1,0 +1,1 @@
+"""Trying a finished run by hand: `tracer try RUN`."""

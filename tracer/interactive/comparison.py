@@ -1,0 +1,108 @@
+"""The pretrained and the finetuned model of a run, side by side on single images and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from tracer.core.errors import UserError
+from tracer.data.examples import Examples
+from tracer.data.pixels import rgb
+from tracer.models.student import Student
+from tracer.models.zero_shot import zero_shot
+from tracer.report.gallery import Strip, gallery
+from tracer.report.images import own_images
+from tracer.report.paired import paired_sets
+from tracer.report.run_data import read_run
+from tracer.runs.plan import prompts_for
+from tracer.runs.run import Run
+
+MOST_IMAGES = 1000  # of the run's own that are searched: both models embed each of them once
+MOST_NAMES = 200
+PART = 32  # images embedded at a time
+
+
+class Row(NamedTuple):
+    """A name with its probability under both models."""
+
+    name: str
+    before: float
+    after: float
+
+
+class Comparison:
+    """Both models of a finished run, and its held-out images (`examples`; of many, the first ones)."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.title = f"{run.folder.name} ({run.experiment.method})"
+        self.classes: tuple[str, ...] = tuple(run.description["classes"])
+        held_out, train = own_images(run.experiment)
+        self.examples: Examples = held_out.take(np.arange(min(len(held_out), MOST_IMAGES)))
+        self.templates = prompts_for(train, run.experiment.templates)
+        self.models = tuple(run.student(name).eval() for name in ("pretrained", run.weights))
+
+    def image(self, index: int) -> Image.Image:
+        """A held-out image."""
+        return self.examples.images[index]
+
+    @torch.no_grad()
+    def scores(self, image: Image.Image, names: Sequence[str]) -> list[Row]:
+        """The probability of each name under both models, by the second one's.
+
+        The names are put into the run's prompts. A model with a trained head uses it for the run's own classes, as
+        the evaluation does.
+        """
+        names = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+        if not 2 <= len(names) <= MOST_NAMES:
+            raise UserError(f"give between 2 and {MOST_NAMES} different names, not {len(names)}")
+        before, after = (self._shares(model, rgb(image), names).tolist() for model in self.models)
+        rows = map(Row, names, before, after)
+        return sorted(rows, key=lambda row: -row.after)
+
+    @torch.no_grad()
+    def search(self, text: str, count: int = 8) -> tuple[list[int], list[int]]:
+        """The held-out images that each model finds nearest to a text, the nearest first."""
+        if not text.strip():
+            raise UserError("give a text to search for")
+        found = []
+        for model, images in zip(self.models, self._embedded, strict=True):
+            similarity = images @ model.embed_text(model.tokenise(text.strip()))[0]
+            found.append(similarity.topk(min(count, len(similarity))).indices.tolist())
+        return found[0], found[1]
+
+    def changed(self, most: int = 24) -> list[Strip]:
+        """Held-out images that were learned and forgotten; a UserError where there are no predictions of them."""
+        data = read_run(self.run.folder)
+        first = next(paired_sets(data), None)
+        if first is None:
+            raise UserError(f"{self.run.folder} has no predictions of both models on the same images")
+        shown = gallery(data, first, most)
+        if shown.note:
+            raise UserError(shown.note)
+        return [strip for strip in shown.strips if strip.title in ("Learned", "Forgotten")]
+
+    def _shares(self, model: Student, image: Image.Image, names: list[str]) -> Float[Tensor, " c"]:
+        features = model.encode_image(model.preprocess(image))
+        if model.head is not None and tuple(names) == self.classes:
+            return model.classify(features)[0].softmax(dim=0)
+        texts = zero_shot(model, names, self.templates)
+        return (model.scale * texts @ normalize(features, dim=-1)[0]).softmax(dim=0)
+
+    @cached_property
+    def _embedded(self) -> tuple[Tensor, ...]:
+        """Unit-length embeddings of the held-out images by each model; each image is decoded once."""
+        parts: tuple[list[Tensor], ...] = ([], [])
+        for start in range(0, len(self.examples), PART):
+            images = [self.image(i) for i in range(start, min(start + PART, len(self.examples)))]
+            for model, found in zip(self.models, parts, strict=True):
+                found.append(model.embed_image(model.preprocess(images)))
+        return tuple(torch.cat(each) for each in parts)

@@ -1,0 +1,152 @@
+"""The page of `tracer try` (`pip install 'tracer-clip[try]'`): served to this machine alone, and sending nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+from PIL import Image
+
+from tracer.core.errors import UserError
+from tracer.interactive.comparison import Comparison
+from tracer.report.gallery import Strip
+
+ADDRESS = "127.0.0.1"
+LARGEST_UPLOAD = "10mb"
+SHOWN = 8  # images of a search
+PICKED = 24  # images to pick from
+# The browser loads nothing from elsewhere, whatever the library's page asks for.
+POLICY = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
+
+
+def start(comparisons: Sequence[Comparison], port: int) -> tuple[Any, str]:
+    """Serve the page from a thread; returns Gradio's `Blocks` and the address. `port` 0 takes a free one."""
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
+    import gradio
+    from starlette.middleware import Middleware
+
+    system = gradio.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"])  # no fonts from the web
+    blocks = page(comparisons)
+    _, address, _ = blocks.launch(
+        server_name=ADDRESS,
+        server_port=port or None,
+        share=False,
+        max_file_size=LARGEST_UPLOAD,
+        theme=system,
+        app_kwargs={"middleware": [Middleware(Guarded)]},
+        footer_links=[],
+        prevent_thread_lock=True,
+        quiet=True,
+    )
+    return blocks, address
+
+
+class Guarded:
+    """Middleware that adds the content security policy to every answer."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message["headers"],
+                    (b"content-security-policy", POLICY.encode()),
+                ]
+            await send(message)
+
+        await self.app(scope, receive, guarded)
+
+
+def page(comparisons: Sequence[Comparison]) -> Any:
+    """The page as a Gradio `Blocks`, a tab for each run."""
+    import gradio
+
+    with gradio.Blocks(title="tracer try", analytics_enabled=False) as blocks:
+        gradio.Markdown("# Before and after finetuning")
+        for each in comparisons:
+            with gradio.Tab(each.title):
+                _run(gradio, each)
+    return blocks
+
+
+def _run(gradio: Any, each: Comparison) -> None:
+    own = [each.image(i) for i in range(min(PICKED, len(each.examples)))]
+    with gradio.Tab("Name an image"), gradio.Row():
+        with gradio.Column():
+            image = gradio.Image(type="pil", sources=["upload", "clipboard"], label="Drop an image")
+            gradio.Markdown("or pick one of the run's held-out images:")
+            picked = gradio.Gallery(own, columns=6, height=240, allow_preview=False, show_label=False)
+        with gradio.Column():
+            names = gradio.Textbox("\n".join(each.classes[:20]), lines=6, label="Names, one a line")
+            button = gradio.Button("Compare", variant="primary")
+            table = gradio.HTML()
+        button.click(lambda image, names: name(each, image, names), [image, names], table)
+
+        def pick(event: gradio.SelectData) -> Image.Image:
+            return each.image(event.index)
+
+        pick.__annotations__["event"] = gradio.SelectData  # a name in a string cannot be found by the library
+        picked.select(pick, None, image)
+    with gradio.Tab("Find images"):
+        text = gradio.Textbox(label="A text", placeholder="a photo of …")
+        find = gradio.Button("Find", variant="primary")
+        with gradio.Row():
+            columns = [gradio.Gallery(label=label, columns=4) for label in ("pretrained", "finetuned")]
+        message = gradio.HTML()
+        find.click(lambda text: search(each, text), text, [*columns, message])
+    with gradio.Tab("Learned and forgotten"):
+        gradio.HTML(changes(each))
+
+
+def name(each: Comparison, image: Image.Image | None, names: str) -> str:
+    """The scores of an image over names as a table, or what is missing."""
+    if image is None:
+        return "<p>Drop an image, or pick one.</p>"
+    return _or_message(lambda: _table(each, image, names))
+
+
+def search(each: Comparison, text: str) -> tuple[list[Image.Image], list[Image.Image], str]:
+    """The images that each model finds for a text, and a message where there is a problem."""
+    try:
+        before, after = each.search(text, SHOWN)
+    except UserError as error:
+        return [], [], f"<p>{escape(str(error))}</p>"
+    return [*map(each.image, before)], [*map(each.image, after)], ""
+
+
+def changes(each: Comparison) -> str:
+    """The images that were learned and forgotten, with what both models said."""
+    return _or_message(lambda: "".join(map(_strip, each.changed())))
+
+
+def _or_message(text: Callable[[], str]) -> str:
+    try:
+        return text()
+    except UserError as error:
+        return f"<p>{escape(str(error))}</p>"
+
+
+def _table(each: Comparison, image: Image.Image, names: str) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(row.name)}</td><td>{100 * row.before:.1f} %</td><td>{100 * row.after:.1f} %</td>"
+        f'<td><meter value="{row.after:.4f}"></meter></td></tr>'
+        for row in each.scores(image, names.splitlines())
+    )
+    head = "<tr><th>name</th><th>pretrained</th><th>finetuned</th><th></th></tr>"
+    return f"<table>{head}{rows}</table>"
+
+
+def _strip(strip: Strip) -> str:
+    pictures = "".join(
+        f'<figure style="display:inline-block;margin:6px;width:110px;font-size:12px">'
+        f'<img src="{escape(picture.uri)}" alt="{escape(picture.label)}">'
+        f"<figcaption><b>{escape(picture.label)}</b><br>before: {escape(picture.before.name)} "
+        f"{100 * picture.before.share:.0f} %<br>now: {escape(picture.after.name)} "
+        f"{100 * picture.after.share:.0f} %</figcaption></figure>"
+        for picture in strip.pictures
+    )
+    return f"<h3>{strip.title} ({strip.total})</h3><p>{escape(strip.rule)}</p>{pictures or '<p>None.</p>'}"
