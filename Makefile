@@ -11,7 +11,7 @@ help:
 	@echo "make test    lint, types and every test"
 	@echo "make test-slow  tests that build C++, measure memory or play two machines; minutes, best on an idle one"
 	@echo "make site    build the documentation into build/site; fails on a broken link or anchor"
-	@echo "make notebooks  run the notebooks on embedded data; a minute or two"
+	@echo "make notebooks  run the notebooks; a minute or two"
 	@echo "make matrix  fast tests on each PYTHONS and TORCHES, in environments of their own; downloads gigabytes"
 	@echo "make wheel   build the wheel and try it in an environment of its own, outside this folder; minutes"
 	@echo "make faults  inject faults (kills, full disks, damaged files, bad data), count what survives; half an hour"

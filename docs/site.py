@@ -41,7 +41,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links into the source tree, which the site does not have, become the path."""
-    return re.sub(r"\[([^\]]*)\]\((?:\.\./)*((?:studies|tracer|tests|examples|notebooks)/[^)]*|LICENSE|NOTICE)\)", _path, markdown)
+    return re.sub(
+        r"\[([^\]]*)\]\((?:\.\./)*((?:studies|tracer|tests|examples)/[^)]*|notebooks|LICENSE|NOTICE|SECURITY.md|CODE_OF_CONDUCT.md)\)",
+        _path,
+        markdown,
+    )
 
 
 def _path(link: re.Match[str]) -> str:
@@ -53,7 +57,12 @@ def reference() -> str:
     """A page with the docstring of every public name, by group."""
     grouped = {name for names in GROUPS.values() for name in names}
     rest = tuple(name for name in tracer.__all__ if name in tracer._PLACES and name not in grouped)
-    lines = ["# API reference", "", "What `import tracer` gives; everything else may change without notice.", ""]
+    lines = [
+        "# API reference",
+        "",
+        "What `import tracer` gives; everything else may change without notice.",
+        "",
+    ]
     for title, names in {**GROUPS, **({OTHERS: rest} if rest else {})}.items():
         lines += [f"## {title}", ""]
         for name in names:

@@ -30,7 +30,9 @@ def train(steps: int, folder: Path, resume: bool = False, stop_at: int | None = 
     loader = DataLoader(TensorDataset(images, labels), batch_size=8)
 
     accelerator = Accelerator(cpu=not torch.cuda.is_available())
-    shadow = Shadow(model.to(accelerator.device), WMA(Beta(0.5)), steps=steps)  # before prepare, which may wrap it
+    shadow = Shadow(
+        model.to(accelerator.device), WMA(Beta(0.5)), steps=steps
+    )  # before prepare, which may wrap it
     model, optimiser, loader = accelerator.prepare(
         model, torch.optim.AdamW(model.parameters(), lr=1e-2), loader
     )
@@ -54,7 +56,9 @@ def train(steps: int, folder: Path, resume: bool = False, stop_at: int | None = 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--stop-at", type=int, help="save and stop after this step")
     parser.add_argument("--folder", type=Path, default=Path("runs/accelerate"))

@@ -18,7 +18,15 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DISTRIBUTIONS = {"PIL": "pillow", "open_clip": "open-clip-torch", "mlflow": "mlflow-skinny"}
 INLINE = {"resvg_py"}  # declared in the header of studies/emojishift/build.py, which alone needs it
 # Commands and plugins.
-TOOLS = {"basedpyright", "pytest-xdist", "ruff", "mkdocs-material", "mkdocstrings-python", "nbclient", "ipykernel"}
+TOOLS = {
+    "basedpyright",
+    "pytest-xdist",
+    "ruff",
+    "mkdocs-material",
+    "mkdocstrings-python",
+    "nbclient",
+    "ipykernel",
+}
 BY_NAME = {"mlflow-skinny", "tensorboard", "wandb"}  # sinks, which `--log NAME` imports by name
 OWN = {"tracer", "studies"} | {path.stem for path in (ROOT / "tests").rglob("*")}
 
@@ -61,7 +69,9 @@ def test_studies_and_tests_import_what_is_declared(folder: str) -> None:
 
 def test_every_requirement_is_imported() -> None:
     package = {name for _, name in imports("tracer")}
-    everywhere = package | {name for folder in ("studies", "tests", "examples") for _, name in imports(folder)}
+    everywhere = package | {
+        name for folder in ("studies", "tests", "examples") for _, name in imports(folder)
+    }
     assert not BASE - package
     assert not set().union(*EXTRAS.values()) - TOOLS - BY_NAME - everywhere
 

@@ -12,7 +12,7 @@ import pytest
 import tracer
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-OTHERS = {"matplotlib", "numpy", "torch"}
+OTHERS = {"PIL", "matplotlib", "torch"}
 
 
 def test_there_are_four() -> None:

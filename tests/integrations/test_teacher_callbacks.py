@@ -1,4 +1,4 @@
-"""The teacher in the training loops of other libraries equals a plain loop, and continues exactly after a checkpoint."""
+"""The teacher in the training loops of other libraries equals a plain loop's, and resumes exactly."""
 
 from __future__ import annotations
 

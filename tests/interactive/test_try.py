@@ -19,9 +19,18 @@ from tracer.report.run_data import read_run
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tracer.Run:
     """A run whose result has a head; its pretrained model has none."""
-    settings = {"model": "tiny-28", "pretrained": "none", "steps": 2, "batch": 32, "device": "cpu", "workers": 0}
+    settings = {
+        "model": "tiny-28",
+        "pretrained": "none",
+        "steps": 2,
+        "batch": 32,
+        "device": "cpu",
+        "workers": 0,
+    }
     out = tmp_path_factory.mktemp("runs") / "a"
-    return tracer.finetune("digits:coloured", method="ft", held_out_share=0.02, out=out, callback=id, **settings)
+    return tracer.finetune(
+        "digits:coloured", method="ft", held_out_share=0.02, out=out, callback=id, **settings
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +65,8 @@ def test_a_search_finds_the_nearest_images(comparison: Comparison) -> None:
         text = model.embed_text(model.tokenise("the digit 3")).double()[0]
         count = len(comparison.examples)
         near = [
-            float(model.embed_image(model.preprocess(comparison.image(i))).double()[0] @ text) for i in range(count)
+            float(model.embed_image(model.preprocess(comparison.image(i))).double()[0] @ text)
+            for i in range(count)
         ]
         best = sorted(near, reverse=True)[:5]
         assert [near[i] for i in found] == pytest.approx(best, abs=1e-5)

@@ -42,8 +42,12 @@ def test_the_page_compares_finds_and_asks_for_nothing_elsewhere(tmp_path: Path) 
             browser.value(CLICK.format("Compare"))
             wait(browser, "document.querySelectorAll('table tr').length === 11")
             browser.screenshot(tmp_path / "page.png")
-            sent = [event["params"] for event in browser.events if event["method"] == "Network.responseReceived"]
-            hosts = {each["response"]["url"].split("/")[2] for each in sent if "//" in each["response"]["url"]}
+            sent = [
+                event["params"] for event in browser.events if event["method"] == "Network.responseReceived"
+            ]
+            hosts = {
+                each["response"]["url"].split("/")[2] for each in sent if "//" in each["response"]["url"]
+            }
             assert {host.partition(":")[0] for host in hosts} == {"127.0.0.1"}
     finally:
         blocks.close()

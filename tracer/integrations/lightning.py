@@ -37,13 +37,17 @@ class TeacherCallback(Callback):
         """Create the teacher; in a resumed training, from its checkpoint."""
         steps = trainer.estimated_stepping_batches
         if not isinstance(steps, int):
-            raise UserError("a teacher needs the number of steps of the training: give Trainer(max_steps=...)")
+            raise UserError(
+                "a teacher needs the number of steps of the training: give Trainer(max_steps=...)"
+            )
         self.shadow = Shadow(self._student(pl_module), self.policy, steps=steps, buffers=self.buffers)
         if self._restored is not None:
             self.shadow.load_state_dict(self._restored)
             self._restored = None
         elif trainer.global_step:
-            raise UserError("this checkpoint holds no teacher: resume from one that was saved with this callback")
+            raise UserError(
+                "this checkpoint holds no teacher: resume from one that was saved with this callback"
+            )
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         """Update the teacher, if the batch ended in an optimiser step (gradients may be accumulated)."""

@@ -27,7 +27,9 @@ def start(comparisons: Sequence[Comparison], port: int) -> tuple[Any, str]:
     import gradio
     from starlette.middleware import Middleware
 
-    system = gradio.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"])  # no fonts from the web
+    system = gradio.themes.Base(
+        font=["system-ui", "sans-serif"], font_mono=["monospace"]
+    )  # no fonts from the web
     blocks = page(comparisons)
     _, address, _ = blocks.launch(
         server_name=ADDRESS,
@@ -77,7 +79,9 @@ def _run(gradio: Any, each: Comparison) -> None:
     own = [each.image(i) for i in range(min(PICKED, len(each.examples)))]
     with gradio.Tab("Name an image"), gradio.Row():
         with gradio.Column():
-            image = gradio.Image(type="pil", sources=["upload", "clipboard"], label="Drop an image")
+            image = gradio.Image(
+                type="pil", sources=["upload", "clipboard"], label="Drop an image", height=240
+            )
             gradio.Markdown("or pick one of the run's held-out images:")
             picked = gradio.Gallery(own, columns=6, height=240, allow_preview=False, show_label=False)
         with gradio.Column():
@@ -143,7 +147,7 @@ def _table(each: Comparison, image: Image.Image, names: str) -> str:
 def _strip(strip: Strip) -> str:
     pictures = "".join(
         f'<figure style="display:inline-block;margin:6px;width:110px;font-size:12px">'
-        f'<img src="{escape(picture.uri)}" alt="{escape(picture.label)}">'
+        f'<img src="{escape(picture.uri)}" alt="{escape(picture.label)}" width="96">'
         f"<figcaption><b>{escape(picture.label)}</b><br>before: {escape(picture.before.name)} "
         f"{100 * picture.before.share:.0f} %<br>now: {escape(picture.after.name)} "
         f"{100 * picture.after.share:.0f} %</figcaption></figure>"
