@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of accelerate, whose releas
 
 
 def test_the_accelerate_example_resumes_exactly(tmp_path: Path) -> None:
-    pytest.importorskip("accelerate", reason="pip install 'tracer-clip[huggingface]'")
+    pytest.importorskip("accelerate", reason="pip install 'tracer-clip[hf]'")
     file = Path(__file__).parents[2] / "examples" / "accelerate_teacher.py"
     spec = importlib.util.spec_from_file_location("accelerate_teacher", file)
     assert spec is not None

@@ -54,8 +54,8 @@ def loss(outputs: Tensor, teacher: Tensor) -> Tensor:
 
 
 def huggingface(folder: Path, steps: int, resume: bool | str = False, **options: Any) -> Any:
-    transformers = pytest.importorskip("transformers", reason="pip install 'tracer-clip[huggingface]'")
-    pytest.importorskip("accelerate", reason="pip install 'tracer-clip[huggingface]'")
+    transformers = pytest.importorskip("transformers", reason="pip install 'tracer-clip[hf]'")
+    pytest.importorskip("accelerate", reason="pip install 'tracer-clip[hf]'")
     from tracer.integrations.huggingface import TeacherCallback
 
     callback = TeacherCallback(POLICY, **options)

@@ -1,4 +1,4 @@
-"""A teacher for the `Trainer` of transformers (`pip install 'tracer-clip[huggingface]'`).
+"""A teacher for the `Trainer` of transformers (`pip install 'tracer-clip[hf]'`).
 
 teacher = TeacherCallback(WMA(Beta(0.5)))
 
