@@ -41,6 +41,7 @@ LAYERS = (
     "integrations",
     "interactive",
     "sweep",
+    "fitting",
     "recipes",
     "cli",
 )

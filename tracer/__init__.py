@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tracer.core.objective import Loss, Objective, Term
     from tracer.core.shadow import Shadow
     from tracer.core.teachers import EMA, WMA, Frozen, Mass, Teacher
+    from tracer.fitting.fit import fit
+    from tracer.fitting.result import Fitted
     from tracer.runs.experiment import Experiment
     from tracer.runs.run import Run
     from tracer.training.loop import Report, Training
@@ -31,10 +33,12 @@ _PLACES = {
     "evaluate": "tracer.api.evaluate",
     "export": "tracer.api.export",
     "finetune": "tracer.api.finetune",
+    "fit": "tracer.fitting.fit",
     "load": "tracer.api.load",
     "merge": "tracer.api.merge",
     "run": "tracer.api.run",
     "Experiment": "tracer.runs.experiment",
+    "Fitted": "tracer.fitting.result",
     "Report": "tracer.training.loop",
     "Run": "tracer.runs.run",
     "Scores": "tracer.api.evaluate",
@@ -68,6 +72,7 @@ __all__ = [
     "Beta",
     "Embedding",
     "Experiment",
+    "Fitted",
     "Frozen",
     "Loss",
     "Mass",
@@ -84,6 +89,7 @@ __all__ = [
     "evaluate",
     "export",
     "finetune",
+    "fit",
     "kernels",
     "load",
     "merge",

@@ -45,6 +45,11 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
     console.print(table)
 
 
+def say(message: str) -> None:
+    """Print a line of plain text."""
+    console.print(message, highlight=False, markup=False)
+
+
 def stop_at_once(error: Exception) -> None:
     """Print the error and exit at once, even if the main thread waits for a process that has ended."""
     errors.print(

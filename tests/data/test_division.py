@@ -33,6 +33,17 @@ def table(tmp_path, picture, splits):
     return str(tmp_path / "t.csv")
 
 
+def test_a_share_for_a_test_is_neither_trained_on_nor_held_out(tmp_path, picture):
+    """And what is held out stays what it would be without the images of the test."""
+    spec = folder(tmp_path, picture, ("train",))
+    division = divide(spec, share=0.34, test_share=0.34)
+    parts = [set(each.ids) for each in (division.train, division.held_out, division.test)]
+    assert [len(part) for part in parts] == [2, 2, 2]
+    assert set.union(*parts) == set(divide(spec, share=0).train.ids)
+    assert str(division).endswith("2 kept for a test")
+    assert divide(spec).test is None
+
+
 def hub(tmp_path, picture, splits):
     datasets = pytest.importorskip("datasets")
     parts = {}

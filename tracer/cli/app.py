@@ -17,6 +17,7 @@ from tracer.terminal import console, errors
 
 EXAMPLES = """\
   tracer check photos/                     a summary of your data, and the command to train on it
+  tracer fit --data photos/                the best model that keeps what it knew, in half an hour
   tracer train --data photos/              TRACER on CLIP ViT-B-16, defaults chosen by the size of your data
   tracer train flyp --data pairs.csv --lr 3e-6 --dry-run
   tracer resume runs/1a2b3c                after a crash or Ctrl-C, bit for bit

@@ -1,7 +1,8 @@
 """Training and held-out data of one source. `check`, `train`, `resume` and `merge` all divide data here.
 
 A split called val is the held-out set. A split called test is never used in training or for a decision: it is what
-`tracer eval RUN --data SOURCE` measures. Without val, a share of the training split is held out.
+`tracer eval RUN --data SOURCE` measures. Without val, a share of the training split is held out. A share can also be
+kept for a test, in data without such a split: it is neither trained on nor held out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tracer.data.split import align_labels, default_share, hold_out
 
 Scan = Callable[[Examples], Examples]
 
+TEST_SEED = 1  # of the hash that chooses images for a test; held-out ones are chosen with seed 0
+
 
 @dataclass(frozen=True)
 class Division:
@@ -27,9 +30,11 @@ class Division:
     held_out: Examples
     share: float | None
     source: str  # where the held-out examples come from, for messages
+    test: Examples | None = None  # kept for a test, if a share for it was given
 
     def __str__(self) -> str:
-        return f"{len(self.train)} images to train on, {len(self.held_out)} held out ({self.source})"
+        kept = "" if self.test is None else f", {len(self.test)} kept for a test"
+        return f"{len(self.train)} images to train on, {len(self.held_out)} held out ({self.source}){kept}"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -55,26 +60,29 @@ def divide(
     held_out: str | None = None,
     share: float | None = None,
     *,
+    test_share: float | None = None,
     check: Scan = scan,
     **options: str | None,
 ) -> Division:
     """The training split of `data`, and what is held out: `held_out` if given, else its split val, else a share.
 
-    `share` is held out of the training split if it is given, even if there is a split val. `check` is applied to each
-    set that is read, `options` are those of `load`.
+    `share` is held out of the training split if it is given, even if there is a split val. `test_share` of the training
+    split is set apart before. `check` is applied to each set that is read, `options` are those of `load`.
     """
     if held_out is not None and share is not None:
         raise UserError(f"give --held-out {held_out} or --held-out-share {share}, not both")
-    train = check(load(data, split="train", **options))
+    train, test = check(load(data, split="train", **options)), None
+    if test_share is not None:
+        train, test = hold_out(train, test_share, TEST_SEED)
     if held_out is not None:
         others = check(read_held_out(held_out, **options))
-        return Division(train, align_labels(others, train.classes), None, held_out)
+        return Division(train, align_labels(others, train.classes), None, held_out, test)
     if share is None and has_split(train.splits, "val"):
         others = check(load(data, split="val", **options))
-        return Division(train, align_labels(others, train.classes), None, "the split val")
+        return Division(train, align_labels(others, train.classes), None, "the split val", test)
     chosen = default_share(len(train)) if share is None else share
     rest, part = hold_out(train, chosen)
-    return Division(rest, part, chosen, f"{chosen:.1%} of the training data")
+    return Division(rest, part, chosen, f"{chosen:.1%} of the training data", test)
 
 
 def read_held_out(spec: str, **options: str | None) -> Examples:

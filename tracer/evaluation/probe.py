@@ -15,9 +15,9 @@ LEAST, MOST = 60, 240
 ABOVE_CHANCE = 5  # a model whose accuracy is not clearly this many times chance cannot name emoji at all
 
 
-def emoji_probe(images_seen: int) -> Examples:
+def emoji_probe(images_seen: int, most: int = MOST) -> Examples:
     """One picture each of evenly spaced emoji, the styles in turn; more of them after a longer training."""
-    count = min(MOST, max(LEAST, images_seen // 100))
+    count = min(most, max(LEAST, images_seen // 100))
     emoji = archive().emoji
     drawn = {style: dict(archive().style(style).pictures()) for style in styles()}
     pictures, ids = [], []

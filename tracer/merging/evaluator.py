@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
 from tracer.evaluation.held_out import held_out_accuracy, held_out_hits
-from tracer.evaluation.predict import Scorer
+from tracer.evaluation.predict import ImageFeatures, Scorer
 from tracer.evaluation.summary import imagenet_logits
 from tracer.evaluation.verdict import Change, Verdict
 from tracer.merging.batchnorm import has_statistics, reestimate
@@ -66,12 +67,18 @@ class Scores(NamedTuple):
 
 
 class Evaluator:
-    """Scores weights in the same way as the result of a run."""
+    """Scores weights in the same way as the result of a run; without `compare`, the agreement is left out as NaN."""
 
     def __init__(
-        self, group: RunGroup, world: World, held_out: Examples | None = None, retain: Sequence[Examples] = ()
+        self,
+        group: RunGroup,
+        world: World,
+        held_out: Examples | None = None,
+        retain: Sequence[Examples] = (),
+        *,
+        compare: bool = True,
     ) -> None:
-        self.group, self.world = group, world
+        self.group, self.world, self.compare = group, world, compare
         self.held_out = group.plan.held_out if held_out is None else held_out
         self.retain = tuple(retain) or group.plan.retain
         if not len(self.held_out):
@@ -84,17 +91,22 @@ class Evaluator:
     def __call__(self, weights: Weights) -> Scores:
         scorer, plan = self.scorer(weights), self.group.plan
         held_out = scorer.embed(self.held_out)
-        logits = imagenet_logits(scorer, held_out)
-        if self._pretrained is None:
-            self._pretrained = logits
         retained = {data.name: scorer.predict(data, prompts_for(data)) for data in self.retain}
         return Scores(
             held_out_accuracy(scorer, held_out, plan.templates),
             {name: predictions.accuracy for name, predictions in retained.items()},
-            agreement(self._pretrained, logits),
+            self._agreement(scorer, held_out),
             held_out_hits(scorer, held_out, plan.templates),
             {name: predictions.hits for name, predictions in retained.items()},
         )
+
+    def _agreement(self, scorer: Scorer, held_out: ImageFeatures) -> float:
+        if not self.compare:
+            return math.nan
+        logits = imagenet_logits(scorer, held_out)
+        if self._pretrained is None:
+            self._pretrained = logits
+        return agreement(self._pretrained, logits)
 
     def scorer(self, weights: Weights) -> Scorer:
         """A scorer of the student with these weights."""

@@ -76,7 +76,14 @@ def own_images(experiment: Experiment) -> tuple[Examples, Examples]:
     """The images that a run held out, and those it trained on; a UserError where they are not on this machine."""
     _require_local(experiment.data, experiment.held_out or "")
     share = None if experiment.held_out else experiment.held_out_share
-    parts = divide(experiment.data, experiment.held_out, share, check=_unchecked, **experiment.keywords)
+    parts = divide(
+        experiment.data,
+        experiment.held_out,
+        share,
+        test_share=experiment.test_share,
+        check=_unchecked,
+        **experiment.keywords,
+    )
     return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -100,12 +100,21 @@ class Section:
             yield from panel.figures
 
 
+class Summary(NamedTuple):
+    """What stands at the top of a page about the trials of a search, instead of what the runs themselves say."""
+
+    headline: str
+    steps: tuple[Command, ...]
+    frontier: Chart
+
+
 @dataclass(frozen=True)
 class Page:
     """The report on some runs."""
 
     groups: tuple[Group, ...]
     unreadable: tuple[str, ...] = ()
+    summary: Summary | None = None
 
     @property
     def finished(self) -> bool:
@@ -118,7 +127,12 @@ class Page:
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        return tuple(_section(number, group) for number, group in enumerate(self.groups, 1))
+        sections = [_section(number, group) for number, group in enumerate(self.groups, 1)]
+        if self.summary is not None:
+            headline, steps, chart = self.summary
+            figure = Figure(chart, LARGE)
+            sections[0] = replace(sections[0], headline=headline, steps=steps, frontier=figure)
+        return tuple(sections)
 
     def html(self, refresh: float | None = None) -> str:
         """The page as HTML; with `refresh` it reloads every so many seconds until the reader stops it."""
@@ -147,9 +161,11 @@ def read_page(paths: Sequence[Path]) -> Page:
     return Page(tuple(compare(runs)), tuple(unreadable))
 
 
-def write_report(folders: Sequence[Path], out: Path, *, refresh: float | None = None) -> Page:
+def write_report(
+    folders: Sequence[Path], out: Path, *, refresh: float | None = None, summary: Summary | None = None
+) -> Page:
     """Write the page about these runs to `out` atomically, and return it."""
-    page = read_page(folders)
+    page = replace(read_page(folders), summary=summary)
     write_bytes(out, page.html(refresh).encode("utf-8", "replace"))
     return page
 

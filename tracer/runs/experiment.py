@@ -15,7 +15,7 @@ from tracer.methods.base import options
 
 # Lower bound of each number, and whether the bound itself is allowed. NaN and infinity never are.
 LOWER_BOUNDS = {
-    **dict.fromkeys(("lr", "decay", "warmup", "seed", "held_out_share"), (0, True)),
+    **dict.fromkeys(("lr", "decay", "warmup", "seed", "held_out_share", "test_share"), (0, True)),
     **dict.fromkeys(("epochs", "clip", "steps", "batch"), (0, False)),
 }
 
@@ -26,6 +26,7 @@ ADDED: dict[str, Any] = {
     "decode": "draft",
     "clamp_scale": True,
     "held_out_share": None,
+    "test_share": None,
     "skip_unreadable": False,
     "adapter": None,
 }
@@ -52,6 +53,8 @@ class Settings(Reading, Source):
     """Held-out data; by default the split val of the data, else a share of the training split."""
     held_out_share: float | None = None
     """Share of the training split to hold out; by default 20 % up to 500 images, falling to 10 % at 5 000."""
+    test_share: float | None = None
+    """Share of the training split to set apart before that, for a test: neither trained on nor held out."""
     retain: tuple[str, ...] = ()
     """Data sets whose zero-shot accuracy should be retained; measured before and after training."""
     templates: str | None = None

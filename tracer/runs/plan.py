@@ -35,6 +35,7 @@ class Plan:
     warmup: int
     anchors: Examples | None = None  # image-caption pairs of a second data stream, for methods that use one
     adapter: LoRA | None = None
+    test: Examples | None = None  # set apart by --test-share
     division: str = ""  # how many images are trained on and held out, and which
     warnings: tuple[str, ...] = ()  # what is probably not meant
 
@@ -69,7 +70,12 @@ def plan(
     locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     check = scanned(experiment.strict, experiment.skip_unreadable, progress) if check_images else _unchecked
     division = division or divide(
-        experiment.data, experiment.held_out, experiment.held_out_share, check=check, **experiment.keywords
+        experiment.data,
+        experiment.held_out,
+        experiment.held_out_share,
+        test_share=experiment.test_share,
+        check=check,
+        **experiment.keywords,
     )
     train = division.train
     _check_labels(experiment, recipe, train)
@@ -88,6 +94,7 @@ def plan(
         warmup=warmup,
         anchors=_anchors(experiment, recipe, check),
         adapter=adapted,
+        test=division.test,
         division=str(division),
         warnings=(*division.warnings, *_slow_adapter(experiment)),
     )

@@ -28,7 +28,8 @@ Examples (a method is named before the flags):
 
 # Flags that --help explains; it lists the others by the question that they answer, those not named here as "training".
 EXPLAINED = ("--data", "--model", "--epochs", "--lr", "--out", "--dry-run")
-DATA = ("held_out", "held_out_share", "retain", "templates", "augment", "decode", "strict", "skip_unreadable")
+DATA = ("held_out", "held_out_share", "test_share", "retain", "templates", "augment", "decode", "strict")
+DATA += ("skip_unreadable",)
 MODEL = ("model", "pretrained", "precision")
 
 

@@ -1,0 +1,115 @@
+"""Find the best model that still knows what it knew, within a budget: `tracer fit --data …`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Literal
+
+import tyro
+
+from tracer.api.inputs import model_name
+from tracer.api.run import Machine
+from tracer.cli.flags import cli
+from tracer.core.errors import UserError
+from tracer.data.reading import Reading
+from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare
+from tracer.fitting.result import PAGE
+from tracer.runs.experiment import Experiment, Source
+from tracer.terminal import errors, say, show_table
+from tracer.training.interrupt import Interrupted
+
+ABOUT = """\
+Try methods, learning rates, strengths and mixtures with the pretrained weights
+within a budget, and keep the best model that still knows what it knew. A part
+of the data that nothing was chosen by tests the choice once.
+
+Examples:
+  tracer fit --data photos/                       half an hour
+  tracer fit --data photos/ --budget 2h           or --budget 20-runs
+  tracer fit --data photos/ --keep 0.97           keep 97 % of what it could do
+  tracer fit --data photos/ --retain other/       "what it could do" is this
+  tracer fit --data photos/ --dry-run             what would be tried
+
+Stopped, the same command goes on. Started twice with the same --out, two
+processes share the work.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags(Reading, Source):
+    """Flags of `tracer fit`."""
+
+    model: str = "ViT-B-16"
+    """An open_clip model (`tracer list models`), a finished run, an exported folder, a config JSON, or hf-hub:NAME."""
+    pretrained: str = "auto"
+    """Pretrained weights: an open_clip tag, or a file. auto: OpenAI's."""
+    budget: str = DEFAULT_BUDGET
+    """A time such as 30m or 2h, or a number of full finetunings such as 20-runs."""
+    keep: float | None = None
+    """Share of what the model could do that it must keep, such as 0.97."""
+    retain: tuple[str, ...] = ()
+    """Data that say what the model could do; by default the naming of embedded emoji."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Folder of the trials and of the result; by default runs/fit-ID."""
+    dry_run: bool = False
+    """Look at the data, score the pretrained model, show the plan, and stop."""
+    templates: str | None = None
+    """Prompt templates for class names, as in `tracer train`."""
+    epochs: float | None = None
+    """Passes over the data of a full finetuning; by default by the size of the data."""
+    steps: int | None = None
+    """Steps of a full finetuning, instead of epochs."""
+    batch: int | None = None
+    """Images per step; by default an eighth of the data, at most 128."""
+    augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
+    """Random crops and horizontal flips; use crop or none if left and right matter."""
+    seed: int = 0
+    """Seed of all trials."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+    workers: int | None = None
+    """Processes that decode images."""
+
+
+SHARED = ("data", "pretrained", "retain", "templates", "epochs", "steps", "batch", "augment", "seed")
+
+
+def main(arguments: list[str]) -> int:
+    flags = cli(Flags, arguments, "tracer fit", ABOUT)
+    if flags.pretrained == "none":
+        raise UserError("--pretrained none: a model with random weights knows nothing that could be kept")
+    machine = Machine(device=flags.device, workers=flags.workers)
+    if flags.dry_run:
+        with TemporaryDirectory() as temporary:
+            return _dry_run(_request(flags, Path(temporary)), machine)
+    try:
+        result = fitted(_request(flags, flags.out), machine, say)
+    except Interrupted as stop:
+        errors.print("stopped; the same command goes on", highlight=False)
+        return 128 + stop.signal_number
+    say(f"Why: {result.reason}.")
+    say(f"Made again without the search by: {' && '.join(result.commands)}")
+    say(f"Every trial: {result.folder / PAGE}")
+    say(result.sentence)
+    if not result.pretrained:
+        say(f"Next: {result.export_command}")
+    return 0
+
+
+def _request(flags: Flags, out: Path | None) -> Request:
+    shared = {name: getattr(flags, name) for name in SHARED}
+    reading = {name: getattr(flags, name) for name in Reading.__dataclass_fields__}
+    model = model_name(flags.model, out or Path("runs"))
+    return Request(
+        Experiment(method="zeroshot", model=model, **shared, **reading), flags.budget, flags.keep, out
+    )
+
+
+def _dry_run(request: Request, machine: Machine) -> int:
+    """Show the plan and the candidates in their order; nothing is left behind."""
+    search = prepare(request, machine, say)
+    rows = [(str(number), name, rate) for number, (name, rate) in enumerate(search.preview(), 1)]
+    show_table("Candidates, in this order", ("", "method", "learning rate"), rows)
+    return 0

@@ -1,0 +1,117 @@
+"""What is tried: methods with a strength, in the order in which our evidence recommends them, and learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tracer.methods.base import method
+from tracer.methods.cost import cost
+from tracer.runs.experiment import Experiment
+
+RATES = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+FIRST_RATE = 1e-5  # where direct finetuning begins to climb
+OFFSETS = (
+    -1,
+    -2,
+    0,
+    -3,
+    1,
+)  # rates of the other methods, in places of RATES from that where direct finetuning collapses
+COLLAPSED = 0.5  # of what was known; a rate at which less is kept is past the cliff
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with its options, at a learning rate."""
+
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    lr: float = FIRST_RATE
+
+    @property
+    def label(self) -> str:
+        """Its method and options."""
+        options = ", ".join(f"{name} {value}" for name, value in self.options.items())
+        return f"{self.method} ({options})" if options else self.method
+
+    def __str__(self) -> str:
+        return f"{self.label} at {self.lr:g}"
+
+    @property
+    def cost(self) -> float:
+        """Time of a step relative to direct finetuning; one more forward pass is about a third of a step."""
+        return 1 + len(cost(method(self.method, **self.options)).forwards) / 3
+
+    def experiment(self, base: Experiment, steps: int) -> Experiment:
+        """The run of this candidate with `steps` steps."""
+        return replace(
+            base, method=self.method, options=dict(self.options), lr=self.lr, steps=steps, epochs=None
+        )
+
+
+# In the order of docs/emojishift.md and of the first trial on large towers: what keeps most at equal accuracy first.
+LABELLED = (
+    Candidate("lipsum"),
+    Candidate("lpft", {"solver": "lbfgs", "unit": True}),
+    Candidate("ema_sd", {"horizon": 0.05, "strength": 10.0}),
+    Candidate("tracer"),
+    Candidate("static_sd"),
+    Candidate("tracer", {"strength": 10.0}),
+    Candidate("l2sp", {"strength": 1.0}),
+    Candidate("static_sd", {"strength": 10.0}),
+)
+CAPTIONED = (
+    Candidate("ema_sd", {"horizon": 0.05, "strength": 10.0}),
+    Candidate("tracer"),
+    Candidate("static_sd"),
+    Candidate("tracer", {"strength": 10.0}),
+    Candidate("l2sp", {"strength": 1.0, "loss": "contrastive"}),
+    Candidate("static_sd", {"strength": 10.0}),
+)
+
+
+def kinds(labelled: bool) -> int:
+    """The number of methods with a strength that the ladder has at each rate."""
+    return len(LABELLED if labelled else CAPTIONED)
+
+
+def direct(labelled: bool) -> Candidate:
+    """Direct finetuning, whose rates are climbed first: with a head, or contrastive where there are only captions."""
+    return Candidate("ft" if labelled else "flyp")
+
+
+def unsteered(labelled: bool) -> tuple[Candidate, ...]:
+    """Candidates without a learning rate: the pretrained model, and a linear probe on its features."""
+    probe = (Candidate("lp", {"solver": "lbfgs", "unit": True}),) if labelled else ()
+    return (Candidate("zeroshot"), *probe)
+
+
+def climb(tried: Sequence[tuple[float, float]]) -> float | None:
+    """The next rate for direct finetuning, given those that were tried with what each kept; None at the end.
+
+    Upwards from FIRST_RATE until a rate collapses; downwards if that is FIRST_RATE itself, until one does not.
+    """
+    if not tried:
+        return FIRST_RATE
+    rates = dict(tried)
+    lowest, highest = RATES.index(min(rates)), RATES.index(max(rates))
+    if rates[RATES[highest]] >= COLLAPSED:
+        return RATES[highest + 1] if highest + 1 < len(RATES) else None
+    if rates[RATES[lowest]] < COLLAPSED and lowest > 0:
+        return RATES[lowest - 1]
+    return None
+
+
+def ladder(labelled: bool, collapse: float) -> tuple[Candidate, ...]:
+    """The other methods at rates around the one where direct finetuning collapses, the most promising first."""
+    place = RATES.index(collapse)
+    chosen = [RATES[place + offset] for offset in OFFSETS if 0 <= place + offset < len(RATES)]
+    known = LABELLED if labelled else CAPTIONED
+    return tuple(replace(each, lr=rate) for rate in chosen for each in known)
+
+
+def cliff(tried: Sequence[tuple[float, float]]) -> float:
+    """The lowest rate at which direct finetuning collapsed, or the highest that was tried."""
+    return min((rate for rate, kept in tried if kept < COLLAPSED), default=max(rate for rate, _ in tried))

@@ -1,0 +1,161 @@
+"""The rules by which one point is chosen from the paths of all trials. Pure functions of right and wrong answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval
+
+RISK = 0.05  # probability that the chosen model keeps less than --keep asks for
+PRETRAINED = "pretrained"
+
+Hits = Sequence[bool]
+
+
+class Point(NamedTuple):
+    """A trial's weights mixed with the pretrained ones at α, and their answers on held-out and on retained images."""
+
+    trial: str
+    alpha: float
+    hits: Hits
+    kept: Mapping[str, Hits]
+
+    @property
+    def accuracy(self) -> float:
+        return sum(self.hits) / len(self.hits)
+
+    def retention(self, before: Point) -> float:
+        """The lowest ratio of right answers to those of `before`, over the retained data sets."""
+        return min(sum(self.kept[name]) / max(1, sum(hits)) for name, hits in before.kept.items())
+
+    def retention_bound(self, before: Point, quantile: float) -> float:
+        """The lowest lower bound of that ratio, at a quantile of the normal distribution."""
+        return min(ratio_bound(hits, self.kept[name], quantile) for name, hits in before.kept.items())
+
+
+class Choice(NamedTuple):
+    """The chosen point, and why."""
+
+    point: Point
+    reason: str
+
+
+def ratio_bound(before: Hits, after: Hits, quantile: float) -> float:
+    """A lower bound of the ratio of two shares of hits on the same images, after to before.
+
+    The largest r at which the mean of after − r · before is at least `quantile` standard errors above 0 (Fieller), with
+    one image added to each kind of disagreement, as in `paired_interval`. 0 if there is no such r.
+    """
+    both = sum(b and a for b, a in zip(before, after, strict=True))
+    lost, gained = sum(before) - both + 1, sum(after) - both + 1
+    n = len(before) + 2
+
+    def holds(r: float) -> bool:
+        mean = (both + gained - r * (both + lost)) / n
+        square = (both * (1 - r) ** 2 + lost * r * r + gained) / n
+        return mean >= quantile * math.sqrt(max(0.0, square - mean * mean) / n)
+
+    low, high = 0.0, 2.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def choose(before: Point, points: Sequence[Point], keep: float | None = None) -> Choice:
+    """The point to take, out of the paths of all trials; `before` is the pretrained model.
+
+    Only points that are better than the pretrained model on the held-out images beyond noise are considered; without
+    any it is the pretrained model. With `keep`, of the points that keep this share (`within`), the most accurate.
+    Without, of the points within one standard error of the most accurate, the one that keeps most.
+    """
+    allowed = points if keep is None else within(before, points, keep)
+    if not allowed:
+        return Choice(before, f"no mixture is sure to keep {keep:g}: {_most(before, points)}")
+    better = [each for each in allowed if paired_interval(before.hits, each.hits).low > 0]
+    images = f"{len(before.hits)} held-out images"
+    if not better:
+        condition = "" if keep is None else f" that is sure to keep {keep:g}"
+        return Choice(
+            before, f"nothing{condition} is better than the pretrained model on {images} beyond noise"
+        )
+    best = max(better, key=lambda each: (each.accuracy, each.retention(before), -each.alpha))
+    if keep is not None:
+        return Choice(best, f"the most accurate on {images} that is sure to keep {keep:g}")
+    near = [each for each in better if _within_noise(best, each)]
+    chosen = max(near, key=lambda each: (each.retention(before), each.accuracy, -each.alpha))
+    reason = f"keeps most of the {len(near)} mixtures within one standard error of the best on {images}"
+    return Choice(chosen, reason if chosen is not best else f"the best on {images}")
+
+
+def within(before: Point, points: Sequence[Point], keep: float) -> list[Point]:
+    """The points that keep at least this share of what `before` can do, with probability 1 − RISK for all together.
+
+    Each trial is a family of its own: its path is followed from the pretrained model until the first mixture whose
+    lower bound is below `keep` (a fixed sequence of tests, which needs no correction), and the risk is divided among
+    the trials (Bonferroni).
+    """
+    paths: dict[str, list[Point]] = {}
+    for each in sorted(points, key=lambda each: each.alpha):
+        paths.setdefault(each.trial, []).append(each)
+    quantile = NormalDist().inv_cdf(1 - RISK / max(1, len(paths)))
+    safe = []
+    for path in paths.values():
+        for each in path:
+            if each.retention_bound(before, quantile) < keep:
+                break
+            safe.append(each)
+    return safe
+
+
+def promoted(
+    before: Point, paths: Mapping[str, Sequence[Point]], count: int, keep: float | None = None
+) -> list[str]:
+    """The trials that are trained longer: the one with the most accurate point, then those that add most area.
+
+    Area is that under the points, accuracy above the pretrained model's times share kept. With `keep`, only points that
+    keep so much (as measured) count. Trials that add nothing follow in their order.
+    """
+
+    def useful(name: str) -> list[tuple[float, float]]:
+        values = [(each.accuracy - before.accuracy, each.retention(before)) for each in paths[name]]
+        return [(gain, kept) for gain, kept in values if keep is None or kept >= keep]
+
+    points = {name: useful(name) for name in paths}
+    chosen: list[str] = []
+    front: list[tuple[float, float]] = []
+    while len(chosen) < min(count, len(paths)):
+        rest = [name for name in paths if name not in chosen]
+        if chosen:
+            name = max(rest, key=lambda name: area([*front, *points[name]]))
+        else:
+            name = max(rest, key=lambda name: max(points[name], default=(-math.inf, 0.0)))
+        chosen.append(name)
+        front += points[name]
+    return chosen
+
+
+def area(points: Sequence[tuple[float, float]]) -> float:
+    """The area between the axes and the points that no other surpasses (the hypervolume in two dimensions)."""
+    total, reached = 0.0, 0.0
+    for x, y in sorted(points, reverse=True):
+        if x > 0 and y > reached:
+            total += x * (y - reached)
+            reached = y
+    return total
+
+
+def _within_noise(best: Point, other: Point) -> bool:
+    gap = paired_interval(best.hits, other.hits)
+    return -gap.value <= gap.half_width / NORMAL_QUANTILE
+
+
+def _most(before: Point, points: Sequence[Point]) -> str:
+    if not points:
+        return "no trial has finished"
+    images = ", ".join(f"{len(hits)} images of {name}" for name, hits in before.kept.items())
+    most = max(each.retention_bound(before, NORMAL_QUANTILE) for each in points)
+    return f"the highest lower bound of a single one is {most:.3f}, on {images}; more images in --retain raise it"

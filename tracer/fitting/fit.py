@@ -1,0 +1,169 @@
+"""`tracer.fit`: the best model for some data that still knows what it knew, found within a budget."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tracer.api.inputs import data_name, data_names, model_name
+from tracer.api.run import Machine, Observer, run
+from tracer.core.errors import UserError, unknown
+from tracer.data.classes import Spec
+from tracer.fitting.budget import Budget, Schedule, Speed, planned
+from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, unsteered
+from tracer.fitting.parts import apart, divided
+from tracer.fitting.result import Fitted, finish
+from tracer.fitting.search import Search, Tell
+from tracer.fitting.trial import ALPHAS, score
+from tracer.parallel import World
+from tracer.runs.experiment import Experiment, Settings
+from tracer.runs.plan import Plan, plan
+from tracer.runs.run import Run, identity
+from tracer.storage.atomic import write_json
+from tracer.storage.lock import lock
+from tracer.terminal import say
+from tracer.training.setup import first_stage
+
+DEFAULT_BUDGET = "30m"
+PLAN = "plan.json"
+NOT_SETTINGS = ("data", "lr", "held_out", "held_out_share")  # chosen here
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: the experiment that all trials vary, the budget, the share to keep, the folder."""
+
+    base: Experiment
+    budget: str = DEFAULT_BUDGET
+    keep: float | None = None
+    out: Path | None = None
+
+    def __post_init__(self) -> None:
+        Budget.parse(self.budget)
+        if self.keep is not None and not 0 < self.keep <= 1:
+            raise UserError(
+                f"--keep {self.keep} is a share of what the model could do: between 0 and 1, such as 0.97"
+            )
+
+
+def fit(
+    data: Any,
+    *,
+    model: Any = "ViT-B-16",
+    budget: str = DEFAULT_BUDGET,
+    keep: float | None = None,
+    retain: Any = (),
+    classes: Spec | None = None,
+    out: str | Path | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    tell: Tell = say,
+    **settings: Any,
+) -> Fitted:
+    """Find the method, learning rate, strength and mixture that learn the task and keep what the model knew.
+
+    Called again with the same arguments it goes on where it was stopped, or returns the finished result; several
+    processes that are called with the same `out` share the work.
+
+    Args:
+        data: as in `finetune`. A split test, or a share, is left untouched until the choice is made.
+        model: as in `finetune`.
+        budget: a time such as 30m or 2h, or a number of full finetunings such as 20-runs.
+        keep: share of what the model could do that it must keep, for example 0.97; without it, the mixture that keeps
+            most of those within noise of the most accurate is chosen.
+        retain: data that say what the model could do; by default the naming of embedded emoji.
+        classes: names of the classes, where labels are numbers.
+        out: the folder of the trials and of the result; by default runs/fit-ID.
+        device: auto, cpu, cuda or mps.
+        workers: processes that decode images.
+        tell: receives lines about plan and progress; by default they are printed.
+        settings: settings of `tracer train` that all trials share (templates, augment, batch, epochs, seed, …).
+    """
+    names = () if isinstance(retain, tuple | list) and not retain else data_names(retain)
+    beside = Path("runs") if out is None else Path(out)
+    known = {field.name for field in fields(Settings)}.difference(NOT_SETTINGS)
+    for name in settings:
+        if name not in known:
+            raise unknown("argument of fit", name, known)
+    base = Experiment(
+        method="zeroshot",
+        data=data_name(data, classes),
+        model=model_name(model, beside),
+        retain=names,
+        **({"classes": classes} if isinstance(data, str | Path) and isinstance(classes, str | Path) else {}),
+        **settings,
+    )
+    request = Request(base, budget, keep, None if out is None else Path(out))
+    return fitted(request, Machine(device=device, workers=workers), tell)
+
+
+def fitted(request: Request, machine: Machine, tell: Tell) -> Fitted:
+    """The result of a request: planned, searched, chosen and tested."""
+    search = prepare(request, machine, tell)
+    search.run()
+    return finish(search, machine.device)
+
+
+def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
+    """Look at the data, score the pretrained model, time a step and plan the trials; says what it found."""
+    started, budget = time.monotonic(), Budget.parse(request.budget)
+    base = apart(request.base)
+    settled = plan(base)
+    parts = divided(settled)
+    folder = request.out or Path("runs") / f"fit-{identity(settled)}"
+    spent = sum(json.loads(file.read_text())["seconds"] for file in folder.glob("trials/*/path.json"))
+    search = Search(base, parts, folder, machine, tell, request.keep)
+    full = settled.experiment.steps or 1
+    zero_shot = search.trial(unsteered(False)[0], full)
+    with lock(folder / ".locks" / zero_shot.name, wait=True):
+        finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
+    if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
+        search.parts = parts = parts.without_retain()
+    tell(f"{settled.division}, {len(parts.test)} for the last test ({parts.source}).")
+    kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
+    tell(
+        f"What is kept: measured on {kept or 'the ImageNet names of held-out images'}; as many for the test."
+    )
+    search.start(full)
+    speed = Speed(0.0, 0.0) if budget.seconds is None else _speed(settled, search, finished, machine)
+    with lock(
+        folder / ".locks" / PLAN, wait=True
+    ):  # of two processes, the second follows the plan of the first
+        search.schedule = _schedule(request.budget, folder, speed, full, parts.test.labelled)
+    rungs = [f"{trials} trials of {steps} steps" for steps, trials in zip(*search.schedule, strict=True)]
+    tell(f"Plan, within {request.budget}: {', then '.join(rungs)}.")
+    if budget.seconds is not None:
+        tell(f"A step takes about {speed.step:.2g} s, scoring a mixture {speed.score:.2g} s.")
+        search.deadline = started + max(0.0, budget.usable(speed) - spent)
+    return search
+
+
+def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool) -> Schedule:
+    """The trials that the budget allows: as planned before, if the search goes on, because timings differ."""
+    file = folder / PLAN
+    if file.exists():
+        known = json.loads(file.read_text(encoding="utf-8"))
+        if (known["budget"], known["full"]) == (budget, full):
+            return Schedule(tuple(known["steps"]), tuple(known["trials"]))
+    most = len(ladder(labelled, FIRST_RATE)) + len(RATES) - RATES.index(FIRST_RATE)
+    chosen = planned(Budget.parse(budget), speed, full, len(ALPHAS), most)
+    write_json(file, {"budget": budget, "full": full, **chosen._asdict()})
+    return chosen
+
+
+def _speed(settled: Plan, search: Search, finished: Run, machine: Machine) -> Speed:
+    """Seconds of a step of direct finetuning, of which three are taken, and of scoring one mixture."""
+    candidate = direct(settled.train.labelled)
+    direct_plan = plan(candidate.experiment(search.base, settled.experiment.steps or 1), check_images=False)
+    learner = first_stage(direct_plan, World(machine.device, settled.experiment.precision))
+    times = []
+    for number in range(1, 4):
+        start = time.monotonic()
+        learner.step(number, learner.data[number - 1])
+        times.append(time.monotonic() - start)
+    start = time.monotonic()
+    score(finished, search.parts, machine.device)
+    return Speed(min(times), time.monotonic() - start)

@@ -1,0 +1,233 @@
+"""What a search leaves: the chosen mixture in its run, tested once on untouched images, and a page with every trial."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracer.api.merge import Prepared
+from tracer.api.merge import keep as keep_merged
+from tracer.core.metrics import wilson_interval
+from tracer.core.metrics.intervals import Interval
+from tracer.evaluation.summary import compared_indices
+from tracer.evaluation.verdict import Change, Verdict, plus_minus
+from tracer.fitting.choice import PRETRAINED, Choice, Point
+from tracer.fitting.parts import Parts
+from tracer.fitting.search import Search
+from tracer.merging.evaluator import Evaluator, Scores
+from tracer.merging.merges import interpolation
+from tracer.merging.run_group import run_group
+from tracer.parallel import World
+from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.page import Summary, write_report
+from tracer.report.reproduce import Command, training
+from tracer.report.run_data import read_run
+from tracer.runs.run import Run
+from tracer.storage.atomic import write_json
+from tracer.storage.lock import lock
+
+FILE = "fit.json"
+BEST = "best"
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The chosen model: a run that stands for the mixture, and how it did on images that nothing was chosen by."""
+
+    run: Run
+    alpha: float  # 1: the finetuned weights, 0: the pretrained model
+    reason: str
+    verdict: (
+        Verdict  # on the test images and the other half of the retained ones, against the pretrained model
+    )
+    sentence: str
+    commands: tuple[str, ...]  # that make it again without the search
+    folder: Path
+
+    @property
+    def pretrained(self) -> bool:
+        """Whether nothing was better than the pretrained model."""
+        return self.alpha == 0
+
+    @property
+    def export_command(self) -> str:
+        """The command that exports it."""
+        return f"tracer export {self.folder / BEST} --weights {self.run.weights} --out my-model"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def finish(search: Search, device: str) -> Fitted:
+    """Choose, keep the mixture, test it once, and write `fit.json`, the link `best` and the page."""
+    with lock(
+        search.folder / ".locks" / FILE, wait=True
+    ):  # so that two processes do not both look at the test images
+        return _finish(search, search.best(), device)
+
+
+def _finish(search: Search, choice: Choice, device: str) -> Fitted:
+    name = choice.point.trial if choice.point.trial != PRETRAINED else _pretrained(search)
+    run = search.trials[name].run
+    known = _known(search.folder, name, choice)
+    if known is None:
+        run, known = _tested(run, search.parts, choice, device)
+        known["looks"] = _looks(search.folder) + 1
+        known |= _story(search, choice, run)
+        known["sentence"] = sentence(known, _label(search, choice.point))
+        write_json(search.folder / FILE, known)
+    run.weights = known["weights"]
+    _link(search.folder, run.folder)
+    fitted = Fitted(
+        run,
+        choice.point.alpha,
+        choice.reason,
+        _verdict(known),
+        known["sentence"],
+        tuple(known["commands"]),
+        search.folder,
+    )
+    folders = [trial.folder for trial in search.all_trials()]
+    steps = tuple(Command("the same model without the search", line) for line in fitted.commands)
+    export = Command("a model that open_clip loads", fitted.export_command)
+    summary = Summary(fitted.sentence, (export, *steps), chart(search, choice.point))
+    write_report(folders, search.folder / PAGE, summary=summary)
+    return fitted
+
+
+def chart(search: Search, chosen: Point) -> Chart:
+    """Held-out accuracy against the share kept, along the mixtures of every trial."""
+    before = search.before
+    methods = list(dict.fromkeys(trial.candidate.method for trial in search.all_trials()))
+    series = []
+    for trial in search.all_trials():
+        path = search.paths[trial.name]
+        if not path:
+            continue
+        points = [before, *path]
+        x, y = tuple(p.retention(before) for p in points), tuple(p.accuracy for p in points)
+        notes = tuple(f"{trial.candidate}, {trial.steps} steps, α = {p.alpha:g}" for p in points)
+        slot = methods.index(trial.candidate.method)
+        series.append(Series(f"{trial.candidate}, path", slot, x, y, notes=notes, guide=True))
+        series.append(
+            Series(str(trial.candidate), slot, x[-1:], y[-1:], notes=notes[-1:], mark="points", named=False)
+        )
+    series.append(Series(PRETRAINED, BASE, (1.0,), (before.accuracy,), mark="points"))
+    if chosen.trial != PRETRAINED:
+        trial = search.trials[chosen.trial]
+        label, slot = f"chosen: {search.describe(chosen)}", methods.index(trial.candidate.method)
+        x, y = (chosen.retention(before),), (chosen.accuracy,)
+        series.append(Series(label, slot, x, y, mark="points", sizes=(2.0,)))
+    images = f"{len(before.hits)} held-out images"
+    return Chart(
+        name="fit-frontier",
+        title="Learned against kept",
+        caption=f"Every trial, on {images}: points are finetuned weights, thin lines their mixtures with the "
+        "pretrained ones. Up: better on the task. Right: keeps more of what the pretrained model could do.",
+        x=Axis(f"share kept: {', '.join(before.kept)}", percent=True),
+        y=Axis("held-out accuracy", percent=True),
+        series=tuple(series),
+        labelled=True,
+    )
+
+
+def _pretrained(search: Search) -> str:
+    return next(name for name, trial in search.trials.items() if trial.candidate.method == "zeroshot")
+
+
+def _tested(run: Run, parts: Parts, choice: Choice, device: str) -> tuple[Run, dict[str, Any]]:
+    """Keep the mixture in its run, and score it beside the pretrained model on the test parts."""
+    group = run_group([run])
+    evaluator = Evaluator(group, World(device, "fp32"), parts.test, parts.test_retain)
+    alpha = choice.point.alpha or 1.0  # the run of the pretrained model holds it as its result
+    merged = interpolation(group, evaluator, (alpha,))
+    if alpha < 1:
+        run = keep_merged(Prepared(group, evaluator), merged)
+    verdict = merged.scores.verdict(evaluator.before)
+    return run, {
+        "weights": run.weights,
+        "task": verdict.task.to_json(),
+        "retain": {name: change.to_json() for name, change in verdict.retained.items()},
+        "agreement": _agreement(merged.scores),
+    }
+
+
+def _agreement(scores: Scores) -> list[float]:
+    return list(wilson_interval(scores.agreement, len(compared_indices(len(scores.hits)))))
+
+
+def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:
+    """What was chosen and why, and the commands that make it again."""
+    line = training(read_run(run.folder))
+    commands = [f"{line} --out FOLDER"]
+    if 0 < choice.point.alpha < 1:
+        commands.append(f"tracer merge FOLDER --wise {choice.point.alpha:g}")
+    return {
+        "run": run.folder.name,
+        "trial": choice.point.trial,
+        "alpha": choice.point.alpha,
+        "reason": choice.reason,
+        "keep": search.keep,
+        "trials": len(search.trials),
+        "held_out": {
+            "accuracy": choice.point.accuracy,
+            "before": search.before.accuracy,
+            "retention": choice.point.retention(search.before),
+            "n": len(search.before.hits),
+        },
+        "commands": commands,
+    }
+
+
+def sentence(known: dict[str, Any], chosen: str) -> str:
+    """The closing sentence: what was chosen, and what it gained and lost on the test images."""
+    if not known["alpha"]:
+        task = Change.from_json(known["task"])
+        right = f"It gets {plus_minus(task.after)} of {task.n} untouched test images."
+        return f"The pretrained model stays as it is: {known['reason']}. {right}"
+    verdict = _verdict(known)
+    kept = ""
+    if not known["retain"]:
+        kept = f" It gives {plus_minus(Interval(*known['agreement']))} of them the pretrained model's ImageNet name."
+    return f"Chosen: {chosen}. {verdict.sentence('untouched test images')}{kept}"
+
+
+def _verdict(known: dict[str, Any]) -> Verdict:
+    retained = {name: Change.from_json(value) for name, value in known["retain"].items()}
+    return Verdict(Change.from_json(known["task"]), retained)
+
+
+def _label(search: Search, point: Point) -> str:
+    if point.trial == PRETRAINED:
+        return PRETRAINED
+    trial = search.trials[point.trial]
+    mixed = "" if point.alpha == 1 else f", mixed with the pretrained weights at α = {point.alpha:g}"
+    return f"{trial.candidate}, {trial.steps} steps{mixed}, out of {len(search.trials)} trials"
+
+
+def _known(folder: Path, name: str, choice: Choice) -> dict[str, Any] | None:
+    """The result of an earlier session, if it is that of the same choice: the test images are not looked at again."""
+    try:
+        known = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    same = (known.get("run"), known.get("alpha")) == (name, choice.point.alpha)
+    return known if same else None
+
+
+def _looks(folder: Path) -> int:
+    try:
+        return int(json.loads((folder / FILE).read_text(encoding="utf-8"))["looks"])
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+def _link(folder: Path, run: Path) -> None:
+    """`best`, a link to the chosen run; replaced atomically."""
+    temporary = folder / f".{BEST}.tmp"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(run.relative_to(folder))
+    temporary.replace(folder / BEST)

@@ -1,0 +1,210 @@
+"""The search: direct finetuning climbs the learning rates, then other methods compete by successive halving.
+
+Every trial is an ordinary run below `trials`. What has ended is not done again, so a search that was stopped goes on,
+and several processes can share one: a lock on each trial keeps them apart, and what follows depends on scores alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tracer.api.run import Machine
+from tracer.core.errors import UserError
+from tracer.fitting.budget import Schedule
+from tracer.fitting.candidates import (
+    FIRST_RATE,
+    OFFSETS,
+    Candidate,
+    cliff,
+    climb,
+    direct,
+    kinds,
+    ladder,
+    unsteered,
+)
+from tracer.fitting.choice import Choice, Point, choose, promoted
+from tracer.fitting.parts import Parts
+from tracer.fitting.trial import Trial
+from tracer.runs.experiment import Experiment
+from tracer.storage.lock import lock
+from tracer.training.loop import Report
+
+Tell = Callable[[str], object]
+PAUSE = 0.5  # seconds between two looks at trials of other processes
+
+
+class OutOfTime(Exception):
+    """The budget is spent."""
+
+
+@dataclass
+class Search:
+    """Trials of one experiment in `folder`, until `deadline` on the monotonic clock."""
+
+    base: Experiment
+    parts: Parts
+    folder: Path
+    machine: Machine
+    tell: Tell
+    schedule: Schedule = field(init=False)
+    keep: float | None = None
+    deadline: float | None = None
+    trials: dict[str, Trial] = field(default_factory=dict)  # that have ended, by name
+    paths: dict[str, list[Point]] = field(default_factory=dict)  # their mixtures
+    _before: Point | None = None
+    _work: float = 0.0  # that this process has done, and the seconds it took
+    _seconds: float = 0.0
+
+    @property
+    def before(self) -> Point:
+        """The pretrained model's answers."""
+        assert self._before is not None
+        return self._before
+
+    @property
+    def points(self) -> list[Point]:
+        """The mixtures of all trials that have ended."""
+        return [point for path in self.paths.values() for point in path]
+
+    def best(self) -> Choice:
+        """What would be chosen now."""
+        return choose(self.before, self.points, self.keep)
+
+    def start(self, steps: int) -> None:
+        """Score the pretrained model, and a linear probe on its features; both take none of the `steps`."""
+        for candidate in unsteered(self.parts.test.labelled):
+            trial = self.trial(candidate, steps)
+            self.complete([trial])
+            if trial.failed:
+                if candidate.method == "zeroshot":
+                    raise UserError((trial.folder / "failed.txt").read_text(encoding="utf-8").strip())
+            elif self._before is None:
+                self._before = trial.before()
+
+    def run(self) -> None:
+        """All trials of the schedule, or as many as the time allows."""
+        try:
+            tried = self._climb()
+            first = [*(direct_trial for direct_trial, _, _ in tried), *self._ladder(tried)]
+            self._halve(first[: self.schedule.trials[0]])
+        except OutOfTime:
+            self.tell("The budget is spent: the choice is made from what has been tried.")
+
+    def _climb(self) -> list[tuple[Trial, float, float]]:
+        """Trials of direct finetuning at rising rates, until what was known collapses: each with its rate and share.
+
+        They are at most half of the first rung.
+        """
+        tried: list[tuple[Trial, float, float]] = []
+        candidate = direct(self.parts.test.labelled)
+        most = max(1, self.schedule.trials[0] // 2)
+        while len(tried) < most and (rate := climb([(r, kept) for _, r, kept in tried])) is not None:
+            trial = self.trial(Candidate(candidate.method, candidate.options, rate), self.schedule.steps[0])
+            self.complete([trial])
+            path = self.paths[trial.name]
+            tried.append((trial, rate, path[-1].retention(self.before) if path else 0.0))
+        return tried
+
+    def _ladder(self, tried: Sequence[tuple[Trial, float, float]]) -> list[Trial]:
+        collapse = cliff([(rate, kept) for _, rate, kept in tried])
+        self.tell(
+            f"Direct finetuning at {collapse:g} keeps {tried[-1][2]:.0%}: other methods are tried around that rate."
+        )
+        candidates = ladder(self.parts.test.labelled, collapse)
+        return [self.trial(candidate, self.schedule.steps[0]) for candidate in candidates]
+
+    def _halve(self, trials: list[Trial]) -> None:
+        """Train all, then those that `promoted` names for longer, rung by rung."""
+        self.complete(trials)
+        rungs = zip(self.schedule.steps[1:], self.schedule.trials[1:], strict=True)
+        for steps, count in rungs:
+            paths = {trial.name: self.paths[trial.name] for trial in trials if not trial.failed}
+            chosen = promoted(self.before, paths, count, self.keep)
+            trials = [self.trial(self.trials[name].candidate, steps) for name in chosen]
+            self.complete(trials)
+
+    def trial(self, candidate: Candidate, steps: int) -> Trial:
+        """The trial of a candidate with these steps."""
+        return Trial.of(candidate, self.base, steps, self.folder / "trials")
+
+    def complete(self, trials: Sequence[Trial]) -> None:
+        """Carry out those that no other process works on, and wait for the rest."""
+        waiting = list(trials)
+        while waiting:
+            for trial in waiting:
+                with lock(self.folder / ".locks" / trial.name) as mine:
+                    if mine and not trial.ended:
+                        self._carry_out(trial)
+                if trial.ended and trial.name not in self.trials:
+                    self.trials[trial.name], self.paths[trial.name] = trial, trial.path()
+                    self._say(trial)
+            waiting = [trial for trial in waiting if not trial.ended]
+            if waiting:
+                self._in_time(0.0)
+                time.sleep(PAUSE)
+
+    def _carry_out(self, trial: Trial) -> None:
+        expected = trial.work * self._seconds / self._work if self._work else 0.0
+        self._in_time(expected)
+        start = time.monotonic()
+        trial.carry_out(self.parts, self.machine, self._watch)
+        self._seconds += time.monotonic() - start
+        self._work += trial.work
+
+    def _watch(self, report: Report) -> None:
+        del report
+        self._in_time(0.0)
+
+    def _in_time(self, expected: float) -> None:
+        """Raise OutOfTime if `expected` seconds from now are after the deadline."""
+        if self.deadline is not None and time.monotonic() + expected > self.deadline:
+            raise OutOfTime
+
+    def _say(self, trial: Trial) -> None:
+        number = f"Trial {len(self.trials)}"
+        if self._before is None and not trial.failed:
+            accuracy = trial.before().accuracy
+            self.tell(f"{number}: pretrained, {accuracy:.1%} of {len(trial.before().hits)} held-out images")
+            return
+        if trial.failed:
+            self.tell(f"{number}: {trial.candidate}, {trial.steps} steps: failed, and is left out")
+            return
+        last, best = self.paths[trial.name][-1], self.best().point
+        self.tell(
+            f"{number}: {trial.candidate}, {trial.steps} steps: {last.accuracy:.1%}, keeps "
+            f"{last.retention(self.before):.1%}; best so far {self.describe(best)}{self._left()}"
+        )
+
+    def describe(self, point: Point) -> str:
+        """A point in words."""
+        values = f"{point.accuracy:.1%}, keeps {point.retention(self.before):.1%}"
+        if point.trial not in self.trials:
+            return f"pretrained ({values})"
+        return f"{self.trials[point.trial].candidate}, α = {point.alpha:g} ({values})"
+
+    def _left(self) -> str:
+        """Time left: until the work of the schedule is done at the speed so far, at most until the deadline."""
+        if not self._work:
+            return ""
+        rungs = zip(self.schedule.steps, self.schedule.trials, strict=True)
+        total = sum(steps * trials for steps, trials in rungs) * 1.4  # the cost of an average method
+        done = sum(trial.work for trial in self.trials.values())
+        seconds = max(0.0, total - done) * self._seconds / self._work
+        if self.deadline is not None:
+            seconds = min(seconds, max(0.0, self.deadline - time.monotonic()))
+        return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; about {seconds:.0f} s left"
+
+    def preview(self) -> Iterator[tuple[str, str]]:
+        """The candidates of the first rung with their rates, before it is known where direct finetuning collapses."""
+        labelled = self.parts.test.labelled
+        yield direct(labelled).method, f"from {FIRST_RATE:g} upwards, until it forgets most: c"
+        names = {-1: "c / 3", -2: "c / 10", 0: "c", -3: "c / 30", 1: "3 c"}
+        for place, candidate in enumerate(ladder(labelled, 1e-4)[: self.schedule.trials[0]]):
+            yield candidate.label, names[OFFSETS[place // kinds(labelled)]]
+
+    def all_trials(self) -> Iterator[Trial]:
+        """Every trial that has ended well."""
+        return (trial for trial in self.trials.values() if not trial.failed)

@@ -1,0 +1,141 @@
+"""A trial: an ordinary run of one candidate, scored along the mixtures of its weights with the pretrained ones."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tracer.api.run import Machine, Observer, run
+from tracer.core.errors import UserError
+from tracer.evaluation.summary import compared_indices
+from tracer.fitting.candidates import Candidate
+from tracer.fitting.choice import Point
+from tracer.fitting.parts import Parts
+from tracer.merging.choose import sweep
+from tracer.merging.evaluator import Evaluator, Scores
+from tracer.merging.run_group import run_group
+from tracer.merging.wise import interpolate
+from tracer.parallel import World
+from tracer.runs.experiment import Experiment
+from tracer.runs.run import Run
+from tracer.storage.atomic import write_json, write_text
+from tracer.sweep.worker import FAILED
+from tracer.training.loop import NonFinite, Report
+
+ALPHAS = (0.1, 0.25, 0.5, 0.75, 1.0)
+FILE = "path.json"
+AGREEMENT = "ImageNet names of the pretrained model"
+SPARE = ("resume", "weights/student.safetensors", "weights/teacher.safetensors")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate with a number of steps, and the folder of its run."""
+
+    candidate: Candidate
+    experiment: Experiment
+    folder: Path
+
+    @classmethod
+    def of(cls, candidate: Candidate, base: Experiment, steps: int, trials: Path) -> Trial:
+        """The trial of a candidate; equal ones share a folder."""
+        experiment = candidate.experiment(base, steps)
+        return cls(candidate, experiment, trials / experiment.id)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def steps(self) -> int:
+        return self.experiment.steps or 0
+
+    @property
+    def work(self) -> float:
+        """Steps, in those of direct finetuning."""
+        return self.steps * self.candidate.cost if self.candidate.method not in ("zeroshot", "lp") else 0.0
+
+    @property
+    def failed(self) -> bool:
+        return (self.folder / FAILED).exists()
+
+    @property
+    def ended(self) -> bool:
+        return self.failed or (self.folder / FILE).exists()
+
+    @property
+    def run(self) -> Run:
+        return Run.open(self.folder)
+
+    def read(self) -> dict[str, Any]:
+        """The scores in the folder."""
+        return json.loads((self.folder / FILE).read_text(encoding="utf-8"))
+
+    def path(self) -> list[Point]:
+        """The mixtures of a trial that has ended; none of one that failed."""
+        return [] if self.failed else [_point(self.name, row) for row in self.read()["points"]]
+
+    def before(self) -> Point:
+        """The pretrained model, as this trial measured it."""
+        return _point("pretrained", self.read()["before"])
+
+    def carry_out(self, parts: Parts, machine: Machine, observe: Callable[[Report], object]) -> None:
+        """Train and score it, or go on with it; that a loss or a score is not finite is written down."""
+        start = time.monotonic()
+        quiet = Observer(report=observe, warn=lambda message: None)
+        try:
+            finished = run(self.experiment, self.folder, machine, quiet, evaluate_every=max(1, self.steps))
+        except NonFinite as error:  # at a high rate
+            write_text(self.folder / FAILED, f"{error}\n")
+            return
+        try:
+            before, points = score(finished, parts, machine.device)
+        except UserError as error:  # a mixture whose scores are not finite
+            write_text(self.folder / FAILED, f"{error}\n")
+            return
+        rows = [_row(alpha, each) for alpha, each in points.items()]
+        write_json(
+            self.folder / FILE,
+            {"seconds": time.monotonic() - start, "before": _row(0.0, before), "points": rows},
+        )
+        for name in SPARE:  # only the result can be chosen, and there are many trials
+            spare = self.folder / name
+            shutil.rmtree(spare) if spare.is_dir() else spare.unlink(missing_ok=True)
+
+
+def score(finished: Run, parts: Parts, device: str) -> tuple[Scores, Mapping[float, Scores]]:
+    """The scores of the pretrained model, and of each mixture; those of a run without training at α = 1 only."""
+    group = run_group([finished])
+    evaluator = Evaluator(group, World(device, "fp32"), retain=parts.retain, compare=not parts.retain)
+    (end,) = group.ends.values()
+    alphas = ALPHAS if finished.experiment.method != "zeroshot" else ()
+    candidates = sweep(alphas, lambda alpha: interpolate(group.start, end, alpha), evaluator)
+    return evaluator.before, {each.alpha: each.scores for each in candidates}
+
+
+def _row(alpha: float, scores: Scores) -> dict[str, Any]:
+    kept = scores.retained_hits
+    if not kept:  # agreement is a share of images on which the pretrained model is right by definition
+        count = len(compared_indices(len(scores.hits)))
+        same = round(scores.agreement * count)
+        kept = {AGREEMENT: [True] * same + [False] * (count - same)}
+    return {
+        "alpha": alpha,
+        "accuracy": scores.accuracy,
+        "hits": _bits(scores.hits),
+        "kept": {name: _bits(hits) for name, hits in kept.items()},
+    }
+
+
+def _bits(hits: Sequence[bool]) -> str:
+    return "".join("1" if hit else "0" for hit in hits)
+
+
+def _point(trial: str, row: Mapping[str, Any]) -> Point:
+    kept = {name: [bit == "1" for bit in bits] for name, bits in row["kept"].items()}
+    return Point(trial, row["alpha"], [bit == "1" for bit in row["hits"]], kept)
