@@ -23,8 +23,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Red and blue pictures, which a linear probe tells apart, others to retain, and a model with random weights."""
     folder = tmp_path_factory.mktemp("fit")
     rng = np.random.default_rng(0)
-    for name, count in (("photos", 60), ("others", 20)):
-        for label, channel in (("red", 0), ("blue", 2)):
+    kinds = {"photos": (60, "red", "blue"), "others": (20, "warm", "cold")}
+    for name, (count, *labels) in kinds.items():
+        for label, channel in zip(labels, (0, 2), strict=True):
             (folder / name / label).mkdir(parents=True)
             for number in range(count):
                 pixels = rng.integers(0, 60, (8, 8, 3), dtype=np.uint8)

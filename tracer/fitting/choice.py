@@ -73,7 +73,7 @@ def choose(before: Point, points: Sequence[Point], keep: float | None = None) ->
     Without, of the points within one standard error of the most accurate, the one that keeps most.
     """
     allowed = points if keep is None else within(before, points, keep)
-    if not allowed:
+    if keep is not None and not allowed:
         return Choice(before, f"no mixture is sure to keep {keep:g}: {_most(before, points)}")
     better = [each for each in allowed if paired_interval(before.hits, each.hits).low > 0]
     images = f"{len(before.hits)} held-out images"

@@ -122,7 +122,11 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
     if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
         search.parts = parts = parts.without_retain()
-    tell(f"{settled.division}, {len(parts.test)} for the last test ({parts.source}).")
+    tell(
+        settled.division
+        if settled.test is not None
+        else f"{settled.division}, {len(parts.test)} in the split test"
+    )
     kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
     tell(
         f"What is kept: measured on {kept or 'the ImageNet names of held-out images'}; as many for the test."

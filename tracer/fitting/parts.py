@@ -27,7 +27,6 @@ class Parts:
     retain: tuple[Examples, ...]
     test: Examples
     test_retain: tuple[Examples, ...]
-    source: str  # where the test images come from, for messages
 
     def without_retain(self) -> Parts:
         """The same without retained data: retention is then the agreement with the pretrained model."""
@@ -46,10 +45,10 @@ def divided(settled: Plan) -> Parts:
     """The parts of the data of a plan whose experiment went through `apart`."""
     experiment = settled.experiment
     if settled.test is not None:
-        test, source = settled.test, f"{experiment.test_share:.1%} of the training data"
+        test = settled.test
     else:
         test = scan(load(experiment.data, split="test", **experiment.keywords))
-        test, source = align_labels(test, settled.train.classes), "the split test"
+        test = align_labels(test, settled.train.classes)
     for examples, what in ((settled.held_out, "to choose by"), (test, "to test the choice on")):
         if len(examples) < FEWEST:
             raise UserError(
@@ -57,7 +56,7 @@ def divided(settled: Plan) -> Parts:
             )
     retained = settled.retain or (emoji_probe(100 * PROBE, PROBE),)
     first, second = zip(*map(halves, retained), strict=True)
-    return Parts(first, test, second, source)
+    return Parts(first, test, second)
 
 
 def halves(examples: Examples) -> tuple[Examples, Examples]:
