@@ -19,7 +19,7 @@ SETTINGS = {"budget": "2-runs", "steps": 10, "batch": 8, "augment": "none", "dev
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def world(tmp_path_factory: pytest.TempPathFactory, minute_model: Path) -> Path:
     """Red and blue pictures, which a linear probe tells apart, others to retain, and a model with random weights."""
     folder = tmp_path_factory.mktemp("fit")
     rng = np.random.default_rng(0)
@@ -31,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 pixels = rng.integers(0, 60, (8, 8, 3), dtype=np.uint8)
                 pixels[..., channel] += 150
                 Image.fromarray(pixels).save(folder / name / label / f"{number}.png")
-    export(load("tiny-28", seed=0), folder / "model")
+    export(load(str(minute_model), seed=0), folder / "model")
     return folder
 
 

@@ -122,20 +122,15 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
     if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
         search.parts = parts = parts.without_retain()
-    tell(
-        settled.division
-        if settled.test is not None
-        else f"{settled.division}, {len(parts.test)} in the split test"
-    )
+    split = "" if settled.test is not None else f", {len(parts.test)} in the split test"
+    tell(f"{settled.division}{split}")
     kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
     tell(
         f"What is kept: measured on {kept or 'the ImageNet names of held-out images'}; as many for the test."
     )
     search.start(full)
     speed = Speed(0.0, 0.0) if budget.seconds is None else _speed(settled, search, finished, machine)
-    with lock(
-        folder / ".locks" / PLAN, wait=True
-    ):  # of two processes, the second follows the plan of the first
+    with lock(folder / ".locks" / PLAN, wait=True):  # of two processes, the second follows the first's plan
         search.schedule = _schedule(request.budget, folder, speed, full, parts.test.labelled)
     rungs = [f"{trials} trials of {steps} steps" for steps, trials in zip(*search.schedule, strict=True)]
     tell(f"Plan, within {request.budget}: {', then '.join(rungs)}.")

@@ -41,7 +41,7 @@ class Fitted:
     alpha: float  # 1: the finetuned weights, 0: the pretrained model
     reason: str
     verdict: (
-        Verdict  # on the test images and the other half of the retained ones, against the pretrained model
+        Verdict  # against the pretrained model, on the test images and the other half of the retained ones
     )
     sentence: str
     commands: tuple[str, ...]  # that make it again without the search
@@ -63,9 +63,7 @@ class Fitted:
 
 def finish(search: Search, device: str) -> Fitted:
     """Choose, keep the mixture, test it once, and write `fit.json`, the link `best` and the page."""
-    with lock(
-        search.folder / ".locks" / FILE, wait=True
-    ):  # so that two processes do not both look at the test images
+    with lock(search.folder / ".locks" / FILE, wait=True):  # of two processes, one looks at the test images
         return _finish(search, search.best(), device)
 
 

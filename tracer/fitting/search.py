@@ -30,6 +30,7 @@ from tracer.fitting.parts import Parts
 from tracer.fitting.trial import Trial
 from tracer.runs.experiment import Experiment
 from tracer.storage.lock import lock
+from tracer.sweep.worker import FAILED
 from tracer.training.loop import Report
 
 Tell = Callable[[str], object]
@@ -80,7 +81,7 @@ class Search:
             self.complete([trial])
             if trial.failed:
                 if candidate.method == "zeroshot":
-                    raise UserError((trial.folder / "failed.txt").read_text(encoding="utf-8").strip())
+                    raise UserError((trial.folder / FAILED).read_text(encoding="utf-8").strip())
             elif self._before is None:
                 self._before = trial.before()
 
@@ -109,10 +110,10 @@ class Search:
         return tried
 
     def _ladder(self, tried: Sequence[tuple[Trial, float, float]]) -> list[Trial]:
-        collapse = cliff([(rate, kept) for _, rate, kept in tried])
-        self.tell(
-            f"Direct finetuning at {collapse:g} keeps {tried[-1][2]:.0%}: other methods are tried around that rate."
-        )
+        shares = {rate: kept for _, rate, kept in tried}
+        collapse = cliff([*shares.items()])
+        kept = f"Direct finetuning at {collapse:g} keeps {shares[collapse]:.0%}"
+        self.tell(f"{kept}: other methods are tried around that rate.")
         candidates = ladder(self.parts.test.labelled, collapse)
         return [self.trial(candidate, self.schedule.steps[0]) for candidate in candidates]
 
