@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
 from tracer.data.division import divide, read_held_out
+from tracer.data.memory import register
 from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.evaluation.suites.own import own
@@ -42,6 +43,15 @@ def test_a_share_for_a_test_is_neither_trained_on_nor_held_out(tmp_path, picture
     assert set.union(*parts) == set(divide(spec, share=0).train.ids)
     assert str(division).endswith("2 kept for a test")
     assert divide(spec).test is None
+
+
+def test_one_split_given_from_python_is_not_taken_for_the_others(tmp_path, picture):
+    """A `DatasetDict` is read as its training split: there is no val or test under the name it gets."""
+    train = load(folder(tmp_path, picture, ("train", "val", "test")), split="train")
+    assert "val" in train.splits
+    division = divide(register(train), share=None)
+    assert not set(division.train.ids) & set(division.held_out.ids)
+    assert len(division.train) + len(division.held_out) == len(train)
 
 
 def hub(tmp_path, picture, splits):

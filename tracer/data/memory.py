@@ -36,7 +36,8 @@ def register(data: Any, classes: Spec | None = None) -> str:
     """The name, `memory:` and a hash of the content, under which `load` finds these data in this process."""
     examples = data if isinstance(data, Examples) else from_object(data, classes)
     name = f"{PREFIX}{examples.fingerprint}"
-    _registry[name] = examples
+    # Only these examples are at hand: other splits of their source cannot be read under this name.
+    _registry[name] = replace(examples, splits=())
     return name
 
 
