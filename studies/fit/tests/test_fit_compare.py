@@ -50,7 +50,7 @@ def test_regret_is_the_distance_to_the_front_in_hindsight() -> None:
 
 def test_a_worse_mixture_has_regret_on_both_axes() -> None:
     worse = {**RESULT, "points": [*RESULT["points"], row("d", "tracer", 3e-4, 1.0, 0.6, 60, 56)]}
-    assert reached(worse)["tracer, default"][3:] == pytest.approx((0.18, 0.3))
+    assert reached(worse)["tracer, default"][3:] == pytest.approx((0.18, 0.25))
 
 
 def test_a_promise_counts_as_kept_where_the_start_was_not_left() -> None:
