@@ -56,11 +56,12 @@ RECOMMENDATION = "\n".join(
 CHOICE = """\
 ## Which to use
 
-`tracer fit` ([Fit](fit.md)) chooses method, rate, strength and mixture by your own data. Without a search, start with"""
+`tracer fit` ([Fit](fit.md)) chooses method, rate, strength and mixture by your own data. Without a search, start
+with"""
 UNSEARCHED = """\
 then `tracer merge RUN --wise 0:1:0.1`. Of rates that held-out images cannot tell apart take the lowest: three times
-as high a one cost TRACER half of what it kept, and taught it nothing more. Measured on [EmojiShift](emojishift.md), with a
-CLIP of 5.8 M parameters; at the size of ViT-B-16 nobody has compared them here."""
+as high a one cost TRACER half of what it kept, and taught it nothing more. Measured on [EmojiShift](emojishift.md),
+with a CLIP of 5.8 M parameters; at the size of ViT-B-16 nobody has compared them here."""
 
 
 def entries() -> list[Entry]:
@@ -85,7 +86,7 @@ def page() -> str:
 def _choice() -> str:
     """Which method to use: by a search, or by what has been measured."""
     lines = [f"- `{name}`: {purpose};" for name, purpose in RECOMMENDED.items()]
-    return "\n".join(["", CHOICE, "", *lines, "", UNSEARCHED, ""])
+    return "\n".join(["", CHOICE, "", *lines, "", UNSEARCHED])
 
 
 def _entry(name: str) -> Entry:
