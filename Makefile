@@ -24,7 +24,7 @@ help:
 SITE = "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 $(VENV)/ready: pyproject.toml constraints.txt tracer/models/torchvision_compat.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,data,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,docs,notebooks,dev]'
 	@cp tracer/models/torchvision_compat.py $(SITE)/torchvision_compat.py
 	@echo 'import torchvision_compat' > $(SITE)/torchvision_compat.pth
 	@touch $@
@@ -69,20 +69,14 @@ lint: $(VENV)/ready
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# Libraries that only the site, the notebooks and the integrations need.
-$(VENV)/extras: $(VENV)/ready
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,huggingface,lightning,notebooks,sinks]'
-	@touch $@
-
-test-slow: $(VENV)/extras
+test-slow: $(VENV)/ready
 	$(BIN)/pytest -m evidence
-	$(BIN)/pytest tests/integrations tests/runs/sinks tests/test_site.py tests/test_notebooks.py
 
-site: $(VENV)/extras
+site: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
-notebooks: $(VENV)/extras
+notebooks: $(VENV)/ready
 	for each in $(NOTEBOOKS); do OMP_NUM_THREADS=2 $(BIN)/jupyter execute $$each || exit 1; done
 
 # The oldest and newest supported versions; the interpreters must be installed.

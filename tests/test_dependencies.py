@@ -40,7 +40,7 @@ def names(requirements: list[str]) -> set[str]:
 
 
 BASE = names(PROJECT["dependencies"])
-EXTRAS = {extra: names(each) for extra, each in PROJECT["optional-dependencies"].items()}
+EXTRAS = {extra: names(each) - {PROJECT["name"]} for extra, each in PROJECT["optional-dependencies"].items()}
 
 
 def imports(folder: str) -> Iterator[tuple[Path, str]]:

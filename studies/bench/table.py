@@ -178,7 +178,7 @@ def adapter_rows(model: str, batch: int, timer: Timer) -> list[Row]:
             "2 %",
             (0.0, 1.0),
         ),
-        _memory("peak of TRACER with LoRA against TRACER", *memory, (0.0, 0.6)),
+        _memory("peak of TRACER with LoRA against TRACER", memory[0], memory[1], (0.0, 0.6)),
     ]
 
 

@@ -57,10 +57,10 @@ def with_prepared(arguments: Sequence[str], base: Path, use: Callable[[PreparedR
     results: list[Any] = []
     finish = Training.finish
 
-    def instead(training: Training, callback: object = None) -> Any:
+    def instead(self: Training, callback: object = None) -> Any:
         del callback
-        training._started = True
-        results.append(use(PreparedRun(training, finish)))
+        self._started = True
+        results.append(use(PreparedRun(self, finish)))
         raise _Done
 
     base.mkdir(parents=True, exist_ok=True)

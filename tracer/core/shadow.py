@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +21,10 @@ from tracer.core.errors import UserError
 from tracer.core.teachers import WMA, Buffers, Teacher, advance, check_interval, replay
 from tracer.core.weights import Weights, check_fit
 
+Model = TypeVar("Model", bound=nn.Module)
 
-class Shadow:
+
+class Shadow(Generic[Model]):
     """The teacher model: a copy of a model, in eval mode and without gradients, averaged over training by a policy.
 
     It works with any `nn.Module` in any training loop of `steps` optimiser steps. The copy is at least fp32
@@ -36,7 +38,7 @@ class Shadow:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Model,
         policy: Teacher,
         *,
         steps: int,
@@ -59,7 +61,7 @@ class Shadow:
         self.step = 0
         self.age = 0.0  # see `mean_age`
         self.mass = policy.start(steps)
-        self.buffers = buffers
+        self.buffers: Buffers = buffers
 
     @torch.no_grad()  # not inference_mode: its tensors, returned or cached, cannot enter an autograd graph later
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -132,10 +134,11 @@ def _pairs(
     """Each distinct parameter and buffer of a shadow by name, that of the model, and how the first follows."""
     seen = set[int]()
     for (prefix, one), other in zip(shadow.named_modules(), model.modules(), strict=True):
-        for own, current, treatment in (
+        tensors: tuple[tuple[dict[str, Any], dict[str, Any], Buffers], ...] = (
             (one._parameters, other._parameters, "average"),
             (one._buffers, other._buffers, buffers),
-        ):
+        )
+        for own, current, treatment in tensors:
             for name, old in own.items():
                 new = current[name]
                 if old is not None and new is not None and id(old) not in seen:

@@ -41,7 +41,8 @@ class TeacherCallback(TrainerCallback):
     def __init__(
         self, policy: Teacher, *, buffers: Buffers = "copy", resume_from: str | Path | None = None
     ) -> None:
-        self.policy, self.buffers = policy, buffers
+        self.policy = policy
+        self.buffers: Buffers = buffers
         self.resume_from = None if resume_from is None else Path(resume_from)
 
     def on_train_begin(

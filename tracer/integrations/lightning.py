@@ -30,7 +30,8 @@ class TeacherCallback(Callback):
     shadow: Shadow
 
     def __init__(self, policy: Teacher, *, module: str = "model", buffers: Buffers = "copy") -> None:
-        self.policy, self.module, self.buffers = policy, module, buffers
+        self.policy, self.module = policy, module
+        self.buffers: Buffers = buffers
         self._restored: dict[str, Any] | None = None
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -49,7 +50,7 @@ class TeacherCallback(Callback):
                 "this checkpoint holds no teacher: resume from one that was saved with this callback"
             )
 
-    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any, **__: Any) -> None:
         """Update the teacher, if the batch ended in an optimiser step (gradients may be accumulated)."""
         if trainer.global_step > self.shadow.step:
             self.shadow.follow(self._student(pl_module))

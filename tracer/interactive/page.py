@@ -90,10 +90,10 @@ def _run(gradio: Any, each: Comparison) -> None:
             table = gradio.HTML()
         button.click(lambda image, names: name(each, image, names), [image, names], table)
 
-        def pick(event: gradio.SelectData) -> Image.Image:
+        def pick(event: Any) -> Image.Image:
             return each.image(event.index)
 
-        pick.__annotations__["event"] = gradio.SelectData  # a name in a string cannot be found by the library
+        pick.__annotations__["event"] = gradio.SelectData  # by which the library knows what to pass
         picked.select(pick, None, image)
     with gradio.Tab("Find images"):
         text = gradio.Textbox(label="A text", placeholder="a photo of …")

@@ -6,7 +6,7 @@ import json
 import logging
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -145,7 +145,7 @@ def _kinds_of_numbers() -> Iterator[dict[str, Any]]:
     open_clip would copy them into its parameters, where integers are rounded weights and complex ones lose a part.
     """
     kinds: dict[str, Any] = {}
-    original = open_clip.factory.load_state_dict
+    original: Callable[..., Any] = open_clip.factory.load_state_dict
 
     def read(*args: Any, **kwargs: Any) -> Any:
         weights = original(*args, **kwargs)

@@ -21,6 +21,7 @@ from tracer.evaluation.test_sets import TestSets
 from tracer.report.paired import Paired
 from tracer.report.run_data import RunData
 from tracer.runs.experiment import Experiment
+from tracer.runs.run import Run
 
 SIDE = 96  # pixels of the longer side of a thumbnail
 QUALITY = 80
@@ -60,11 +61,10 @@ def _thumbnails(sources: Sequence[Examples], data: Paired, rows: list[int]) -> d
 
 def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     """The examples among which the images are: of a test set, or of the run's own data."""
-    experiment = Experiment.from_json(run.experiment)
     if not data.role:
-        return own_images(experiment)
+        return own_images(Experiment.from_json(run.experiment))
     _require_local(*(value for values in flag_values(data.asked).values() for value in values))
-    target = Target(run.name, _no_student, run.classes, experiment=experiment)
+    target = Target(run.name, _no_student, run.classes, run=Run.open(run.folder))
     suite = TestSets.from_flags(data.asked).suite_for(target)
     shift = next((shift for shift in suite if shift.name == data.name), None)
     if shift is None:

@@ -110,7 +110,10 @@ def _state(
 ) -> State:
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
-    world.prepare(student, *((shadow.model, shadow.shared) if shadow else ()))
+    if shadow:
+        world.prepare(student, shadow.model, shadow.shared)
+    else:
+        world.prepare(student)
     if experiment.compile:
         compile_towers(student, *([shadow.model] if shadow else []))
     if stage.regularizer is not None:

@@ -25,7 +25,7 @@ class State:
 
     stage: Stage
     student: Student
-    shadow: Shadow | None
+    shadow: Shadow[Student] | None
     optimiser: torch.optim.Optimizer
     regularizer: Attached | None
     schedule: Schedule

@@ -60,7 +60,7 @@ def trials(workspace: Workspace) -> Iterator[Verdict]:
 
 
 def _rows(rng: Random) -> Rows:
-    cells = [rng.choice(USUAL) for _ in range(COUNT)]
+    cells: list[str | None] = [rng.choice(USUAL) for _ in range(COUNT)]
     for _ in range(rng.choice((0, 1, 1, 2, COUNT))):
         cells[rng.randrange(COUNT)] = rng.choice(ODD)
     return [(str(i), "cat" if i % 2 else "dog", cell) for i, cell in enumerate(cells)]
