@@ -18,6 +18,7 @@ from tracer.sweep.published import Published
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.supervisor import sweep_progress
 from tracer.sweep.worker import work
+from tracer.terminal import console
 
 SHORT = ("IN", "IN-V2", "IN-R", "IN-A", "IN-S", "ObjNet")
 
@@ -72,7 +73,7 @@ def test_shrinking_keeps_methods_and_shares_of_training() -> None:
 def test_the_dry_run_shows_steps_memory_and_what_is_missing(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setattr(console, "_width", 300)  # COLUMNS is read only once, when the console is made
     recipe = [
         "sweep",
         "tracer.recipes.paper:table1_vitb16",
