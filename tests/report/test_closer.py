@@ -177,7 +177,7 @@ def test_a_report_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         rows.write_text(
             json.dumps([row | {"asked": ["--data", spec]} for row in json.loads(rows.read_text())])
         )
-    monkeypatch.setattr(images, "own", lambda *_, **__: pytest.fail("the data were opened"))
+    monkeypatch.setattr(images.TestSets, "suite_for", lambda *_: pytest.fail("the data were opened"))
     (data,) = paired_sets(read_run(run))
     assert "a report downloads nothing" in gallery(read_run(run), data).note
 

@@ -104,10 +104,11 @@ def test_settings_stand_in_the_order_of_their_values_whatever_their_folders_are_
 
 
 def test_settings_that_differ_in_text_stand_in_its_order(tmp_path: Path) -> None:
-    named = zip("abc", ("pair", "batch", "class"), strict=True)
-    runs = [write_run(tmp_path / name, options={"targets": value}) for name, value in named]
+    named = zip("abc", ("spherical", "paper", "released"), strict=True)
+    runs = [write_run(tmp_path / name, decay_on=value) for name, value in named]
     (group,) = compared(*runs)
-    assert [setting.runs[0].options["targets"] for setting in group.settings] == ["batch", "class", "pair"]
+    shown = [setting.runs[0].settled["decay_on"] for setting in group.settings]
+    assert shown == ["paper", "released", "spherical"]
 
 
 def test_a_pretrained_model_has_no_spread_over_the_seeds_that_share_it(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_labels_show_of_paths_what_differs(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / str(i), model=place) for i, place in enumerate(places)]
     (group,) = compared(*runs)
     labels = [setting.label for setting in group.settings]
-    assert labels == ["TRACER · model seed-0", "TRACER · model seed-1", "TRACER · model seed-1/more"]
+    assert labels == ["TRACER · model seed-0", "TRACER · model seed-1/more", "TRACER · model seed-1"]
     (group,) = compared(*runs[:1], write_run(tmp_path / "z", model="tiny-28"))
     assert [s.label for s in group.settings] == ["TRACER · model /a/b/seed-0/start", "TRACER · model tiny-28"]
 
