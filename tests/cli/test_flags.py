@@ -16,10 +16,11 @@ COMMANDS: dict[str, tuple[list[str], dict[str, int]]] = {
     "bench": ([], {"batch": 2, "rounds": 1}),
     "demo": ([], {"seed": 0}),
     "evidence": (["quick"], {"jobs": 1}),
+    "fit": (["--data", "digits", "--model", "tiny-28"], {"steps": 1, "batch": 1, "seed": 0, "workers": 0}),
     "merge": (["nowhere", "--tpgm", "rows"], {"steps": 1}),
     "pack": (["digits", "--out", "new.tar"], {"side": 1}),
     "resume": (["nowhere"], {"workers": 0, "save-every": 1}),
-    "sweep": (["tracer.recipes.ablation:beta"], {"jobs": 1, "only": 0}),
+    "sweep": (["tracer.recipes.ablation:beta"], {"jobs": 1, "only": 0, "workers": 0}),
     "theory": ([], {"instances": 1, "seed": 0}),
     "toy": ([], {"seeds": 1, "steps": 1, "pretraining": 1}),
     "train": (
@@ -35,6 +36,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, int]]] = {
             "distill-every": 1,
         },
     ),
+    "try": (["nowhere"], {"port": 0}),
 }
 NUMBERS = [
     (command, flag, least) for command, (_, flags) in COMMANDS.items() for flag, least in flags.items()

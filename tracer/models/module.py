@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from tracer.core.errors import UserError
+from tracer.models.load_guards import quiet
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.registry import known_models, locate, quiet
+from tracer.models.registry import known_models, locate
 from tracer.models.student import Student
 
 

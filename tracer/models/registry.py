@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-import logging
-import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
-from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import nn
 
 from tracer.core.errors import UserError, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
 from tracer.models.download import Download, fetch_config, fetch_text_files, known_absent
 from tracer.models.huggingface.activation import set_trunk_activation
+from tracer.models.load_guards import explained, kinds_of_numbers, quiet
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.weights_file import published_settings
 from tracer.storage.folders import no_such_folder
@@ -34,15 +31,6 @@ WEIGHTS_FILE = "open_clip_model.safetensors"
 WEIGHTS_DIGEST = "weights_digest"  # in an export's config, beside what open_clip reads
 SCHEMAS = ("hf-hub:", "local-dir:")  # prefixes of models that come with weights
 REQUIRED = ("embed_dim", "vision_cfg", "text_cfg")  # keys of a model config
-
-# Errors that open_clip and the weight readers raise for invalid files.
-UNREADABLE = (
-    *(RuntimeError, ValueError, OSError, KeyError, SafetensorError),
-    *(EOFError, StopIteration, AttributeError, TypeError, AssertionError),
-)
-
-
-HF_PACKAGES = ("transformers", "tokenizers", "sentencepiece")
 
 
 @dataclass(frozen=True)
@@ -62,7 +50,7 @@ class ModelSource:
         self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
         self._refuse_code()
-        with quiet(), explained(self.name + source), _kinds_of_numbers() as kinds:
+        with quiet(), explained(self.name + source), kinds_of_numbers() as kinds:
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
@@ -125,60 +113,6 @@ class ModelSource:
             if from_hub:
                 return open_clip.get_tokenizer(self.name, trust_remote_code=False)
             return open_clip.get_tokenizer(self.name)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence open_clip's warning about random weights."""
-    level = logging.getLogger().getEffectiveLevel()
-    logging.getLogger().setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logging.getLogger().setLevel(level)
-
-
-@contextmanager
-def _kinds_of_numbers() -> Iterator[dict[str, Any]]:
-    """Collects, by name, the types of the tensors that open_clip reads and that hold no real numbers.
-
-    open_clip would copy them into its parameters, where integers are rounded weights and complex ones lose a part.
-    """
-    kinds: dict[str, Any] = {}
-    original: Callable[..., Any] = open_clip.factory.load_state_dict
-
-    def read(*args: Any, **kwargs: Any) -> Any:
-        weights = original(*args, **kwargs)
-        for name, each in weights.items():
-            if isinstance(each, Tensor) and each.is_complex():
-                raise UserError(f"{name} holds numbers of type {each.dtype}: weights are real")
-            if isinstance(each, Tensor) and not each.is_floating_point():
-                kinds[name] = each.dtype
-        return weights
-
-    open_clip.factory.load_state_dict = read
-    try:
-        yield kinds
-    finally:
-        open_clip.factory.load_state_dict = original
-
-
-@contextmanager
-def explained(model: str) -> Iterator[None]:
-    """Raise errors of invalid, truncated or malicious files as a UserError of one sentence."""
-    try:
-        yield
-    except UnpicklingError:  # torch's message advises to load the file with weights_only=False
-        raise UserError(f"cannot build {model}: a torch file must hold weights and nothing else") from None
-    except ImportError as error:
-        # An optional part of transformers is reported without the name of the package.
-        package = "tracer-clip[hf]" if error.name in (None, *HF_PACKAGES) else error.name
-        raise UserError(f"{model} needs a package that is missing: pip install '{package}'") from error
-    except UNREADABLE as error:
-        if "trust_remote_code" in str(error):
-            raise UserError(f"{model} comes with Python code of its own, which is never run") from None
-        message = textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__
-        raise UserError(f"cannot build {model}: {message}") from error
 
 
 CONFIGS = Path(str(files("tracer.models") / "configs"))

@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
         if not runs:
             raise UserError("name at least one run: tracer try runs/1a2b3c")
         if not 0 <= port < 65536:
-            raise UserError(f"--port {port}: give a number below 65536")
+            raise UserError(f"--port {port}: give a number from 0 to 65535")
         opened = [Run.open(run) for run in runs]
         for run in opened:
             if not run.finished:

@@ -19,8 +19,9 @@ from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.huggingface.architecture import FAMILIES, model_type, open_clip_config
 from tracer.models.huggingface.keys import to_open_clip
 from tracer.models.huggingface.processor import preprocess_config
+from tracer.models.load_guards import explained, quiet
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.registry import CONFIG_FILE, ModelSource, explained, quiet, read_config
+from tracer.models.registry import CONFIG_FILE, ModelSource, read_config
 from tracer.storage.safetensors_io import read_weights
 
 CONFIG = "config.json"

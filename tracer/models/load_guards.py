@@ -1,0 +1,77 @@
+"""Guards around open_clip while it reads a model: its warnings, its errors, and numbers that are no weights."""
+
+from __future__ import annotations
+
+import logging
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pickle import UnpicklingError
+from typing import Any
+
+from safetensors import SafetensorError
+from torch import Tensor
+
+from tracer.core.errors import UserError
+from tracer.models.open_clip_compat import open_clip
+
+# Errors that open_clip and the weight readers raise for invalid files.
+UNREADABLE = (
+    *(RuntimeError, ValueError, OSError, KeyError, SafetensorError),
+    *(EOFError, StopIteration, AttributeError, TypeError, AssertionError),
+)
+HF_PACKAGES = ("transformers", "tokenizers", "sentencepiece")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence open_clip's warning about random weights."""
+    level = logging.getLogger().getEffectiveLevel()
+    logging.getLogger().setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.getLogger().setLevel(level)
+
+
+@contextmanager
+def kinds_of_numbers() -> Iterator[dict[str, Any]]:
+    """Collects, by name, the types of the tensors that open_clip reads and that hold no real numbers.
+
+    open_clip would copy them into its parameters, where integers are rounded weights and complex ones lose a part.
+    """
+    kinds: dict[str, Any] = {}
+    original: Callable[..., Any] = open_clip.factory.load_state_dict
+
+    def read(*args: Any, **kwargs: Any) -> Any:
+        weights = original(*args, **kwargs)
+        for name, each in weights.items():
+            if isinstance(each, Tensor) and each.is_complex():
+                raise UserError(f"{name} holds numbers of type {each.dtype}: weights are real")
+            if isinstance(each, Tensor) and not each.is_floating_point():
+                kinds[name] = each.dtype
+        return weights
+
+    open_clip.factory.load_state_dict = read
+    try:
+        yield kinds
+    finally:
+        open_clip.factory.load_state_dict = original
+
+
+@contextmanager
+def explained(model: str) -> Iterator[None]:
+    """Raise errors of invalid, truncated or malicious files as a UserError of one sentence."""
+    try:
+        yield
+    except UnpicklingError:  # torch's message advises to load the file with weights_only=False
+        raise UserError(f"cannot build {model}: a torch file must hold weights and nothing else") from None
+    except ImportError as error:
+        # An optional part of transformers is reported without the name of the package.
+        package = "tracer-clip[hf]" if error.name in (None, *HF_PACKAGES) else error.name
+        raise UserError(f"{model} needs a package that is missing: pip install '{package}'") from error
+    except UNREADABLE as error:
+        if "trust_remote_code" in str(error):
+            raise UserError(f"{model} comes with Python code of its own, which is never run") from None
+        message = textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__
+        raise UserError(f"cannot build {model}: {message}") from error
