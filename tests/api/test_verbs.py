@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tiny_transformers import FAMILIES, TRUNK, write
 
 import tracer
+from tracer.api.inputs import data_name, data_names
 from tracer.cli import main
 from tracer.core.errors import UserError
 from tracer.data.digits import digits
+from tracer.models.huggingface import architecture
+from tracer.models.module import from_module
 from tracer.models.student import load, read_weights
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
@@ -99,6 +103,7 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
     assert set(scores) == {"before", "after"}
     assert "accuracy" in str(scores)
     assert scores._repr_html_().startswith("<pre>")
+    assert "<td>held-out</td>" in run._repr_html_()
 
     merged = tracer.merge(run, wise=0.5, device="cpu")
     assert main(["merge", str(expected.folder), "--wise", "0.5", "--device", "cpu"]) == 0
@@ -207,6 +212,55 @@ def test_importing_the_package_imports_nothing_heavy(module: str) -> None:
 def test_help_does_not_import_torch() -> None:
     code = "import sys; from tracer.cli import main; main(['--help']); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_the_forms_of_the_same_data_have_the_same_name(folder: Path) -> None:
+    paths = sorted(folder.rglob("*.png"))
+    labels = [path.parent.name for path in paths]
+    forms = [
+        paths,
+        [str(path) for path in paths],
+        (paths, labels),
+        {"image": paths, "label": labels},
+    ]
+    assert len({data_name(form) for form in forms}) == 1
+    assert data_names(paths) == (data_name(paths),)  # one data set, not a list of specs
+    assert data_names(["one", Path("two")]) == ("one", "two")
+    assert data_names(()) == ()
+    assert data_name((paths, labels[::-1])) != data_name(paths)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_module_of_transformers_is_a_model(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(architecture.TRUNKS, "wee", TRUNK)
+    written = write(family, tmp_path / "there")
+    module = type(written).from_pretrained(tmp_path / "there")
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(1.5)
+    student = from_module(module)
+    module.save_pretrained(tmp_path / "there")  # the weights of the module, not those it was loaded with
+    expected = load(str(tmp_path / "there"))
+    for name, tensor in expected.state_dict().items():
+        assert torch.equal(tensor, student.state_dict()[name]), name
+    written.config._name_or_path = ""
+    written.name_or_path = ""
+    with pytest.raises(UserError, match="processor"):
+        from_module(written)
+
+
+def test_a_share_to_keep_is_checked_before_training(arrays: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(UserError, match="between 0 and 1"):
+        tracer.finetune(arrays, classes=NAMES, model="tiny-28", pretrained="none", keep=97)
+
+
+def test_options_of_merge_are_numbers_or_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="did you mean wise"):
+        tracer.merge(tmp_path, wiser=0.5)
+    with pytest.raises(UserError, match="is not a run"):
+        tracer.merge(tmp_path, paint=0.5)
 
 
 def test_every_public_name_can_be_had() -> None:

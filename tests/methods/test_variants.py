@@ -15,8 +15,8 @@ from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.models.student import block_features, load, read_weights
 from tracer.runs.experiment import Experiment
+from tracer.runs.identity import identity
 from tracer.runs.plan import plan
-from tracer.runs.run import identity
 
 Make = Callable[..., Experiment]
 

@@ -15,8 +15,9 @@ from tracer.evaluation.target import target
 from tracer.models.export import export
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
+from tracer.runs.identity import first_identity, identity
 from tracer.runs.plan import plan
-from tracer.runs.run import DESCRIPTION, Run, _first_identity, identity
+from tracer.runs.run import DESCRIPTION, Run
 from tracer.storage.checksum import add_checksum
 
 
@@ -198,7 +199,7 @@ def test_runs_of_the_first_version_are_checked_as_they_were(folder: Path) -> Non
     asked = experiment(folder, "")
     run = Run.create(plan(asked), folder / "run")
     old = plan(Experiment(**{**asked.to_json(), "held_out_share": 0.02}))
-    described = {**run.description, "experiment": old.experiment.to_json(), "id": _first_identity(old)}
+    described = {**run.description, "experiment": old.experiment.to_json(), "id": first_identity(old)}
     del described["content"], described["experiment"]["held_out_share"]
     del described["experiment"]["skip_unreadable"]
     (run.folder / DESCRIPTION).write_text(json.dumps(add_checksum(described)))

@@ -108,7 +108,7 @@ def evaluate(
         device: auto, cpu, cuda or mps.
     """
     sets = TestSets(
-        data=() if isinstance(data, tuple | list) and not data else data_names(data),
+        data=data_names(data),
         suite=suite,
         root=None if root is None else Path(root),
         corrupt=tuple(corrupt),

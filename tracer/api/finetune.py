@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tracer.api.inputs import data_name, data_names, model_name
+from tracer.api.merge import merge
 from tracer.api.run import Machine, Observer, run
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
+from tracer.merging.choose import check_keep
 from tracer.methods.base import Method, methods, options
 from tracer.runs.experiment import Experiment, Settings
 from tracer.runs.run import Run
@@ -40,10 +42,11 @@ def finetune(
     Called again with the same arguments it goes on from the newest checkpoint, or returns the finished run.
 
     Args:
-        data: a folder, table, shards or name (see `tracer check`), a torch or Hugging Face data set, a pair of arrays,
-            or a list of (image or path, label or caption).
-        model: a name of open_clip, hf-hub:NAME, a folder of open_clip or transformers, a finished run, or an open_clip
-            module.
+        data: a folder, table, shards or name (see `tracer check`), a torch or Hugging Face data set, a pair (images,
+            labels), a list of (image or path, label or caption), or a list of paths whose folders are the classes.
+            In a pair with an image, a string is a caption unless `classes` is given.
+        model: a name of open_clip, hf-hub:NAME, a folder of open_clip or transformers, a finished run, or a module of
+            open_clip or transformers.
         method: a method by name, or one with its options: `tracer.methods.tracer(strength=2)`.
         keep: the share of retention to keep, for example 0.97. After training, weights are interpolated towards the
             pretrained model until that much is kept, and the run that is returned uses these.
@@ -58,13 +61,15 @@ def finetune(
         settings: any other setting of `tracer train` (epochs, lr, batch, …), and options of the method.
     """
     folder = None if out is None else Path(out)
+    if keep is not None:
+        check_keep(keep)  # now, not after hours of training
     experiment = _experiment(
         method,
         {
             "data": data_name(data, classes),
             "model": model_name(model, Path("runs") if folder is None else folder.parent),
             "held_out": None if held_out is None else data_name(held_out, classes),
-            "retain": data_names(retain) if not (isinstance(retain, tuple | list) and not retain) else (),
+            "retain": data_names(retain),
             "classes": classes if isinstance(data, str | Path) and isinstance(classes, str | Path) else None,
             **settings,
         },
@@ -74,28 +79,26 @@ def finetune(
         finished = run(experiment, folder, machine, observer)
     if keep is None:
         return finished
-    from tracer.api.merge import merge
-
     return merge(finished, wise="0:1:0.1", keep=keep, device=device)
 
 
 def _experiment(method: str | Method, settings: dict[str, Any]) -> Experiment:
     """The experiment that these arguments mean; an argument that is no setting and no option is refused."""
-    name, chosen = (method, {}) if isinstance(method, str) else (method.name, dict(method.options))
+    name, method_options = (method, {}) if isinstance(method, str) else (method.name, dict(method.options))
     if not name:
         raise UserError(
             "this method has no name: put it into a file of its own, as docs/add-a-method.md shows"
         )
     if name not in methods():
         raise unknown("method", name, methods())
-    known = {field.name for field in fields(Settings)}
-    own = {option.name: option.default for option in options(name)}
-    chosen |= {key: value for key, value in settings.items() if key in own and key not in known}
-    strangers = [key for key in settings if key not in known and key not in own]
-    if strangers:
-        raise unknown(f"argument of finetune with method {name}", strangers[0], {*known, *own})
-    given = {key: value for key, value in settings.items() if key in known}
-    return Experiment(method=name, options={**own, **chosen}, **given)
+    shared = {field.name for field in fields(Settings)}
+    defaults = {option.name: option.default for option in options(name)}
+    for key in settings:
+        if key not in shared and key not in defaults:
+            raise unknown(f"argument of finetune with method {name}", key, {*shared, *defaults})
+    method_options |= {key: value for key, value in settings.items() if key not in shared}
+    settings = {key: value for key, value in settings.items() if key in shared}
+    return Experiment(method=name, options={**defaults, **method_options}, **settings)
 
 
 @contextmanager

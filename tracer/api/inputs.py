@@ -12,7 +12,7 @@ from torch import nn
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.memory import register
+from tracer.data.memory import is_paths, register
 from tracer.models.export import export
 from tracer.models.module import from_module
 from tracer.runs.run import Run
@@ -25,17 +25,17 @@ def data_name(data: Any, classes: Spec | None = None) -> str:
 
 
 def data_names(data: Any) -> tuple[str, ...]:
-    """The specs of one data set or of a list of them."""
-    several = isinstance(data, list | tuple) and all(isinstance(each, str | os.PathLike) for each in data)
-    return tuple(map(data_name, data)) if several else (data_name(data),)
+    """The specs of one data set, of a list of specs, or of an empty list."""
+    specs = isinstance(data, list | tuple) and all(isinstance(each, str | os.PathLike) for each in data)
+    return tuple(map(data_name, data)) if specs and not is_paths(data) else (data_name(data),)
 
 
 def model_name(model: Any, home: Path) -> str:
     """The name of this model: a name or folder as it is; a run's or a module's weights are written below `home`.
 
-    `model` is a name, a folder, a finished `Run` or its folder, an open_clip module, or a pair of such a module and the
-    name of its config. The folder that is written is named by a hash of the weights, so that the same model has the
-    same name.
+    `model` is a name, a folder, a finished `Run` or its folder, a module of open_clip or transformers, or a pair of
+    such a module and the name of its config (open_clip), or the folder or repository of its processor (transformers).
+    The folder that is written is named by a hash of the weights, so that the same model has the same name.
     """
     if isinstance(model, str | os.PathLike):
         if not Run.exists(Path(model)):

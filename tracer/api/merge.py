@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.api.inputs import data_name, data_names
-from tracer.core.errors import UserError, at_least
+from tracer.core.errors import UserError, at_least, unknown
 from tracer.core.model_stock import By
 from tracer.core.projection import Norm
 from tracer.data.division import read_held_out
@@ -17,6 +17,7 @@ from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
 from tracer.data.split import align_labels
 from tracer.merging import merges
+from tracer.merging.choose import check_keep
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.inference import Kind
 from tracer.merging.merges import Merged
@@ -72,8 +73,10 @@ class Merge:
         if len(chosen) != 1:
             problem = f"{' and '.join(chosen)} are given" if chosen else "none is given"
             raise UserError(f"choose one way to merge ({', '.join(WAYS)}): {problem}")
-        if self.keep is not None and chosen[0] not in LINES:
-            raise UserError(f"--keep chooses from a sweep of wise, paint or fisher; {chosen[0]} has none")
+        if self.keep is not None:
+            check_keep(self.keep)
+            if chosen[0] not in LINES:
+                raise UserError(f"--keep chooses from a sweep of wise, paint or fisher; {chosen[0]} has none")
         if chosen[0] in LINES:
             alphas(getattr(self, chosen[0]), extrapolate=self.extrapolate)
         return chosen[0]
@@ -106,11 +109,15 @@ def merge(
         device: auto, cpu, cuda or mps.
         options: other options of `tracer merge`: paint, fisher, soup, stock, tpgm, keep, extrapolate, steps, weights.
     """
+    options["wise"] = wise
+    choices = {field.name for field in fields(Merge)}
+    for option, value in options.items():
+        if option not in choices:
+            raise unknown("option of merge", option, choices)
+        if option in LINES and value is not None:
+            options[option] = str(value)  # an α may be a number here
     request = Merge(
-        wise=None if wise is None else str(wise),
-        held_out=None if held_out is None else data_name(held_out),
-        retain=() if isinstance(retain, tuple | list) and not retain else data_names(retain),
-        **options,
+        held_out=None if held_out is None else data_name(held_out), retain=data_names(retain), **options
     )
     if request.way in ("dawin", "ensemble"):
         raise UserError(f"{request.way} has no weights to keep: measure it with `tracer merge`")

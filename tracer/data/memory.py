@@ -15,7 +15,7 @@ from PIL import Image
 from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
-from tracer.data.encoded import Files
+from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples, Images, Pixels
 from tracer.data.hashing import SIZE
 from tracer.data.hub import from_datasets
@@ -56,8 +56,9 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
 
     - a Hugging Face `Dataset` or `DatasetDict`;
     - a mapping {"image": …, "label": …} or {"image": …, "caption": …} of equally long sequences;
-    - a pair (images, labels) of arrays, images uint8 of shape [n, h, w] or [n, h, w, 3];
-    - a torch `Dataset`, or any sequence, of (image, label) or (image, caption).
+    - a pair (images, labels): arrays, images uint8 of shape [n, h, w] or [n, h, w, 3], or lists;
+    - a torch `Dataset`, or any sequence, of (image, label) or (image, caption);
+    - a list of paths, where the folder of an image is its class.
 
     An image is a PIL image, a uint8 array, a tensor (uint8, or float in [0, 1]) or a path. A number is a label, and
     `classes`, or the data set's own attribute `classes`, has its name. A string is a caption, unless there are
@@ -70,18 +71,20 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
         columns = {
             kind: next((data[key] for key in keys if key in data), None) for kind, keys in KEYS.items()
         }
-        strangers = sorted(set(map(str, data)) - {key for keys in KEYS.values() for key in keys})
-        if columns["image"] is None or strangers:
-            problem = f"has the unknown key {strangers[0]!r}" if strangers else 'has no "image"'
+        unexpected = sorted(set(map(str, data)) - {key for keys in KEYS.values() for key in keys})
+        if columns["image"] is None or unexpected:
+            problem = f"has the unknown key {unexpected[0]!r}" if unexpected else 'has no "image"'
             raise UserError(f"a mapping of data {problem}: expected image, and label or caption")
         return _build(columns["image"], columns["label"], columns["caption"], classes)
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], np.ndarray | torch.Tensor):
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], np.ndarray | torch.Tensor | list):
         return _build(data[0], data[1], None, classes)
     try:
         count = len(data)
         first = data[0] if count else None
     except (TypeError, KeyError, AttributeError):
         raise UserError(f"data cannot be a {type(data).__name__}: {EXPECTED}") from None
+    if is_paths(data):
+        return _build(data, [Path(path).resolve().parent.name for path in data], None, classes)
     if not isinstance(first, tuple | list) or len(first) != 2:
         raise UserError(f"an element of these data is a {type(first).__name__}: {EXPECTED}")
     targets = [data[i][1] for i in range(count)]
@@ -93,6 +96,15 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
 EXPECTED = (
     "expected a folder or file, a torch or Hugging Face data set, or a list of (image, label or caption)"
 )
+
+
+def is_paths(data: Any) -> bool:
+    """Whether data are a list of image files, by their suffixes."""
+    return (
+        isinstance(data, list | tuple)
+        and len(data) > 0
+        and all(isinstance(each, str | Path) and Path(each).suffix.lower() in SUFFIXES for each in data)
+    )
 
 
 @dataclass(frozen=True)

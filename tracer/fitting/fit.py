@@ -20,8 +20,9 @@ from tracer.fitting.search import Search, Tell
 from tracer.fitting.trial import ALPHAS, score
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment, Settings
+from tracer.runs.identity import identity
 from tracer.runs.plan import Plan, plan
-from tracer.runs.run import Run, identity
+from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
 from tracer.terminal import say

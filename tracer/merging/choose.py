@@ -81,10 +81,14 @@ def _middle(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
     return middle, f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)"
 
 
+def check_keep(keep: float) -> None:
+    """Raise UserError unless `keep` is a share."""
+    if not 0 <= keep <= 1:
+        raise UserError(f"--keep {keep} is a share of what the pretrained model could do, between 0 and 1")
+
+
 def strongest(candidates: Sequence[Candidate], keep: float, before: Scores) -> Candidate:
     """The largest α whose retention relative to the pretrained model is at least `keep`."""
-    if not 0 <= keep <= 1:
-        raise UserError(f"--keep {keep} is a share of what the pretrained model retains, between 0 and 1")
     within = [each for each in candidates if each.scores.retention(before) >= keep]
     if not within:
         highest = max(each.scores.retention(before) for each in candidates)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.models.prompts import templates
-from tracer.models.registry import CONFIG_FILE, SCHEMAS, locate, pretrained_tag
+from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, Weights, initialise_from, load, read_weights
 from tracer.runs.experiment import Experiment
+from tracer.runs.identity import (
+    MODEL_CONFIG,
+    content,
+    first_identity,
+    identity,
+    model_config,
+    short_hash,
+    start,
+)
 from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
@@ -25,11 +31,10 @@ from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.folders import no_such_folder
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
-from tracer.storage.safetensors_io import file_blake2b, write_weights
+from tracer.storage.safetensors_io import write_weights
 
 DESCRIPTION = "experiment.json"
 CONTENT = "content"  # in the description: hashes of what determines the run
-MODEL_CONFIG = "model config"
 
 
 class Run:
@@ -96,7 +101,7 @@ class Run:
         self._require_start()
         stored, current = self.description.get(CONTENT), content(plan)
         if stored is None:  # a run of version 0.1
-            changed = [] if self.description["id"] == _first_identity(plan) else ["settings or data"]
+            changed = [] if self.description["id"] == first_identity(plan) else ["settings or data"]
         else:
             changed = [name for name, digest in current.items() if stored.get(name) != digest]
         if changed:
@@ -128,7 +133,7 @@ class Run:
     def require_templates(self) -> None:
         """Raise if the file of prompt templates was changed since the run began."""
         digest, name = self.description.get(CONTENT, {}).get("templates"), self.experiment.templates
-        if digest is not None and name and _hash(templates(name)) != digest:
+        if digest is not None and name and short_hash(templates(name)) != digest:
             raise UserError(
                 f"{name} holds other templates than when {self.folder} began: give those it was trained with, or "
                 "others on purpose, with --templates"
@@ -158,6 +163,23 @@ class Run:
     def __repr__(self) -> str:
         state = "finished" if self.finished else "not finished"
         return f"Run({str(self.folder)!r}, {self.weights!r}): {self.experiment.method}, {state}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: accuracy before and after on the held-out set and on each retained set."""
+        changes = self.result.get("changes") if self.weights == "result" else None
+        if not changes:
+            return f"<p>{escape(repr(self))}</p>"
+        sets = {"held-out": changes["task"]} | {
+            f"retained: {name}": each for name, each in changes["retain"].items()
+        }
+        rows = [
+            (name, *(f"{100 * each[side][1]:.1f} %" for side in ("before", "after")), str(each["n"]))
+            for name, each in sets.items()
+        ]
+        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        head = "<th></th><th>before</th><th>after</th><th>images</th>"
+        body = "".join(f"<tr>{line}</tr>" for line in (head, *lines))
+        return f"<p>{escape(repr(self))}</p><table>{body}</table>"
 
     def student(self, name: str | None = None) -> Student:
         """The model with weights of this run: result, student, teacher, pretrained, or the name of a merge."""
@@ -194,74 +216,6 @@ class Run:
 def home(plan: Plan, folder: Path | None = None) -> Path:
     """The folder of a run of this plan."""
     return folder or Path("runs") / identity(plan)
-
-
-def identity(plan: Plan) -> str:
-    """The id of a run: a short hash of its `content`."""
-    return _hash(content(plan), size=5)
-
-
-def content(plan: Plan) -> dict[str, str | None]:
-    """Hashes of all that determines a run, by name: settings, data, prompts and the model, not their places on disk."""
-    sets = {"training": plan.train, "held-out": plan.held_out, "anchor": plan.anchors}
-    sets |= {f"retained set {number}": each for number, each in enumerate(plan.retain, 1)}
-    return {
-        "settings": replace(plan.experiment, templates=None).id,
-        **{
-            f"{name} {part}": digest
-            for name, examples in sets.items()
-            if examples is not None
-            for part, digest in examples.digests.items()
-        },
-        "templates": _hash(plan.templates),
-        MODEL_CONFIG: model_config(plan.experiment),
-        "weights": start(plan.experiment),
-    }
-
-
-def _first_identity(plan: Plan) -> str:
-    """The id of a run in version 0.1, which did not look at the content of images, templates and configs."""
-    sets = [each for each in (plan.train, plan.held_out, plan.anchors) if each is not None]
-    parts = [replace(plan.experiment, held_out_share=None).id, *(each.fingerprint for each in sets)]
-    return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
-
-
-def model_config(experiment: Experiment) -> str | None:
-    """A hash of the config and the tokenizer files of a model that is a file, a folder or on the hub, else None.
-
-    They can be changed under their name; the config of a model that open_clip knows by name is fixed.
-    """
-    path = Path(experiment.model.removeprefix("local-dir:"))
-    if not path.exists() and not experiment.model.startswith(SCHEMAS):
-        return None
-    config = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).config
-    texts = [file for file in sorted(path.glob("*")) if file.suffix in (".json", ".txt", ".model")]
-    files = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in texts}
-    files.pop("classes.json", None)  # of a head, which is not used
-    try:
-        whole = json.loads(files.pop(CONFIG_FILE, "{}"))
-    except (ValueError, RecursionError):
-        whole = {}
-    return _hash([config, whole.get("preprocess_cfg"), files])
-
-
-def start(experiment: Experiment) -> str | None:
-    """A checksum of the pretrained weights if they are a file, because a file can be replaced under its name."""
-    place = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
-    if place.file is None:
-        return None
-    status = place.file.stat()
-    return _file_checksum(place.file, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-@cache
-def _file_checksum(file: Path, *_state: int) -> str:
-    """The checksum of a file in this state, computed once: weights are large."""
-    return file_blake2b(file)
-
-
-def _hash(value: object, size: int = 8) -> str:
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=size).hexdigest()
 
 
 def describe(plan: Plan) -> dict[str, Any]:

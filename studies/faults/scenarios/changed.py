@@ -21,8 +21,9 @@ from tracer.core.errors import UserError
 from tracer.models.export import export
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
+from tracer.runs.identity import identity
 from tracer.runs.plan import plan
-from tracer.runs.run import Run, identity
+from tracer.runs.run import Run
 
 CONFIG = "open_clip_config.json"
 

@@ -45,13 +45,17 @@ class TransformersSource(ModelSource):
     def build(self) -> Any:
         """The open_clip model, in fp32 on the CPU, in train mode."""
         self.fetch()
+        return self.build_with(self._weights())
+
+    def build_with(self, weights: Weights) -> Any:
+        """The open_clip model with these weights, which are named as transformers names them."""
         config = {name: value for name, value in self.config.items() if name != "custom_text"}
         custom = bool(self.config.get("custom_text"))
         with quiet(), explained(self.name):
             clip = (open_clip.CustomTextCLIP if custom else open_clip.CLIP)(**config)
         set_trunk_activation(clip, self.config)
         own = clip.state_dict()
-        weights = to_open_clip(self._weights(), own, self.family, self.name)
+        weights = to_open_clip(weights, own, self.family, self.name)
         check_fit(weights, own, what="the weights", owner=self.name)
         clip.load_state_dict(weights)
         open_clip.model.set_model_preprocess_cfg(clip, self.preprocess)

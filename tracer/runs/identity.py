@@ -1,0 +1,85 @@
+"""What makes two runs the same: hashes of settings, data, prompts and model. The id of a run is made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from tracer.models.registry import CONFIG_FILE, SCHEMAS, locate, pretrained_tag
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import Plan
+from tracer.storage.safetensors_io import file_blake2b
+
+MODEL_CONFIG = "model config"  # a key of `content`
+
+
+def identity(plan: Plan) -> str:
+    """The id of a run: a short hash of its `content`."""
+    return short_hash(content(plan), size=5)
+
+
+def content(plan: Plan) -> dict[str, str | None]:
+    """Hashes of all that determines a run, by name: settings, data, prompts and the model, not their places on disk."""
+    sets = {"training": plan.train, "held-out": plan.held_out, "anchor": plan.anchors}
+    sets |= {f"retained set {number}": each for number, each in enumerate(plan.retain, 1)}
+    return {
+        "settings": replace(plan.experiment, templates=None).id,
+        **{
+            f"{name} {part}": digest
+            for name, examples in sets.items()
+            if examples is not None
+            for part, digest in examples.digests.items()
+        },
+        "templates": short_hash(plan.templates),
+        MODEL_CONFIG: model_config(plan.experiment),
+        "weights": start(plan.experiment),
+    }
+
+
+def first_identity(plan: Plan) -> str:
+    """The id of a run in version 0.1, which did not look at the content of images, templates and configs."""
+    sets = [each for each in (plan.train, plan.held_out, plan.anchors) if each is not None]
+    parts = [replace(plan.experiment, held_out_share=None).id, *(each.fingerprint for each in sets)]
+    return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
+
+
+def model_config(experiment: Experiment) -> str | None:
+    """A hash of the config and the tokenizer files of a model that is a file, a folder or on the hub, else None.
+
+    They can be changed under their name; the config of a model that open_clip knows by name is fixed.
+    """
+    path = Path(experiment.model.removeprefix("local-dir:"))
+    if not path.exists() and not experiment.model.startswith(SCHEMAS):
+        return None
+    config = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).config
+    texts = [file for file in sorted(path.glob("*")) if file.suffix in (".json", ".txt", ".model")]
+    files = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in texts}
+    files.pop("classes.json", None)  # of a head, which is not used
+    try:
+        whole = json.loads(files.pop(CONFIG_FILE, "{}"))
+    except (ValueError, RecursionError):
+        whole = {}
+    return short_hash([config, whole.get("preprocess_cfg"), files])
+
+
+def start(experiment: Experiment) -> str | None:
+    """A checksum of the pretrained weights if they are a file, because a file can be replaced under its name."""
+    place = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
+    if place.file is None:
+        return None
+    status = place.file.stat()
+    return _file_checksum(place.file, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@cache
+def _file_checksum(file: Path, *_state: int) -> str:
+    """The checksum of a file in this state, computed once: weights are large."""
+    return file_blake2b(file)
+
+
+def short_hash(value: object, size: int = 8) -> str:
+    """A hash of a value that JSON can hold."""
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=size).hexdigest()
