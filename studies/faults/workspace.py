@@ -102,7 +102,7 @@ class Workspace:
         if path.is_dir():
             shutil.rmtree(path)
         path.unlink(missing_ok=True)
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def copy(self, source: Path, name: str) -> Path:

@@ -29,6 +29,9 @@ def lock(path: Path, *, wait: bool = False) -> Iterator[bool]:
             yield True
         finally:
             _open_files.discard(file)
+            if not file.closed:  # as it is in a child
+                # Closing alone would leave the lock to a child that was forked a moment ago and has not run yet.
+                fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _close_in_child() -> None:

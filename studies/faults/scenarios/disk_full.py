@@ -79,7 +79,7 @@ def _other_commands(workspace: Workspace) -> Iterator[Verdict]:
                 continue
             small.resize(LARGE)
             second = run_command(arguments) if first.code else first
-            reference = workspace.new_path(f"reference{out.suffix}")
+            reference = workspace.new_path(f"reference/{out.name}")  # a model card names its folder
             run_command([*arguments[:-1], str(reference)])
             same = (
                 file_hash(out) == file_hash(reference)

@@ -134,7 +134,7 @@ def _export(workspace: Workspace, path: Path, **how: object) -> Exit:
 
 
 def _exported(workspace: Workspace, path: Path) -> str:
-    reference = _undisturbed(workspace, "export", _export)
+    reference = _undisturbed(workspace, f"export/{path.name}", _export)  # the model card names its folder
     return "" if file_hashes(path) == file_hashes(reference) else "the exported folders differ"
 
 
@@ -179,7 +179,7 @@ COMMANDS = (
         "export",
         kills=(1, 15),
         attempts=6,
-        prepare=Workspace.new_path,
+        prepare=lambda workspace, name: workspace.new_path(f"{name}/model"),
         start=_export,
         done=lambda path: path.exists(),
         wrong=_exported,
