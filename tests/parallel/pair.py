@@ -157,6 +157,7 @@ def cases(folder: Path) -> dict[str, Experiment]:
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
     found["tracer-last"] = experiment(folder, "tracer", tune="last-1")
     found["tracer-lora"] = replace(usual, adapter="lora:rank=2,factors=AB")
+    found["tracer-prompts"] = replace(usual, adapter="prompts:image=2,text=2")
     return found
 
 
@@ -167,7 +168,7 @@ def shown(folder: Path, kind: str) -> dict[str, Experiment]:
     return found if kind == "ddp" else {name: found[name] for name in some}
 
 
-THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom", "tracer-last", "tracer-lora")
+THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom", "tracer-last", "tracer-lora", "tracer-prompts")
 STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a regularizer with a memory, two stages
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 

@@ -19,10 +19,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, scaled_dot_product_attention
 
 from tracer.core.errors import UserError
-from tracer.core.spelling import parse
 from tracer.core.weights import Weights
 from tracer.models.student import Student
-from tracer.models.trainable import towers_with_blocks
+from tracer.models.trainable import freeze_towers, towers_with_blocks
 
 Layers = Literal["all", "attention", "mlp"]
 Factors = Literal["auto", "B", "AB"]
@@ -70,6 +69,9 @@ class LoRA:
         assert self.alpha is not None
         return self.alpha / self.rank
 
+    def prepare(self, student: Student) -> None:
+        """Leave a pretrained model as it is: its weights keep their names and shapes."""
+
     def targets(self, student: Student) -> dict[str, nn.Module]:
         """The layers with trainable weights that are adapted, by name. Raises UserError if a tower has none."""
         names = {id(module): name for name, module in student.named_modules()}
@@ -108,10 +110,7 @@ class LoRA:
         if not any(p.requires_grad for p in student.clip.parameters()):
             return
         targets = self.targets(student)
-        for name, parameter in student.clip.named_parameters():
-            if not name.startswith("logit_"):
-                parameter.requires_grad_(False)
-        student.frozen_statistics = True
+        freeze_towers(student)
         generator = torch.Generator().manual_seed(seed)
         train_a = self.factors == "AB" or (self.factors == "auto" and not averaged)
         for layer in targets.values():
@@ -136,11 +135,6 @@ class LoRA:
                 update = self.scaling * tensor @ weights[name.removesuffix(B) + A]
                 merged[weight_name(name, merged)] = merged[weight_name(name, merged)] + update
         return merged
-
-
-def adapter(spelling: str) -> LoRA:
-    """Parse `--adapter`: lora, or lora:OPTION=VALUE,…"""
-    return parse("adapter", spelling, {"lora": LoRA})
 
 
 def is_factor(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
+from tracer.models.adapters import adapter
 from tracer.models.prompts import templates
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, Weights, initialise_from, load, read_weights
@@ -191,6 +192,8 @@ class Run:
         student = load(
             experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
         )
+        if experiment.adapter is not None:
+            adapter(experiment.adapter).prepare(student)
         if name == "pretrained":
             return student
         if not self.weights_file(name).exists():

@@ -62,6 +62,8 @@ def estimate(plan: Plan) -> Estimate:
     """The estimate of the stage that needs most memory. Builds the model, without downloading its weights."""
     process = resident()
     student = load(plan.experiment.model, None, seed=0)
+    if plan.adapter is not None:
+        plan.adapter.prepare(student)
     weights = 4 * sum(p.numel() for p in student.parameters())
     idle = Estimate(weights // 4, 0, process, weights, 0, 0, 0, 0)
     stages = [_stage(plan, stage, student, idle) for stage in plan.method.stages if stage.share]
