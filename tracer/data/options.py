@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.core.errors import UserError, unknown
@@ -9,7 +10,7 @@ from tracer.data.classes import Spec
 
 SYNONYMS = {
     **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev", "eval"), "val"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
 FLAGS = {
@@ -57,6 +58,19 @@ class Options:
 def canonical(split: str) -> str:
     """One spelling for each split: train, val or test; any other name stays as it is."""
     return SYNONYMS.get(split.strip().lower(), split)
+
+
+def splits_by_name(names: Iterable[str]) -> dict[str, str]:
+    """The split that each of these names stands for; names of no split are left out.
+
+    `eval` is another word for val. Beside a validation split, and without a test split, it is the test split.
+    """
+    splits = {name: canonical(name) for name in names if canonical(name) in SYNONYMS.values()}
+    evaluation = [name for name in splits if name.strip().lower() in ("eval", "evaluation")]
+    others = {split for name, split in splits.items() if name not in evaluation}
+    if "val" in others and "test" not in others:
+        splits |= dict.fromkeys(evaluation, "test")
+    return splits
 
 
 def sort_splits(splits: set[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tracer.core.errors import UserError
 from tracer.data.columns import Columns, split_column
-from tracer.data.options import SYNONYMS, Options, canonical, sort_splits
+from tracer.data.options import SYNONYMS, Options, sort_splits, splits_by_name
 from tracer.data.values import text
 
 
@@ -40,8 +40,9 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
     if name is None:
         return RowSplits([])
     cells = [_cell(value) for value in table[name]]
-    values = [canonical(cell) for cell in cells]
-    wrong = [i for i, value in enumerate(values) if value not in SYNONYMS.values()]
+    known = splits_by_name(set(cells))
+    values = [known.get(cell, cell) for cell in cells]
+    wrong = [i for i, cell in enumerate(cells) if cell not in known]
     if not wrong:
         listed = ", ".join(sort_splits(set(values)))
         return RowSplits(values, f"split column: {name}, with {listed}")
