@@ -46,17 +46,25 @@ def readable_name(key: str) -> str:
 
 
 def normal_name(name: str) -> str:
-    """The spelling by which two names are compared: without case, punctuation, underscores and repeated spaces.
+    """The spelling by which two names are compared: without case, punctuation, repeated spaces and what is invisible.
 
     Signs that carry meaning (C++, C#) stay. Numbers are compared by value: 01, 1 and 1.0 are one name, −1 is another.
     """
+    name = visible(name)
     if number := NUMBER.fullmatch(name):
         sign, whole, fraction = number.groups("")
         decimals = fraction.rstrip("0").removesuffix(".")
         return f"{sign.removeprefix('+')}{whole.lstrip('0') or '0'}{decimals}"
-    text = unicodedata.normalize("NFKC", name).casefold()
-    spaced = "".join(" " if unicodedata.category(c)[0] in "PZ" and c not in "#%&*@" else c for c in text)
+    spaced = "".join(
+        " " if unicodedata.category(c)[0] in "PZ" and c not in "#%&*@" else c for c in name.casefold()
+    )
     return " ".join(spaced.split()) or readable_name(name)
+
+
+def visible(text: str) -> str:
+    """The text in one form of Unicode, without characters that have no width, such as U+200B and direction marks."""
+    normal = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in normal if unicodedata.category(c) != "Cf" and not "\ufe00" <= c <= "\ufe0f")
 
 
 def classes(keys: Iterable[str], spec: Spec | None = None) -> Classes:
@@ -95,7 +103,7 @@ def refuse_one_name(names: Sequence[str], normal: Callable[[str], str] | None = 
 
 
 def _in_a_prompt(name: str) -> str:
-    return readable_name(name).casefold()
+    return readable_name(visible(name)).casefold()
 
 
 def _warning(keys: tuple[str, ...]) -> str:

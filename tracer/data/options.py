@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.classes import Spec
+from tracer.data.classes import Spec, visible
 
 SYNONYMS = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -45,7 +45,10 @@ class Options:
     def choose(self, available: tuple[str, ...], source: str) -> str:
         """The name of the requested split among those of `source`; the training split by default."""
         wanted = canonical(self.split or "train")
-        names = {canonical(each): each for each in available}
+        known, names = splits_by_name(available), dict[str, str]()
+        for each in available:
+            if (other := names.setdefault(known.get(each, each), each)) != each:
+                raise UserError(f"{source} has two splits {known[each]}, {other} and {each}: rename one")
         if self.split is None and len(available) == 1:
             return available[0]
         # Some data sets have only one of validation and test data.
@@ -57,7 +60,7 @@ class Options:
 
 def canonical(split: str) -> str:
     """One spelling for each split: train, val or test; any other name stays as it is."""
-    return SYNONYMS.get(split.strip().lower(), split)
+    return SYNONYMS.get(visible(split).strip().lower(), split)
 
 
 def splits_by_name(names: Iterable[str]) -> dict[str, str]:
