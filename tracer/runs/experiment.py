@@ -136,6 +136,7 @@ class Experiment(Settings):
         return hashlib.blake2b(canonical.encode(), digest_size=5).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
+        """The settings as JSON holds them; `from_json` reads them."""
         return asdict(self)
 
     @classmethod

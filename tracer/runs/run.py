@@ -85,6 +85,7 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
+        """What `experiment.json` holds: the id, the experiment and the classes; a UserError if it is damaged."""
         try:
             description = verify_checksum((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
         except (ValueError, OSError) as error:
@@ -95,6 +96,7 @@ class Run:
 
     @property
     def experiment(self) -> Experiment:
+        """The settings of the run."""
         return Experiment.from_json(self.description["experiment"])
 
     def require(self, plan: Plan) -> None:
@@ -142,6 +144,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether the run has its result."""
         return (self.folder / "result.json").exists()
 
     @property
@@ -155,6 +158,7 @@ class Run:
             raise UserError(f"{self.folder / 'result.json'} is not readable: {error}") from None
 
     def weights_file(self, name: str) -> Path:
+        """Where the weights of this name lie, or would lie: student, teacher, result, or a merge."""
         return self.folder / "weights" / f"{name}.safetensors"
 
     def keep(self, name: str, weights: Weights) -> None:
