@@ -73,7 +73,7 @@ test-slow: $(VENV)/ready
 	$(BIN)/pytest -m evidence
 
 site: $(VENV)/ready
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet, which hides warnings from --strict
 
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 notebooks: $(VENV)/ready

@@ -16,15 +16,33 @@ import tracer
 ROOT = Path(__file__).parents[1]
 
 
+def build(source: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    """As `make site` does; `--quiet` would hide the warnings from `--strict`."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
+    environment = {"NO_MKDOCS_2_WARNING": "1", "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site; `--strict` makes an error of each warning, and mkdocs.yml a warning of each broken link."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    environment = {"NO_MKDOCS_2_WARNING": "1", "PATH": "/usr/bin:/bin"}
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr or result.stdout
+    result = build(ROOT, folder)
+    assert result.returncode == 0, result.stderr
     return folder
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "other.md#nowhere", "/other.md"])
+def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
+    """With what mkdocs.yml has to say about links, on a site of two pages."""
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    (rules,) = re.findall(r"^validation:\n(?:  .*\n)+", config, re.MULTILINE)
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: x\n{rules}")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "other.md").write_text("# Other\n")
+    (tmp_path / "docs" / "index.md").write_text("[other](other.md#other)\n")
+    assert build(tmp_path, tmp_path / "site").returncode == 0
+    (tmp_path / "docs" / "index.md").write_text(f"[other]({link})\n")
+    assert build(tmp_path, tmp_path / "site").returncode == 1
 
 
 class Page(HTMLParser):
