@@ -18,7 +18,7 @@ from tracer.core.errors import UserError
 from tracer.core.objective import Loss
 from tracer.core.weights import Weights, check_finite
 from tracer.data.loader import loader
-from tracer.evaluation.held_out import held_out_accuracy
+from tracer.evaluation.held_out import evenly_spaced, held_out_accuracy, watched
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.summary import write_summary
 from tracer.methods.finish import Trained
@@ -205,7 +205,7 @@ class Training:
         return Report(step, self.plan.steps, loss=total, gap=values.get("kl"))
 
     def _evaluate(self, state: State, step: int) -> Report:
-        """Log the accuracy on the held-out set, with few prompts, and the distance between student and teacher.
+        """Log the accuracy on held-out images, with few prompts, and the distance between student and teacher.
 
         In a single process a signal ends it with `Interrupted`, unless the stage ends here; several processes have to
         evaluate to the end together.
@@ -215,11 +215,12 @@ class Training:
         with self.clock.measure("evaluating"), self.interrupt.at_once() if alone else nullcontext():
             scorer = Scorer(state.student, self.world, self.plan.train.classes, self.workers)
             prompts = _few(self.plan.templates, len(self.plan.train.classes))
-            accuracy = held_out_accuracy(scorer, scorer.embed(self.plan.held_out), prompts)
+            images = watched(self.plan.held_out, self.plan.steps * self.plan.batch)
+            accuracy = held_out_accuracy(scorer, scorer.embed(images), prompts)
             self.world.reshard(state.student)
             gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
         self.pace.evaluated(self.clock.seconds["evaluating"] - started)
-        self.run.recorder.log(step, "held_out", accuracy=accuracy, **gap)
+        self.run.recorder.log(step, "held_out", accuracy=accuracy, images=len(images), **gap)
         return Report(step, self.plan.steps, accuracy=accuracy)
 
     def _save(self, step: int, learner: Learner) -> None:
@@ -285,9 +286,8 @@ class Training:
 
 
 def _few(templates: Sequence[str], classes: int) -> Sequence[str]:
-    """Evenly spaced templates, about a thousand prompts and at least eight a class: enough to watch a run."""
-    count = min(len(templates), max(8, 1000 // max(1, classes)))
-    return [templates[i * len(templates) // count] for i in range(count)]
+    """Evenly spaced templates, about 250 prompts and at least eight a class: enough to watch a run."""
+    return [templates[i] for i in evenly_spaced(len(templates), max(8, 250 // max(1, classes))).tolist()]
 
 
 def _dynamics(state: State) -> dict[str, Tensor]:
