@@ -287,7 +287,8 @@ class Training:
 
 def _few(templates: Sequence[str], classes: int) -> Sequence[str]:
     """Evenly spaced templates, about 250 prompts and at least eight a class: enough to watch a run."""
-    return [templates[i] for i in evenly_spaced(len(templates), max(8, 250 // max(1, classes))).tolist()]
+    indices = evenly_spaced(len(templates), max(8, 250 // max(1, classes)))
+    return [templates[int(i)] for i in indices]
 
 
 def _dynamics(state: State) -> dict[str, Tensor]:
