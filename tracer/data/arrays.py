@@ -65,8 +65,7 @@ def read_arrays(path: Path, options: Options) -> Examples:
         detected=(*(note.replace("column", "array") for note in columns.detected), split.note),
         warnings=(split.warning,),
     )
-    chosen = split.choose(options, path.name)
-    return examples.take(np.flatnonzero([each == chosen for each in split.of_row])) if chosen else examples
+    return split.take(examples, options, path.name)
 
 
 def _joined(arrays: dict[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:

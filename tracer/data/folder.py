@@ -67,11 +67,11 @@ def _choose_split(
     if not folders:
         return images, ""
     splits = sort_splits(set(folders.values()))
-    chosen = options.choose(splits, str(root))
-    paths = [path for path in images if folders[path.partition("/")[0]] == chosen]
-    own = [folder for split in splits for folder in sorted(folders) if folders[folder] == split]
+    split = options.choose(splits, str(root))
+    paths = [path for path in images if folders[path.partition("/")[0]] == split]
+    own = [folder for each in splits for folder in sorted(folders) if folders[folder] == each]
     renamed = "" if set(own) == set(splits) else f" (from {', '.join(own)})"
-    return paths, f"split folders: {', '.join(splits)}{renamed}; this is {chosen}"
+    return paths, f"split folders: {', '.join(splits)}{renamed}; this is {split}"
 
 
 def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[str]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
 from tracer.data.classes import readable_name, refuse_one_name
@@ -80,7 +78,7 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
         detected=(*columns.detected, rows.note or f"split: {split} of {', '.join(parts)}"),
         warnings=(rows.warning,),
     )
-    return examples.take(np.flatnonzero([each == chosen for each in rows.of_row])) if chosen else examples
+    return rows.take(examples, options, spec)
 
 
 def read_parquet_file(path: Path) -> Any:

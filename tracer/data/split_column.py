@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tracer.core.errors import UserError
 from tracer.data.columns import Columns, split_column
+from tracer.data.examples import Examples
 from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
 from tracer.data.values import text
 
@@ -29,8 +32,13 @@ class RowSplits(NamedTuple):
         return sort_splits(set(self.of_row))
 
     def choose(self, options: Options, source: str) -> str:
-        """The split that is asked for; empty if there are none."""
+        """The requested split; empty if there are none."""
         return options.choose(self.names, source) if self.of_row else ""
+
+    def take(self, examples: Examples, options: Options, source: str) -> Examples:
+        """The examples, one for each row, of the requested split; all if there are no splits."""
+        split = self.choose(options, source)
+        return examples.take(np.flatnonzero([each == split for each in self.of_row])) if split else examples
 
 
 def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str) -> RowSplits:

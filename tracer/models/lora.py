@@ -75,7 +75,7 @@ class LoRA:
     def targets(self, student: Student) -> dict[str, nn.Module]:
         """The layers with trainable weights that are adapted, by name. Raises UserError if a tower has none."""
         names = {id(module): name for name, module in student.named_modules()}
-        found: dict[str, nn.Module] = {}
+        targets: dict[str, nn.Module] = {}
         for kind, _, blocks in towers_with_blocks(student):
             trained = [block for block in blocks.values() if any(p.requires_grad for p in block.parameters())]
             layers = [layer for block in trained for layer in self._layers(block)]
@@ -84,23 +84,23 @@ class LoRA:
                     f"--adapter lora: no linear layer to adapt in the {kind} tower of {student.name}; "
                     "use --tune norms or last-1, which train its own weights"
                 )
-            found |= {names[id(layer)]: layer for layer in layers}
-        return found
+            targets |= {names[id(layer)]: layer for layer in layers}
+        return targets
 
     def _layers(self, block: nn.Module) -> list[nn.Module]:
         packed = [module for module in block.modules() if isinstance(module, nn.MultiheadAttention)]
         inside = {id(child) for module in packed for child in module.modules()}
-        chosen = []
+        layers: list[nn.Module] = []
         for name, module in block.named_modules():
             kind = "attention" if any(part in name for part in ATTENTION) else "mlp"
             if self.layers not in ("all", kind) or not any(p.requires_grad for p in module.parameters()):
                 continue
             if isinstance(module, nn.MultiheadAttention):
                 if module._qkv_same_embed_dim and module.bias_k is None and not module.add_zero_attn:
-                    chosen.append(module)
+                    layers.append(module)
             elif isinstance(module, nn.Linear) and id(module) not in inside:
-                chosen.append(module)
-        return chosen
+                layers.append(module)
+        return layers
 
     def attach(self, student: Student, *, averaged: bool, seed: int) -> None:
         """Add factors, B = 0, to the layers that are trained, and freeze all else but temperature and head.

@@ -97,9 +97,7 @@ def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estima
 
 def resident() -> int:
     """Peak resident memory of this process so far, in bytes."""
-    status = Path(
-        "/proc/self/status"
-    )  # preferred: the peak of `getrusage` includes that of the parent process
+    status = Path("/proc/self/status")  # preferred: `getrusage` includes the peak of the parent process
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return 1024 * int(line.split()[1])
