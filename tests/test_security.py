@@ -201,6 +201,8 @@ def exported_config(folder: Path, **changes: object) -> Path:
         ("model_cfg__trust_remote_code", True, "trust_remote_code"),
         ("model_cfg__vision_cfg", "os.system", "vision_cfg is not an object"),
         ("model_cfg__vision_cfg__width", 10**9, "width 1000000000 is out of range"),
+        ("model_cfg__vision_cfg__timm_model_name", "hf-hub:a/b", "is not the name of a model of timm"),
+        ("model_cfg__vision_cfg__timm_model_name", "local-dir:x", "is not the name of a model of timm"),
         ("preprocess_cfg__mean", ["a", "b", "c"], "mean is three numbers"),
         ("preprocess_cfg__std", [0, 1, 1], "std is more than 0"),
         ("preprocess_cfg__size", 10**6, "size is one or two numbers"),
@@ -348,6 +350,34 @@ def test_a_text_tower_with_code_is_refused_and_nobody_is_asked(
     assert not mark.exists()
 
 
+def test_a_text_tower_with_compiled_code_is_refused(tmp_path: Path) -> None:
+    import json
+
+    from tracer.models.load_guards import text_tower_without_code
+    from tracer.models.open_clip_compat import open_clip
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 9}
+    for attention, match in (("kernels-community/x", "attention 'kernels-community/x'"), ("eager", None)):
+        content = {"model_type": "bert", "attn_implementation": attention, **sizes}
+        (tmp_path / "config.json").write_text(json.dumps(content))
+        with text_tower_without_code():
+            if match is None:
+                open_clip.hf_model.HFTextEncoder(str(tmp_path), 8, pretrained=False)
+            else:
+                with pytest.raises(UserError, match=match):
+                    open_clip.hf_model.HFTextEncoder(str(tmp_path), 8, pretrained=False)
+
+
+def test_a_program_is_not_taken_for_weights(tmp_path: Path) -> None:
+    import torch
+
+    from tracer.models.registry import locate
+
+    torch.jit.script(torch.nn.Linear(1, 1)).save(str(tmp_path / "x.pt"))
+    with pytest.raises(UserError, match="must hold weights and nothing else"):
+        locate("ViT-S-32", str(tmp_path / "x.pt")).build()
+
+
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
@@ -358,6 +388,13 @@ def test_a_text_tower_with_code_is_refused_and_nobody_is_asked(
         ({"vision_cfg": {"layers": 5_000_000}}, "layers 5000000 is out of range"),
         ({"vision_cfg": {"layers": [2, 10_000]}}, "layers.1 10000 is out of range"),
         ({"embed_dim": float("nan")}, "embed_dim nan is out of range"),
+        ({"init_logit_scale": float("nan")}, "init_logit_scale nan is out of range"),
+        ({"vision_cfg": {"width": -1}}, "width -1 is out of range"),
+        ({"text_cfg": {"heads": 0}}, "heads 0 is out of range"),
+        ({"vision_cfg": {"image_size": [28, "x"]}}, "image_size.1 'x' is out of range"),
+        ({"vision_cfg": {"width": 100_000, "layers": 1000}}, "this machine has"),
+        ({"vision_cfg": {"width": 100_000, "layers": [1, 1, 1, 1]}}, "this machine has"),
+        ({"text_cfg": {"width": 100_000, "vocab_size": 10_000_000}}, "this machine has"),
     ],
 )
 def test_values_of_a_config_are_plain_and_within_bounds(config: dict[str, object], problem: str) -> None:

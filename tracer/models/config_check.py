@@ -6,6 +6,8 @@ open_clip passes some entries of a config on to other libraries. `text_cfg.token
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
@@ -18,8 +20,15 @@ TOP += ("init_logit_scale", "init_logit_bias", "nonscalar_logit_scale", "output_
 TOKENIZER = ("clean", "strip_sep_token", "context_length", "reduction_mask_seed", "additional_special_tokens")
 KWARGS = ("eps", "approximate", "elementwise_affine", "bias")  # of activations and norms
 OBJECTS = {"tokenizer_kwargs": TOKENIZER, "act_kwargs": KWARGS, "norm_kwargs": KWARGS}  # within a part
-LARGEST = 10_000_000  # no size in a real config comes near it
-MOST_LAYERS = 1000
+LARGEST = 10_000_000  # no number in a real config comes near it
+SIZES = {  # whole numbers above 0, and at most these; the largest of open_clip's are a tenth of them or less
+    **dict.fromkeys(("width", "embed_dim", "head_width", "n_queries"), 100_000),
+    **dict.fromkeys(("layers", "heads", "attn_pooler_heads"), 1000),
+    **dict.fromkeys(("image_size", "patch_size"), 8192),
+    "context_length": 10_000,
+    "vocab_size": LARGEST,
+}
+BYTES = 4  # of a parameter
 
 
 def check_model_config(config: Mapping[str, Any], source: str) -> None:
@@ -44,11 +53,48 @@ def check_model_config(config: Mapping[str, Any], source: str) -> None:
     for path, value in _values(config, objects):
         if not isinstance(value, str | int | float | bool | type(None)):
             raise UserError(f"{source}: {path} cannot be {value!r:.60}")
+        size = next((SIZES[name] for name in path.split(".") if name in SIZES), None)  # some are lists
+        if size is not None and value is not None and not (isinstance(value, int) and 1 <= value <= size):
+            raise UserError(
+                f"{source}: {path} {value!r:.60} is out of range: it is a number from 1 to {size}"
+            )
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
             raise UserError(f"{source}: {path} {value} is out of range")
-        parts = path.split(".")  # the layers of a ResNet are a list
-        if "layers" in parts and isinstance(value, int | float) and value > MOST_LAYERS:
-            raise UserError(f"{source}: {path} {value} is out of range")
+    _check_names(config, source)
+    _check_memory(config, source)
+
+
+def _check_names(config: Mapping[str, Any], source: str) -> None:
+    """Raise UserError for an image tower that timm would look up in a folder or on the hub."""
+    name = config.get("vision_cfg", {}).get("timm_model_name")
+    if name is not None and not (isinstance(name, str) and re.fullmatch(r"[\w.-]*", name)):
+        raise UserError(f"{source}: {name!r:.60} is not the name of a model of timm")
+
+
+def _check_memory(config: Mapping[str, Any], source: str) -> None:
+    """Raise UserError for a model that this machine cannot hold, before the kernel ends the process."""
+    needed = BYTES * _parameters(config)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise UserError(
+            f"{source}: a model of this size needs more than {needed / 2**30:.0f} GiB, and this machine has "
+            f"{memory / 2**30:.0f}"
+        )
+
+
+def _parameters(config: Mapping[str, Any]) -> int:
+    """No more parameters than the model has; towers of timm and transformers, which are found by name, count 0."""
+    total = 0
+    for part in ("vision_cfg", "text_cfg", "multimodal_cfg"):
+        own = config.get(part, {})
+        if not own.get("timm_model_name") and not own.get("hf_model_name"):
+            width, layers = own.get("width") or 0, own.get("layers") or 0
+            if isinstance(layers, int):
+                total += 4 * width**2 * layers + width * (own.get("vocab_size") or 0)
+            else:  # the attention at the end of a ResNet
+                total += 4 * (32 * width) ** 2
+            total += width * (config.get("embed_dim") or 0)
+    return total
 
 
 def check_preprocess_config(config: Mapping[str, Any], source: str) -> None:

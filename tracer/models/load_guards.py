@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pickle import UnpicklingError
 from typing import Any
 
@@ -25,11 +27,13 @@ HF_PACKAGES = ("transformers", "tokenizers", "sentencepiece")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence open_clip's warning about random weights."""
+    """Silence open_clip's warning about random weights, and torch's advice on files that are refused."""
     level = logging.getLogger().getEffectiveLevel()
     logging.getLogger().setLevel(logging.ERROR)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"torch\.|open_clip\.", category=UserWarning)
+            yield
     finally:
         logging.getLogger().setLevel(level)
 
@@ -60,6 +64,38 @@ def kinds_of_numbers() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
+def text_tower_without_code() -> Iterator[None]:
+    """While open_clip builds a text tower of transformers: no code that comes with it is run, and nobody is asked.
+
+    Besides `auto_map`, a config may name an attention of its own, which is compiled code of the hub.
+    """
+    module: Any = import_module(f"{open_clip.__name__}.hf_model")
+    original = getattr(module, "AutoConfig", None)  # None without transformers
+
+    class Config:
+        @staticmethod
+        def from_pretrained(name: str) -> Any:
+            assert original is not None
+            config = original.from_pretrained(name, trust_remote_code=False)
+            if config.model_type not in module.arch_dict:
+                raise UserError(
+                    f"{name} is a model of type {config.model_type!r:.60}, which is no text tower"
+                )
+            if config._attn_implementation not in (None, "eager", "sdpa"):
+                attention = config._attn_implementation
+                raise UserError(
+                    f"{name} comes with code of its own, the attention {attention!r:.60}: it is never run"
+                )
+            return config
+
+    module.AutoConfig = Config
+    try:
+        yield
+    finally:
+        module.AutoConfig = original
+
+
+@contextmanager
 def explained(model: str) -> Iterator[None]:
     """Raise errors of invalid, truncated or malicious files as a UserError of one sentence."""
     try:
@@ -71,6 +107,10 @@ def explained(model: str) -> Iterator[None]:
         package = "tracer-clip[hf]" if error.name in (None, *HF_PACKAGES) else error.name
         raise UserError(f"{model} needs a package that is missing: pip install '{package}'") from error
     except UNREADABLE as error:
+        if "weights_only" in str(error):  # TorchScript, which is a program; torch advises to run it
+            raise UserError(
+                f"cannot build {model}: a torch file must hold weights and nothing else"
+            ) from None
         if "trust_remote_code" in str(error):
             raise UserError(f"{model} comes with Python code of its own, which is never run") from None
         message = textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__

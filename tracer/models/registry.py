@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -20,7 +19,7 @@ from tracer.core.errors import UserError, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
 from tracer.models.download import Download, fetch_config, fetch_text_files, known_absent
 from tracer.models.huggingface.activation import set_trunk_activation
-from tracer.models.load_guards import explained, kinds_of_numbers, quiet
+from tracer.models.load_guards import explained, kinds_of_numbers, quiet, text_tower_without_code
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.weights_file import published_settings
 from tracer.storage.folders import no_such_folder
@@ -49,8 +48,7 @@ class ModelSource:
         self._check_digest()
         self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
-        self._refuse_code()
-        with quiet(), explained(self.name + source), kinds_of_numbers() as kinds:
+        with quiet(), explained(self.name + source), text_tower_without_code(), kinds_of_numbers() as kinds:
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
@@ -95,14 +93,6 @@ class ModelSource:
     def _check_digest(self) -> None:
         if self.digest is not None and self.file and file_blake2b(self.file) != self.digest:
             raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
-
-    def _refuse_code(self) -> None:
-        """Let transformers refuse code that comes with a text tower instead of asking whether to run it."""
-        if (self.config.get("text_cfg") or {}).get("hf_model_name"):
-            with suppress(ImportError):
-                from transformers import dynamic_module_utils
-
-                dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0  # seconds in which the answer could be given
 
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""
