@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
 from jaxtyping import config, install_import_hook
 
 CHECKED = (
@@ -22,10 +20,6 @@ CHECKED = (
     "studies.theory",
 )
 install_import_hook(list(CHECKED), "typechecking.checked")  # before the first import
-
-# A busy machine is no failure.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
 
 torch.set_num_threads(1)  # the tests themselves run side by side
 
@@ -41,18 +35,6 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_cache(common: Path) -> None:
     """Scans are cached with the tests, not with the user."""
     os.environ["TRACER_CACHE"] = str(common / "cache")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def built_tokenizers() -> None:
-    """The tokenizer of each of open_clip's own models is built once, not once a test: a third of a second each."""
-    from tracer.models.open_clip_compat import open_clip
-
-    build = open_clip.get_tokenizer
-    built = cache(build)
-    open_clip.get_tokenizer = lambda name, *rest, **more: (
-        built(name) if name in open_clip.list_models() and not (rest or more) else build(name, *rest, **more)
-    )
 
 
 @pytest.fixture(scope="session", autouse=True)

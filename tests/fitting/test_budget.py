@@ -26,7 +26,7 @@ def test_rungs_are_a_ninth_a_third_and_all_of_the_steps() -> None:
 
 @pytest.mark.parametrize("runs", [2, 3, 5, 10, 20, 60])
 def test_the_work_of_all_trials_is_within_the_runs(runs: float) -> None:
-    plan = planned(Budget(runs=runs), Speed(0, 0), 900, 6, 46)
+    plan = planned(Budget(runs=runs), Speed(0, 0), 900, 46)
     work = sum(steps * trials for steps, trials in zip(*plan, strict=True)) / 900
     assert work <= runs
     assert list(plan.trials) == sorted(plan.trials, reverse=True)
@@ -40,15 +40,16 @@ def test_ten_runs_are_27_trials_and_what_is_left_goes_to_the_longest() -> None:
     assert schedule(900, 1, lambda steps: steps / 900, 27) is None
 
 
-def test_a_budget_of_time_shortens_all_trials_before_it_tries_too_few() -> None:
-    speed = Speed(1.0, 5.0)
-    long, short = (planned(Budget(seconds=s), speed, 900, 6, 46) for s in (200_000, 5_000))
+def test_a_short_budget_of_time_has_fewer_and_shorter_trials() -> None:
+    speed = Speed(1.0, 45.0)
+    long, short = (planned(Budget(seconds=s), speed, 900, 46) for s in (200_000, 5_000))
     assert long.steps[-1] == 900
     assert short.steps[-1] < 900
-    assert short.trials[0] >= 18
-    assert short.total(lambda steps: speed.trial(steps, 6, 1.4)) <= 0.9 * 5_000
+    assert short.trials[0] >= 18 * short.steps[-1] / 900
+    assert short.trials[0] < 18
+    assert short.total(speed.trial) <= 0.9 * 5_000
     with pytest.raises(UserError, match=r"too short: .* --budget \d+m or more"):
-        planned(Budget(seconds=60), Speed(30.0, 60.0), 900, 6, 46)
+        planned(Budget(seconds=60), Speed(30.0, 60.0), 900, 46)
 
 
 def test_rates_are_climbed_until_what_was_known_collapses() -> None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tracer.fitting.choice import Point, area, choose, promoted, ratio_bound, within
+from tracer.core.metrics.intervals import ratio_bound
+from tracer.fitting.choice import Point, area, choose, promoted, within
 
 
 def hits(count: int, n: int) -> list[bool]:
@@ -65,6 +66,15 @@ def test_a_path_ends_at_its_first_mixture_that_may_keep_too_little() -> None:
         point("a", 1.0, 150, 799),
     ]
     assert [each.alpha for each in within(BEFORE, path, 0.9)] == [0.2]
+
+
+def test_a_head_on_unchanged_towers_is_sure_to_keep_all() -> None:
+    """Ten retained images prove nothing about other trials, and their number does not count against it."""
+    before = Point("pretrained", 0.0, hits(100, 200), {"names": hits(10, 10)})
+    probe = Point("probe", 1.0, hits(150, 200), {"names": hits(10, 10)}, frozen=True)
+    others = [Point(str(n), 1.0, hits(180, 200), {"names": hits(10, 10)}) for n in range(20)]
+    assert choose(before, [probe, *others], 0.97).point is probe
+    assert choose(before, others, 0.97).point is before
 
 
 def test_the_lowest_of_several_retained_sets_counts() -> None:

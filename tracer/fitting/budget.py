@@ -14,10 +14,11 @@ FACTOR = 3  # each rung trains a third of the trials three times as long
 RUNGS = 3
 MIN_STEPS = 10  # of a trial; shorter ones do not tell methods apart
 FEWEST_RUNS = 2  # full finetunings that a search needs
-ENOUGH = 18  # trials of the first rung; where a budget of time does not allow them, all are made shorter
+ENOUGH = 18  # trials of the first rung, if they have full length
 AVERAGE_COST = 1.4  # of a step, relative to direct finetuning, over the methods that are tried
-# Share of a budget of time that is planned with; the rest is for the choice, its test and the page.
-USABLE = 0.9
+USABLE = (
+    0.9  # share of a budget of time that trials may take; the rest is for the test of the choice and the page
+)
 
 
 class Budget(NamedTuple):
@@ -41,18 +42,21 @@ class Budget(NamedTuple):
 
     def usable(self, speed: Speed) -> float:
         """Seconds of a budget of time in which trials may run."""
-        return USABLE * (self.seconds or math.inf) - 4 * speed.score
+        return USABLE * (self.seconds or math.inf) - speed.overhead
 
 
 class Speed(NamedTuple):
-    """Measured seconds of a step of direct finetuning and of scoring one mixture."""
+    """Measured seconds of a step of direct finetuning, and of all else in a trial: its start, scores and mixtures."""
 
     step: float
-    score: float
+    overhead: float
 
-    def trial(self, steps: float, mixtures: int, cost: float = 1.0) -> float:
-        """Seconds of a trial: its steps, its mixtures, and its own scores before and after."""
-        return steps * self.step * cost + (mixtures + 3) * self.score
+    def trial(self, steps: float) -> float:
+        """Seconds of a trial of an average method."""
+        return steps * self.step * AVERAGE_COST + self.overhead
+
+    def __str__(self) -> str:
+        return f"a step takes about {self.step:.2g} s, and all else in a trial {self.overhead:.2g} s"
 
 
 class Schedule(NamedTuple):
@@ -98,10 +102,11 @@ def schedule(full: int, limit: float, price: Callable[[int], float], most: int) 
     return Schedule(steps, trials)
 
 
-def planned(budget: Budget, speed: Speed, full: int, mixtures: int, most: int) -> Schedule:
+def planned(budget: Budget, speed: Speed, full: int, most: int) -> Schedule:
     """The trials that a budget allows, of at most `full` steps each.
 
-    Where a budget of time does not allow ENOUGH trials of that length, they are made shorter until it does.
+    Where a budget of time does not allow ENOUGH trials of that length, they become shorter and fewer in equal measure:
+    many trials of a few steps would all be undertrained, and one long one could be past the cliff.
     """
     if budget.runs is not None:
         result = schedule(full, budget.runs, lambda steps: steps / full, most)
@@ -111,14 +116,11 @@ def planned(budget: Budget, speed: Speed, full: int, mixtures: int, most: int) -
     usable = budget.usable(speed)
     steps = full
     while True:
-        result = schedule(steps, usable, lambda steps: speed.trial(steps, mixtures, AVERAGE_COST), most)
-        if (result is not None and result.trials[0] >= min(ENOUGH, most)) or steps <= MIN_STEPS:
+        result = schedule(steps, usable, speed.trial, most)
+        if (result is not None and result.trials[0] >= ENOUGH * steps / full) or steps <= MIN_STEPS:
             break
         steps = max(MIN_STEPS, int(steps / 1.2))
     if result is None:
-        minutes = math.ceil(3 * speed.trial(MIN_STEPS, mixtures, AVERAGE_COST) / 60 / USABLE)
-        raise UserError(
-            f"the budget is too short: a step takes {speed.step:.2g} s and scoring a mixture {speed.score:.2g} s; "
-            f"give --budget {minutes}m or more"
-        )
+        minutes = math.ceil(3 * speed.trial(MIN_STEPS) / 60 / USABLE)
+        raise UserError(f"the budget is too short: {speed}; give --budget {minutes}m or more")
     return result

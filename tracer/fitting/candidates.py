@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,32 +12,37 @@ from tracer.runs.experiment import Experiment
 
 RATES = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 FIRST_RATE = 1e-5  # where direct finetuning begins to climb
-OFFSETS = (
-    -1,
-    -2,
-    0,
-    -3,
-    1,
-)  # rates of the other methods, in places of RATES from that where direct finetuning collapses
+# Rates of the other methods, in places of RATES from that where direct finetuning collapses, and their names.
+OFFSETS = (-1, -2, 0, -3, 1)
+NAMES = {-3: "c / 30", -2: "c / 10", -1: "c / 3", 0: "c", 1: "3 c", 2: "10 c", 3: "30 c"}
+ADAPTER_OFFSET = 2  # places of RATES by which an adapter's rate is higher: about ten times
+UNSTEERED = ("zeroshot", "lp")  # the pretrained model, and a linear probe whose head is solved for
 COLLAPSED = 0.5  # of what was known; a rate at which less is kept is past the cliff
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method with its options, at a learning rate."""
+    """A method with its options, at a learning rate, that trains all weights or an adapter."""
 
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
     lr: float = FIRST_RATE
+    adapter: str | None = None
 
     @property
     def label(self) -> str:
-        """Its method and options."""
+        """Its method, adapter and options."""
         options = ", ".join(f"{name} {value}" for name, value in self.options.items())
-        return f"{self.method} ({options})" if options else self.method
+        method = f"{self.method} with {self.adapter}" if self.adapter else self.method
+        return f"{method} ({options})" if options else method
 
     def __str__(self) -> str:
-        return f"{self.label} at {self.lr:g}"
+        return f"{self.label} at {self.lr:g}" if self.steered else self.label
+
+    @property
+    def steered(self) -> bool:
+        """Whether a learning rate and a number of steps change it."""
+        return self.method not in UNSTEERED
 
     @property
     def cost(self) -> float:
@@ -47,7 +52,13 @@ class Candidate:
     def experiment(self, base: Experiment, steps: int) -> Experiment:
         """The run of this candidate with `steps` steps."""
         return replace(
-            base, method=self.method, options=dict(self.options), lr=self.lr, steps=steps, epochs=None
+            base,
+            method=self.method,
+            options=dict(self.options),
+            lr=self.lr,
+            adapter=self.adapter or base.adapter,
+            steps=steps,
+            epochs=None,
         )
 
 
@@ -58,6 +69,7 @@ LABELLED = (
     Candidate("ema_sd", {"horizon": 0.05, "strength": 10.0}),
     Candidate("tracer"),
     Candidate("static_sd"),
+    Candidate("tracer", adapter="lora"),
     Candidate("tracer", {"strength": 10.0}),
     Candidate("l2sp", {"strength": 1.0}),
     Candidate("static_sd", {"strength": 10.0}),
@@ -66,20 +78,29 @@ CAPTIONED = (
     Candidate("ema_sd", {"horizon": 0.05, "strength": 10.0}),
     Candidate("tracer"),
     Candidate("static_sd"),
+    Candidate("tracer", adapter="lora"),
     Candidate("tracer", {"strength": 10.0}),
     Candidate("l2sp", {"strength": 1.0, "loss": "contrastive"}),
     Candidate("static_sd", {"strength": 10.0}),
 )
 
 
-def kinds(labelled: bool) -> int:
-    """The number of methods with a strength that the ladder has at each rate."""
-    return len(LABELLED if labelled else CAPTIONED)
+def kinds(labelled: bool) -> tuple[Candidate, ...]:
+    """The methods with a strength that the ladder has at each rate."""
+    return LABELLED if labelled else CAPTIONED
 
 
 def direct(labelled: bool) -> Candidate:
     """Direct finetuning, whose rates are climbed first: with a head, or contrastive where there are only captions."""
     return Candidate("ft" if labelled else "flyp")
+
+
+def preview(labelled: bool, count: int) -> Iterator[tuple[str, str]]:
+    """Direct finetuning and the first `count` of the ladder, with their rates relative to the collapse, c."""
+    yield direct(labelled).label, f"from {FIRST_RATE:g} upwards, until it forgets most: c"
+    steps = [(offset, each) for offset in OFFSETS for each in kinds(labelled)]
+    for offset, each in steps[:count]:
+        yield each.label, NAMES[offset + ADAPTER_OFFSET if each.adapter else offset]
 
 
 def unsteered(labelled: bool) -> tuple[Candidate, ...]:
@@ -107,9 +128,12 @@ def climb(tried: Sequence[tuple[float, float]]) -> float | None:
 def ladder(labelled: bool, collapse: float) -> tuple[Candidate, ...]:
     """The other methods at rates around the one where direct finetuning collapses, the most promising first."""
     place = RATES.index(collapse)
-    chosen = [RATES[place + offset] for offset in OFFSETS if 0 <= place + offset < len(RATES)]
-    known = LABELLED if labelled else CAPTIONED
-    return tuple(replace(each, lr=rate) for rate in chosen for each in known)
+    places = [place + offset for offset in OFFSETS if 0 <= place + offset < len(RATES)]
+    return tuple(replace(each, lr=_rate(each, place)) for place in places for each in kinds(labelled))
+
+
+def _rate(candidate: Candidate, place: int) -> float:
+    return RATES[min(place + ADAPTER_OFFSET, len(RATES) - 1) if candidate.adapter else place]
 
 
 def cliff(tried: Sequence[tuple[float, float]]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
-from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval
+from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval, ratio_bound
 
 RISK = 0.05  # probability that the chosen model keeps less than --keep asks for
 PRETRAINED = "pretrained"
@@ -22,6 +22,7 @@ class Point(NamedTuple):
     alpha: float
     hits: Hits
     kept: Mapping[str, Hits]
+    frozen: bool = False  # a head on unchanged towers, which can still do all that they could
 
     @property
     def accuracy(self) -> float:
@@ -32,7 +33,9 @@ class Point(NamedTuple):
         return min(sum(self.kept[name]) / max(1, sum(hits)) for name, hits in before.kept.items())
 
     def retention_bound(self, before: Point, quantile: float) -> float:
-        """The lowest lower bound of that ratio, at a quantile of the normal distribution."""
+        """The lowest lower bound of that ratio, at a quantile of the normal distribution; 1 if nothing can be lost."""
+        if self.frozen:
+            return 1.0
         return min(ratio_bound(hits, self.kept[name], quantile) for name, hits in before.kept.items())
 
 
@@ -41,28 +44,6 @@ class Choice(NamedTuple):
 
     point: Point
     reason: str
-
-
-def ratio_bound(before: Hits, after: Hits, quantile: float) -> float:
-    """A lower bound of the ratio of two shares of hits on the same images, after to before.
-
-    The largest r at which the mean of after − r · before is at least `quantile` standard errors above 0 (Fieller), with
-    one image added to each kind of disagreement, as in `paired_interval`. 0 if there is no such r.
-    """
-    both = sum(b and a for b, a in zip(before, after, strict=True))
-    lost, gained = sum(before) - both + 1, sum(after) - both + 1
-    n = len(before) + 2
-
-    def holds(r: float) -> bool:
-        mean = (both + gained - r * (both + lost)) / n
-        square = (both * (1 - r) ** 2 + lost * r * r + gained) / n
-        return mean >= quantile * math.sqrt(max(0.0, square - mean * mean) / n)
-
-    low, high = 0.0, 2.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
 
 
 def choose(before: Point, points: Sequence[Point], keep: float | None = None) -> Choice:
@@ -96,12 +77,13 @@ def within(before: Point, points: Sequence[Point], keep: float) -> list[Point]:
 
     Each trial is a family of its own: its path is followed from the pretrained model until the first mixture whose
     lower bound is below `keep` (a fixed sequence of tests, which needs no correction), and the risk is divided among
-    the trials (Bonferroni).
+    the trials that could lose something (Bonferroni).
     """
     paths: dict[str, list[Point]] = {}
     for each in sorted(points, key=lambda each: each.alpha):
         paths.setdefault(each.trial, []).append(each)
-    quantile = NormalDist().inv_cdf(1 - RISK / max(1, len(paths)))
+    families = sum(not path[0].frozen for path in paths.values())
+    quantile = NormalDist().inv_cdf(1 - RISK / max(1, families))
     safe = []
     for path in paths.values():
         for each in path:
@@ -150,7 +132,7 @@ def area(points: Sequence[tuple[float, float]]) -> float:
 
 def _within_noise(best: Point, other: Point) -> bool:
     gap = paired_interval(best.hits, other.hits)
-    return -gap.value <= gap.half_width / NORMAL_QUANTILE
+    return -gap.value <= gap.standard_error
 
 
 def _most(before: Point, points: Sequence[Point]) -> str:

@@ -17,12 +17,10 @@ from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, unsteer
 from tracer.fitting.parts import apart, divided
 from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
-from tracer.fitting.trial import ALPHAS, score
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment, Settings
 from tracer.runs.identity import identity
 from tracer.runs.plan import Plan, plan
-from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
 from tracer.terminal import say
@@ -119,24 +117,28 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     search = Search(base, parts, folder, machine, tell, request.keep)
     full = settled.experiment.steps or 1
     zero_shot = search.trial(unsteered(False)[0], full)
+    begun = time.monotonic()
     with lock(folder / ".locks" / zero_shot.name, wait=True):
         finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
+    first = time.monotonic() - begun
     if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
         search.parts = parts = parts.without_retain()
     split = "" if settled.test is not None else f", {len(parts.test)} in the split test"
     tell(f"{settled.division}{split}")
     kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
-    tell(
-        f"What is kept: measured on {kept or 'the ImageNet names of held-out images'}; as many for the test."
-    )
+    names = "how often held-out images keep their ImageNet name"
+    tell(f"What is kept: {f'measured on {kept}, and as many for the test' if kept else names}.")
     search.start(full)
-    speed = Speed(0.0, 0.0) if budget.seconds is None else _speed(settled, search, finished, machine)
+    speed = Speed(0.0, 0.0)
+    if budget.seconds is not None:
+        overheads = [trial.read()["seconds"] for trial in search.all_trials()]
+        speed = Speed(_step(settled, search, machine), max(first + overheads[0], *overheads))
     with lock(folder / ".locks" / PLAN, wait=True):  # of two processes, the second follows the first's plan
         search.schedule = _schedule(request.budget, folder, speed, full, parts.test.labelled)
     rungs = [f"{trials} trials of {steps} steps" for steps, trials in zip(*search.schedule, strict=True)]
     tell(f"Plan, within {request.budget}: {', then '.join(rungs)}.")
     if budget.seconds is not None:
-        tell(f"A step takes about {speed.step:.2g} s, scoring a mixture {speed.score:.2g} s.")
+        tell(f"On this machine {speed}.")
         search.deadline = started + max(0.0, budget.usable(speed) - spent)
     return search
 
@@ -149,13 +151,13 @@ def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool
         if (known["budget"], known["full"]) == (budget, full):
             return Schedule(tuple(known["steps"]), tuple(known["trials"]))
     most = len(ladder(labelled, FIRST_RATE)) + len(RATES) - RATES.index(FIRST_RATE)
-    chosen = planned(Budget.parse(budget), speed, full, len(ALPHAS), most)
+    chosen = planned(Budget.parse(budget), speed, full, most)
     write_json(file, {"budget": budget, "full": full, **chosen._asdict()})
     return chosen
 
 
-def _speed(settled: Plan, search: Search, finished: Run, machine: Machine) -> Speed:
-    """Seconds of a step of direct finetuning, of which three are taken, and of scoring one mixture."""
+def _step(settled: Plan, search: Search, machine: Machine) -> float:
+    """Seconds of a step of direct finetuning: the least of three."""
     candidate = direct(settled.train.labelled)
     direct_plan = plan(candidate.experiment(search.base, settled.experiment.steps or 1), check_images=False)
     learner = first_stage(direct_plan, World(machine.device, settled.experiment.precision))
@@ -164,6 +166,4 @@ def _speed(settled: Plan, search: Search, finished: Run, machine: Machine) -> Sp
         start = time.monotonic()
         learner.step(number, learner.data[number - 1])
         times.append(time.monotonic() - start)
-    start = time.monotonic()
-    score(finished, search.parts, machine.device)
-    return Speed(min(times), time.monotonic() - start)
+    return min(times)

@@ -40,8 +40,9 @@ class Fitted:
     run: Run
     alpha: float  # 1: the finetuned weights, 0: the pretrained model
     reason: str
-    # Against the pretrained model, on the test images and the other half of the retained ones.
-    verdict: Verdict
+    verdict: (
+        Verdict  # against the pretrained model, on the test images and the other half of the retained ones
+    )
     sentence: str
     commands: tuple[str, ...]  # that make it again without the search
     folder: Path
@@ -52,8 +53,10 @@ class Fitted:
         return self.alpha == 0
 
     @property
-    def export_command(self) -> str:
-        """The command that exports it."""
+    def next(self) -> str:
+        """What to do now: the command that exports it, or what may help where nothing was better."""
+        if self.pretrained:
+            return "more labelled images, a longer --budget, or a lower --keep (more images in --retain) may help"
         return f"tracer export {self.folder / BEST} --weights {self.run.weights} --out my-model"
 
     def __str__(self) -> str:
@@ -89,8 +92,8 @@ def _finish(search: Search, choice: Choice, device: str) -> Fitted:
     )
     folders = [trial.folder for trial in search.all_trials()]
     steps = tuple(Command("the same model without the search", line) for line in fitted.commands)
-    export = Command("a model that open_clip loads", fitted.export_command)
-    summary = Summary(fitted.sentence, (export, *steps), chart(search, choice.point))
+    export = () if fitted.pretrained else (Command("a model that open_clip loads", fitted.next),)
+    summary = Summary(fitted.sentence, (*export, *steps), chart(search, choice.point))
     write_report(folders, search.folder / PAGE, summary=summary)
     return fitted
 
@@ -106,7 +109,7 @@ def chart(search: Search, chosen: Point) -> Chart:
             continue
         points = [before, *path]
         x, y = tuple(p.retention(before) for p in points), tuple(p.accuracy for p in points)
-        notes = tuple(f"{trial.candidate}, {trial.steps} steps, α = {p.alpha:g}" for p in points)
+        notes = tuple(f"{trial}, α = {p.alpha:g}" for p in points)
         slot = methods.index(trial.candidate.method)
         series.append(Series(f"{trial.candidate}, path", slot, x, y, notes=notes, guide=True))
         series.append(
@@ -157,9 +160,8 @@ def _agreement(scores: Scores) -> list[float]:
 
 
 def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:
-    """What was chosen and why, and the commands that make it again."""
-    line = training(read_run(run.folder))
-    commands = [f"{line} --out FOLDER"]
+    """What was chosen and why, and the commands that make it again; none for the pretrained model."""
+    commands = [f"{training(read_run(run.folder))} --out FOLDER"] if choice.point.alpha else []
     if 0 < choice.point.alpha < 1:
         commands.append(f"tracer merge FOLDER --wise {choice.point.alpha:g}")
     return {
@@ -202,7 +204,7 @@ def _label(search: Search, point: Point) -> str:
         return PRETRAINED
     trial = search.trials[point.trial]
     mixed = "" if point.alpha == 1 else f", mixed with the pretrained weights at α = {point.alpha:g}"
-    return f"{trial.candidate}, {trial.steps} steps{mixed}, out of {len(search.trials)} trials"
+    return f"{trial}{mixed}, out of {len(search.trials)} trials"
 
 
 def _known(folder: Path, name: str, choice: Choice) -> dict[str, Any] | None:

@@ -13,15 +13,12 @@ from pathlib import Path
 
 from tracer.api.run import Machine
 from tracer.core.errors import UserError
-from tracer.fitting.budget import Schedule
+from tracer.fitting.budget import AVERAGE_COST, Schedule
 from tracer.fitting.candidates import (
-    FIRST_RATE,
-    OFFSETS,
     Candidate,
     cliff,
     climb,
     direct,
-    kinds,
     ladder,
     unsteered,
 )
@@ -142,7 +139,7 @@ class Search:
                 if trial.ended and trial.name not in self.trials:
                     self.trials[trial.name], self.paths[trial.name] = trial, trial.path()
                     self._say(trial)
-            waiting = [trial for trial in waiting if not trial.ended]
+            waiting = [trial for trial in waiting if trial.name not in self.trials]
             if waiting:
                 self._in_time(0.0)
                 time.sleep(PAUSE)
@@ -171,11 +168,11 @@ class Search:
             self.tell(f"{number}: pretrained, {accuracy:.1%} of {len(trial.before().hits)} held-out images")
             return
         if trial.failed:
-            self.tell(f"{number}: {trial.candidate}, {trial.steps} steps: failed, and is left out")
+            self.tell(f"{number}: {trial}: failed, and is left out")
             return
         last, best = self.paths[trial.name][-1], self.best().point
         self.tell(
-            f"{number}: {trial.candidate}, {trial.steps} steps: {last.accuracy:.1%}, keeps "
+            f"{number}: {trial}: {last.accuracy:.1%}, keeps "
             f"{last.retention(self.before):.1%}; best so far {self.describe(best)}{self._left()}"
         )
 
@@ -191,20 +188,12 @@ class Search:
         if not self._work:
             return ""
         rungs = zip(self.schedule.steps, self.schedule.trials, strict=True)
-        total = sum(steps * trials for steps, trials in rungs) * 1.4  # the cost of an average method
+        total = sum(steps * trials for steps, trials in rungs) * AVERAGE_COST
         done = sum(trial.work for trial in self.trials.values())
         seconds = max(0.0, total - done) * self._seconds / self._work
         if self.deadline is not None:
             seconds = min(seconds, max(0.0, self.deadline - time.monotonic()))
         return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; about {seconds:.0f} s left"
-
-    def preview(self) -> Iterator[tuple[str, str]]:
-        """The candidates of the first rung with their rates, before it is known where direct finetuning collapses."""
-        labelled = self.parts.test.labelled
-        yield direct(labelled).method, f"from {FIRST_RATE:g} upwards, until it forgets most: c"
-        names = {-1: "c / 3", -2: "c / 10", 0: "c", -3: "c / 30", 1: "3 c"}
-        for place, candidate in enumerate(ladder(labelled, 1e-4)[: self.schedule.trials[0]]):
-            yield candidate.label, names[OFFSETS[place // kinds(labelled)]]
 
     def all_trials(self) -> Iterator[Trial]:
         """Every trial that has ended well."""

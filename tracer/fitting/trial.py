@@ -58,7 +58,10 @@ class Trial:
     @property
     def work(self) -> float:
         """Steps, in those of direct finetuning."""
-        return self.steps * self.candidate.cost if self.candidate.method not in ("zeroshot", "lp") else 0.0
+        return self.steps * self.candidate.cost if self.candidate.steered else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.candidate}, {self.steps} steps" if self.candidate.steered else str(self.candidate)
 
     @property
     def failed(self) -> bool:
@@ -78,7 +81,10 @@ class Trial:
 
     def path(self) -> list[Point]:
         """The mixtures of a trial that has ended; none of one that failed."""
-        return [] if self.failed else [_point(self.name, row) for row in self.read()["points"]]
+        if self.failed:
+            return []
+        frozen = not self.candidate.steered
+        return [_point(self.name, row)._replace(frozen=frozen) for row in self.read()["points"]]
 
     def before(self) -> Point:
         """The pretrained model, as this trial measured it."""

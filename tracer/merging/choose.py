@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tracer.core.errors import UserError
-from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval
+from tracer.core.metrics.intervals import paired_interval
 from tracer.core.weights import Weights
 from tracer.merging.evaluator import Evaluator, Scores
 
@@ -44,11 +44,7 @@ def best(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
     images = f"{len(top.scores.hits)} held-out images"
     if len(top.scores.hits) < FEWEST or not any(gap.excludes_zero for gap in gaps.values()):
         return _middle(candidates)
-    near = [
-        each
-        for each in candidates
-        if -gaps[each.alpha].value <= gaps[each.alpha].half_width / NORMAL_QUANTILE
-    ]
+    near = [each for each in candidates if -gaps[each.alpha].value <= gaps[each.alpha].standard_error]
     chosen = min(near, key=lambda each: (abs(each.alpha), -each.scores.accuracy))
     if chosen is top:
         return chosen, f"the best on {images}"

@@ -27,7 +27,9 @@ from tracer.methods.heads import InitialHead, ZeroShot
 from tracer.methods.text_probes import Probe
 from tracer.models.trainable import All, HeadOnly, Tune
 
-Merge = Callable[[Weights, Sequence[Weights]], Weights]  # (start, each replica) -> merged weights
+Merge = Callable[
+    [Weights, Sequence[Weights]], Weights
+]  # (common start, weights of each replica) -> merged weights
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,15 @@ class Stage:
     """A part of training with one objective."""
 
     minimise: Sum
-    teacher: Teacher | Callable[[int], Teacher] | None = None  # a function of the number of steps, or fixed
+    teacher: Teacher | Callable[[int], Teacher] | None = (
+        None  # a function if it depends on the number of steps
+    )
     buffers: Buffers = "copy"  # what the teacher does with BatchNorm statistics when it moves
     tune: Tune = field(default_factory=All)
     regularizer: Regularizer | None = None
-    head: InitialHead = field(default_factory=ZeroShot)  # used if the objective needs a head
+    head: InitialHead = field(
+        default_factory=ZeroShot
+    )  # how the head is initialised, if the objective needs one
     probe: Probe | None = None  # further texts, if the objective needs them
     anchors: str = ""  # data of the second stream of pairs, if the objective needs one
     rate: float = 1.0  # learning rate relative to the run's

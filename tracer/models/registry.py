@@ -59,7 +59,9 @@ class ModelSource:
                 weights_only=True,
             )
         for name, tensor in clip.state_dict().items():
-            kind = kinds.get(name, kinds.get(name.removeprefix("text.")))  # older files have no prefix
+            kind = kinds.get(
+                name, kinds.get(name.removeprefix("text."))
+            )  # towers of older files have no prefix
             if kind is not None and tensor.is_floating_point():
                 raise UserError(
                     f"{self.name}{source}: {name} holds numbers of type {kind}, not {tensor.dtype}"
@@ -100,7 +102,14 @@ class ModelSource:
         with quiet(), explained(f"the tokenizer of {self.name}"):
             if from_hub:
                 return open_clip.get_tokenizer(self.name, trust_remote_code=False)
-            return open_clip.get_tokenizer(self.name)
+            return _tokeniser(self.name, json.dumps(self.config["text_cfg"]))
+
+
+@cache
+def _tokeniser(name: str, text_config: str) -> Any:
+    """open_clip's own tokenizer of a model, built once: its table takes longer to read than a small model's weights."""
+    del text_config  # of a folder that is written anew, it may differ under the same name
+    return open_clip.get_tokenizer(name)
 
 
 CONFIGS = Path(str(files("tracer.models") / "configs"))

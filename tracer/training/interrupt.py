@@ -14,8 +14,9 @@ from typing import Any
 from tracer.core.command_line import command_line
 from tracer.data.loader import SIGNALS
 
-# Seconds after which a second Ctrl-C comes from the user and is not a copy that a launcher has forwarded.
-PATIENCE = 1.0
+PATIENCE = (
+    1.0  # seconds after which a second Ctrl-C is one of the user's, not a copy that a launcher has forwarded
+)
 
 
 class Interrupted(Exception):

@@ -35,10 +35,7 @@ def pretrained_model(plan: Plan) -> Student:
     """The model with its pretrained weights."""
     experiment = plan.experiment
     tag = pretrained_tag(experiment.model, experiment.pretrained)
-    student = load(experiment.model, tag, seed=experiment.seed)
-    if plan.adapter is not None:
-        plan.adapter.prepare(student)
-    return student
+    return load(experiment.model, tag, seed=experiment.seed)
 
 
 def build_learner(

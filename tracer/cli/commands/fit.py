@@ -14,6 +14,7 @@ from tracer.api.run import Machine
 from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.data.reading import Reading
+from tracer.fitting.candidates import preview
 from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare
 from tracer.fitting.result import PAGE
 from tracer.runs.experiment import Experiment, Source
@@ -87,14 +88,14 @@ def main(arguments: list[str]) -> int:
     try:
         result = fitted(_request(flags, flags.out), machine, say)
     except Interrupted as stop:
-        say("stopped; the same command goes on", to=errors)
+        errors.print("stopped; the same command goes on", highlight=False)
         return 128 + stop.signal_number
     say(f"Why: {result.reason}.")
-    say(f"Made again without the search by: {' && '.join(result.commands)}")
+    if result.commands:
+        say(f"Made again without the search by: {' && '.join(result.commands)}")
     say(f"Every trial: {result.folder / PAGE}")
     say(result.sentence)
-    if not result.pretrained:
-        say(f"Next: {result.export_command}")
+    say(f"Next: {result.next}")
     return 0
 
 
@@ -110,6 +111,11 @@ def _request(flags: Flags, out: Path | None) -> Request:
 def _dry_run(request: Request, machine: Machine) -> int:
     """Show the plan and the candidates in their order; nothing is left behind."""
     search = prepare(request, machine, say)
-    rows = [(str(number), name, rate) for number, (name, rate) in enumerate(search.preview(), 1)]
+    rows = [
+        (str(number), name, rate)
+        for number, (name, rate) in enumerate(
+            preview(search.parts.test.labelled, search.schedule.trials[0] - 1), 1
+        )
+    ]
     show_table("Candidates, in this order", ("", "method", "learning rate"), rows)
     return 0

@@ -25,7 +25,7 @@ from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.supervisor import SweepProgress, supervise, sweep_progress
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
-from tracer.terminal import console, errors, say
+from tracer.terminal import console, errors
 from tracer.training.interrupt import Interrupted
 
 EXAMPLES = """
@@ -161,7 +161,7 @@ def _work(sweep: Sweep, folder: Path, flags: Flags) -> int:
     except Interrupted as stop:
         return 128 + stop.signal_number
     except Orphaned as error:
-        say(str(error), to=errors)
+        errors.print(str(error), markup=False)
         return 1
     return _failed([folders[flags.only]]) if flags.only is not None else 0
 
@@ -170,7 +170,7 @@ def _failed(folders: Sequence[Path]) -> int:
     """Print the errors of these runs. Returns 1 if any has failed."""
     messages = [f"{run}: {(run / FAILED).read_text().strip()}" for run in folders if (run / FAILED).exists()]
     for message in messages:
-        say(message, to=errors)
+        errors.print(message, highlight=False, markup=False)
     return int(bool(messages))
 
 
@@ -189,7 +189,7 @@ def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
         for now in supervise(sweep, folder, command, jobs):
             bar.update(task, completed=now.share, state=_state(now))
             if not console.is_terminal and (now.done, now.starting) != shown:
-                say(f"{folder.name}: {_state(now)}")
+                console.print(f"{folder.name}: {_state(now)}", highlight=False, markup=False)
                 shown = now.done, now.starting
     return _finish(sweep, folder, now.crashed)
 
@@ -214,7 +214,9 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
     now = sweep_progress(sweep, folder)
     _failed(now.failed)
     for log in crashed:
-        say(f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", to=errors)
+        errors.print(
+            f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", highlight=False, markup=False
+        )
     if now.done:
         write_tables(sweep, folder)
         write_report(
@@ -225,11 +227,14 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
         if sweep.published is not None and sweep.tests is not None:
             text = sweep.published.document(sweep.by_folder(folder))
             write_text(folder / "paper.md", text)
-            say(text)
+            console.print(text, highlight=False, markup=False)
             files.append(folder / "paper.md")
-        say(", ".join(map(str, files)))
+        console.print(", ".join(map(str, files)), highlight=False)
     if now.done < now.total:
         left = now.total - now.done - len(now.failed)
-        say(f"{len(now.failed)} failed, {left} not finished: run the same command to continue", to=errors)
+        errors.print(
+            f"{len(now.failed)} failed, {left} not finished: run the same command to continue",
+            highlight=False,
+        )
         return 1
     return 0

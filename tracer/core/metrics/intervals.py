@@ -34,6 +34,11 @@ class Interval(NamedTuple):
         return (self.high - self.low) / 2
 
     @property
+    def standard_error(self) -> float:
+        """That of the value, if the interval is a normal one."""
+        return self.half_width / NORMAL_QUANTILE
+
+    @property
     def excludes_zero(self) -> bool:
         return self.low > 0 or self.high < 0
 
@@ -101,3 +106,25 @@ def paired_interval(first: Sequence[bool], second: Sequence[bool]) -> Interval:
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
     half = NORMAL_QUANTILE * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
     return Interval(max(-1.0, min(up - down - half, value)), value, min(1.0, max(up - down + half, value)))
+
+
+def ratio_bound(before: Sequence[bool], after: Sequence[bool], quantile: float) -> float:
+    """A lower bound of the ratio of two shares of hits on the same images, after to before.
+
+    The largest r at which the mean of after − r · before is at least `quantile` standard errors above 0 (Fieller), with
+    one image added to each kind of disagreement, as in `paired_interval`. 0 if there is no such r.
+    """
+    both = sum(b and a for b, a in zip(before, after, strict=True))
+    lost, gained = sum(before) - both + 1, sum(after) - both + 1
+    n = len(before) + 2
+
+    def holds(r: float) -> bool:
+        mean = (both + gained - r * (both + lost)) / n
+        square = (both * (1 - r) ** 2 + lost * r * r + gained) / n
+        return mean >= quantile * math.sqrt(max(0.0, square - mean * mean) / n)
+
+    low, high = 0.0, 2.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low

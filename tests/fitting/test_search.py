@@ -1,0 +1,42 @@
+"""Trials that several processes share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tracer.fitting import search as module
+from tracer.fitting.choice import Point
+from tracer.fitting.search import Search
+from tracer.storage.lock import lock
+
+
+class Elsewhere:
+    """A trial that another process works on, and that ends after this one has looked at it `looks` times."""
+
+    def __init__(self, name: str, looks: int) -> None:
+        self.name, self.looks, self.failed = name, looks, False
+
+    @property
+    def ended(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+    def path(self) -> list[Point]:
+        return [Point(self.name, 1.0, [True], {"names": [True]})]
+
+
+@pytest.mark.parametrize("looks", range(5))
+def test_a_trial_that_ends_elsewhere_is_read_whenever_that_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    monkeypatch.setattr(module, "PAUSE", 0.0)
+    monkeypatch.setattr(Search, "_say", lambda self, trial: None)
+    absent: Any = None
+    search = Search(absent, absent, tmp_path, absent, lambda line: None)
+    trial = Elsewhere("one", looks)
+    with lock(tmp_path / ".locks" / trial.name):
+        search.complete([cast(Any, trial)])
+    assert list(search.paths) == ["one"]
