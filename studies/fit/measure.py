@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,66 +12,77 @@ from studies.fit.starts import start
 from studies.fit.tasks import TASKS, Data
 from tracer.api.inputs import data_name
 from tracer.api.run import Machine
-from tracer.core.weights import Weights
-from tracer.fitting.candidates import LABELLED, direct
+from tracer.fitting.candidates import LABELLED, Candidate, direct
 from tracer.fitting.choice import choose
 from tracer.fitting.fit import Request, prepare
 from tracer.fitting.search import Search, Tell
 from tracer.fitting.trial import ALPHAS, Trial
-from tracer.merging.evaluator import Evaluator
+from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.storage.atomic import write_json
 
-STEPS, BATCH, BUDGET = 60, 64, "10-runs"
-GRID_RATES = (3e-5, 1e-4, 3e-4, 1e-3)
+STEPS, BATCH, BUDGET = 20, 64, "10-runs"
 METHODS = (direct(labelled=True), *LABELLED)
+DEFAULTS = tuple(map(Candidate, ("ft", "lpft", "lipsum", "static_sd", "ema_sd", "tracer", "l2sp")))
+RATES = (3e-4, 1e-3)
+LARGE_GRID = tuple(  # a hundred runs
+    replace(method, lr=rate)
+    for method in (*METHODS, Candidate("ema_sd"))
+    for rate in (1e-5, 3e-5, 6e-5, 1e-4, 2e-4, 3e-4, 6e-4, 1e-3, 2e-3, 3e-3)
+)
 KEEPS = (0.9, 0.95, 0.97)
 FILE = "test.json"  # in the folder of a trial
 
 
-def measured(name: str, seed: int, home: Path, tell: Tell) -> dict[str, Any]:
-    """All mixtures of a task and seed on held-out and on test data, and which of them `fit` chose."""
+def measured(name: str, seed: int, home: Path, cache: Path, large: bool, tell: Tell) -> dict[str, Any]:
+    """All mixtures of a task and seed on held-out and on test data, and which of them `fit` chose.
+
+    With `large`, the grid has a hundred runs.
+    """
     task = TASKS[name]
-    data = task.data(seed)
+    data = task.data(seed, cache)
     base = Experiment(
         method="zeroshot",
         data=data_name(data.train),
         retain=(data_name(data.retain),),
-        model=str(start(task.start, home / "starts")),
+        model=str(start(task.start, home / "starts", cache)),
         steps=STEPS,
         batch=BATCH,
-        augment="none" if task.start == "digits" else "crop",
+        augment="none",
         precision="fp32",
         seed=seed,
     )
-    machine = Machine(device="cpu", workers=0)
-    out = home / "searches" / f"{name.replace(': ', '-').replace(', ', '-').replace(' ', '-')}-{seed}"
-    search = prepare(Request(base, BUDGET, None, out), machine, tell)
+    folder = "".join(letter if letter.isalnum() else "-" for letter in f"{name}-{seed}")
+    request = Request(base, BUDGET, None, home / "searches" / folder)
+    search = prepare(request, Machine(device="cpu", workers=0), tell)
     search.run()
-    searched = list(search.all_trials())
+    searched = set(search.paths)
     choices = {str(keep): choose(search.before, search.points, keep).point for keep in (None, *KEEPS)}
-    grid = [search.trial(replace(method, lr=rate), STEPS) for method in METHODS for rate in GRID_RATES]
+    small = (replace(method, lr=rate) for method in DEFAULTS for rate in RATES)
+    grid = [search.trial(candidate, STEPS) for candidate in (*small, *(LARGE_GRID if large else ()))]
     search.complete(grid)
-    trials = dict.fromkeys([*searched, *(trial for trial in grid if not trial.failed)])
+    gridded = {trial.name for trial in grid}
     return {
         "task": name,
         "seed": seed,
+        "grid": len(gridded),
         "held_out": len(search.before.hits),
-        "before": _before(search, data),
-        "points": [row for trial in trials for row in _rows(search, trial, trial in searched, data)],
+        "n": [len(half) for half in halves(range(len(data.test)))],
+        "m": [len(half) for half in halves(range(len(data.test_retain)))],
+        "before": _tested(next(search.all_trials()), data)["0"],
+        "points": [
+            {**row, "searched": trial.name in searched, "gridded": trial.name in gridded}
+            for trial in search.all_trials()
+            for row in _rows(search, trial, data)
+        ],
         "chosen": {keep: [point.trial, point.alpha] for keep, point in choices.items()},
     }
 
 
-def _before(search: Search, data: Data) -> dict[str, Any]:
-    zero_shot = next(trial for trial in search.all_trials() if trial.candidate.method == "zeroshot")
-    return {"held_out": search.before.accuracy, **_tested(zero_shot, data)["0"]}
-
-
-def _rows(search: Search, trial: Trial, searched: bool, data: Data) -> Iterator[dict[str, Any]]:
+def _rows(search: Search, trial: Trial, data: Data) -> Iterator[dict[str, Any]]:
     tested = _tested(trial, data)
     for point in search.paths[trial.name]:
         yield {
@@ -79,28 +90,34 @@ def _rows(search: Search, trial: Trial, searched: bool, data: Data) -> Iterator[
             "method": trial.candidate.label,
             "lr": trial.candidate.lr,
             "steps": trial.steps,
-            "searched": searched,
             "alpha": point.alpha,
-            "held_out": point.accuracy,
-            "retention": point.retention(search.before),
+            "held_out": round(point.accuracy, 4),
+            "retention": round(point.retention(search.before), 4),
             **tested[f"{point.alpha:g}"],
         }
 
 
 def _tested(trial: Trial, data: Data) -> dict[str, Any]:
-    """Right answers of the mixtures of a trial on test data, by α; kept in its folder."""
+    """Right answers of the mixtures of a trial on both halves of the test data, by α; kept in its folder."""
     file = trial.folder / FILE
     if not file.exists():
         group = run_group([trial.run])
         evaluator = Evaluator(group, World("cpu", "fp32"), data.test, (data.test_retain,), compare=False)
         (end,) = group.ends.values()
-
-        def scores(weights: Weights) -> dict[str, Any]:
-            each = evaluator(weights)
-            (kept,) = each.retained_hits.values()
-            return {"test": sum(each.hits), "n": len(each.hits), "kept": sum(kept), "m": len(kept)}
-
         alphas = ALPHAS if trial.candidate.method != "zeroshot" else ()
-        table = {f"{alpha:g}": scores(interpolate(group.start, end, alpha)) for alpha in alphas}
-        write_json(file, {"0": scores(group.start), **table})
+        table = {f"{alpha:g}": _counts(evaluator(interpolate(group.start, end, alpha))) for alpha in alphas}
+        write_json(file, {"0": _counts(evaluator.before), **table})
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _counts(scores: Scores) -> dict[str, list[int]]:
+    (kept,) = scores.retained_hits.values()
+    return {
+        "test": [sum(half) for half in halves(scores.hits)],
+        "kept": [sum(half) for half in halves(kept)],
+    }
+
+
+def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Every other value, and the rest."""
+    return values[::2], values[1::2]

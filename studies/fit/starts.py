@@ -1,37 +1,45 @@
-"""The pretrained models of the study: small CLIPs that read digits, or that name emoji."""
+"""The pretrained models of the study: the same small CLIP on digits, on the names of emoji, or on things."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tracer.api.run import Machine, run
+from studies.choices.study import MODEL
+from studies.fit.things import known_things
+from tracer.api.finetune import finetune
+from tracer.data.emojishift import emoji_names
+from tracer.data.sources import load
 from tracer.models.export import export
-from tracer.recipes.emojishift import pretraining
-from tracer.runs.experiment import Experiment
 
-STARTS = {
-    "digits": Experiment(
-        method="flyp",
-        data="digits",
-        held_out="digits",
-        model="tiny-28",
-        pretrained="none",
-        epochs=4,
-        lr=1e-3,
-        batch=128,
-        augment="none",
-        precision="fp32",
-    ),
-    "strong": replace(pretraining("strong", steps=200), batch=128),
-    "weak": replace(pretraining("weak", steps=200), batch=128),
+STARTS: dict[str, Callable[[Path], tuple[Any, dict[str, Any]]]] = {
+    "digits": lambda cache: (load("digits"), {"steps": 250}),
+    "strong": lambda cache: (emoji_names("strong"), {"steps": 500, "batch": 64, "targets": "class"}),
+    "weak": lambda cache: (emoji_names("weak"), {"steps": 500, "batch": 64, "targets": "class"}),
+    "things": lambda cache: (known_things(cache), {"steps": 300}),
 }
 
 
-def start(name: str, folder: Path) -> Path:
+def start(name: str, folder: Path, cache: Path) -> Path:
     """The exported model of this name below `folder`, pretrained now if it is not there."""
     model = folder / name / "model"
     if not model.exists():
-        finished = run(STARTS[name], folder / name / "run", Machine(device="cpu", workers=0))
+        data, settings = STARTS[name](cache)
+        finished = finetune(
+            data,
+            model=str(MODEL),
+            method="flyp",
+            pretrained="none",
+            lr=1e-3,
+            held_out_share=0.02,
+            augment="none",
+            precision="fp32",
+            out=folder / name / "run",
+            device="cpu",
+            workers=0,
+            callback=lambda report: None,
+            **{"batch": 128, **settings},
+        )
         export(finished.student(), model)
     return model

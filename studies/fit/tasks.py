@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from studies.choices.sources import read
+from studies.fit.things import LATER, joined, known_things, of_classes
+from tracer.data.emoji_captions import Regime
 from tracer.data.emojishift import emoji_kinds, emoji_names
-from tracer.data.examples import Examples, Pixels
+from tracer.data.examples import Examples
 from tracer.data.sources import load
 
-TRAIN, TEST, RETAIN = (
-    1200,
-    1000,
-    800,
-)  # images at most; retained ones for the search, and as many for the test
+TRAIN, TEST, RETAIN = 1000, 540, 400  # images at most; retained ones for the search, and as many for the test
+NAMES = 300  # emoji whose naming is retained
 
 
 @dataclass(frozen=True)
@@ -30,34 +31,50 @@ class Data:
 
 @dataclass(frozen=True)
 class Task:
-    """A pretrained model (`starts`) and its data for a seed."""
+    """A pretrained model (`starts`) and its data for a seed; downloads go to a cache folder."""
 
     start: str
-    data: Callable[[int], Data]
+    data: Callable[[int, Path], Data]
 
 
 def digits(kind: str) -> Task:
     """Digits in colour for a model that reads grey ones."""
 
-    def data(seed: int) -> Data:
-        kept = load("digits", split="test")
-        first, second = some(kept, 2 * RETAIN, seed, parts=2)
-        train, test = load(kind, split="train"), load(kind, split="test")
-        return Data(some(train, TRAIN, seed)[0], first, some(test, TEST, seed)[0], second)
+    def data(seed: int, cache: Path) -> Data:
+        del cache
+        (train,) = some(load(kind, split="train"), TRAIN, seed)
+        (test,) = some(load(kind, split="test"), TEST, seed)
+        return Data(train, *_retained(load("digits", split="test"), test, seed))
 
     return Task("digits", data)
 
 
-def emoji(regime: str, style: str) -> Task:
+def emoji(regime: Regime, style: str) -> Task:
     """Kinds of emoji in one style, for a model that names emoji; the seed is the fold."""
 
-    def data(seed: int) -> Data:
-        fold = seed % 5
-        first, second = some(emoji_names(regime, "test"), 2 * RETAIN, seed, parts=2)  # pyright: ignore[reportArgumentType]
-        train = joined(*(emoji_kinds(style, fold, part) for part in ("train", "val")))
-        return Data(train, first, emoji_kinds(style, fold, "test"), second)
+    def data(seed: int, cache: Path) -> Data:
+        del cache
+        train, *rest = (emoji_kinds(style, seed % 5, part) for part in ("train", "val", "test"))
+        names = emoji_names(regime, "test")
+        numbers = np.random.default_rng(seed).choice(np.unique(names.labels), NAMES, replace=False)
+        retained = replace(of_classes(names, tuple(map(int, numbers))), templates=("{}",))
+        return Data(train, *_retained(retained, joined(*rest), seed))
 
     return Task(regime, data)
+
+
+def things(name: str, labels: range | tuple[int, ...]) -> Task:
+    """Clothes or vehicles for a model that knows digits, some clothes and animals."""
+
+    def data(seed: int, cache: Path) -> Data:
+        examples = read(name, cache)
+        pool = of_classes(examples.take(np.arange(LATER, len(examples))), labels)
+        both = some(pool, TRAIN + TEST, seed)[0]
+        order = np.random.default_rng(seed).permutation(len(both))
+        train, test = both.take(order[:TRAIN]), both.take(order[TRAIN:])
+        return Data(train, *_retained(known_things(cache, later=True, count=5 * RETAIN), test, seed))
+
+    return Task("things", data)
 
 
 def some(examples: Examples, count: int, seed: int, parts: int = 1) -> tuple[Examples, ...]:
@@ -66,26 +83,19 @@ def some(examples: Examples, count: int, seed: int, parts: int = 1) -> tuple[Exa
     return tuple(examples.take(np.sort(part)) for part in np.array_split(order, parts))
 
 
-def joined(first: Examples, second: Examples) -> Examples:
-    """Two sets of pictures in memory as one."""
-    assert isinstance(first.images, Pixels)
-    assert isinstance(second.images, Pixels)
-    return replace(
-        first,
-        images=Pixels(np.concatenate([first.images.array, second.images.array])),
-        ids=[*first.ids, *second.ids],
-        labels=np.concatenate([first.labels, second.labels]),
-        captions=[*first.captions, *second.captions],
-    )
+def _retained(pool: Examples, test: Examples, seed: int) -> tuple[Examples, Examples, Examples]:
+    """What the search is given to retain, the test data, and what the study tests retention on."""
+    given, own = some(pool, 2 * RETAIN, seed, parts=2)
+    return given, test, own
 
 
 TASKS = {
     "digits: colour": digits("digits:colour"),
     "digits: group": digits("digits:group"),
-    "digits in colour": digits("digits:coloured"),
+    "digits: value": digits("digits:coloured"),
     "emoji, strong: twemoji": emoji("strong", "twemoji"),
     "emoji, weak: twemoji": emoji("weak", "twemoji"),
-    "emoji, strong: openmoji-color": emoji("strong", "openmoji-color"),
-    "emoji, strong: openmoji-black": emoji("strong", "openmoji-black"),
-    "emoji, weak: openmoji-color": emoji("weak", "openmoji-color"),
+    "emoji, strong: openmoji": emoji("strong", "openmoji-color"),
+    "Fashion-MNIST": things("fashion", range(10)),
+    "CIFAR-10: vehicles": things("cifar", (0, 1, 8, 9)),
 }
