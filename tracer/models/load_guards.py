@@ -7,7 +7,6 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pickle import UnpicklingError
 from typing import Any
 
@@ -69,7 +68,9 @@ def text_tower_without_code() -> Iterator[None]:
 
     Besides `auto_map`, a config may name an attention of its own, which is compiled code of the hub.
     """
-    module: Any = import_module(f"{open_clip.__name__}.hf_model")
+    from open_clip import hf_model  # late: open_clip_compat comes before any import of open_clip
+
+    module: Any = hf_model
     original = getattr(module, "AutoConfig", None)  # None without transformers
 
     class Config:
