@@ -24,6 +24,7 @@ from tracer.core.markdown import markdown_table
 from tracer.core.objective import Loss
 from tracer.core.shadow import Shadow
 from tracer.methods.base import method
+from tracer.models.export import export
 from tracer.models.gradient_cache import embed_both
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models
@@ -351,6 +352,18 @@ def chunk_gap(student: Student) -> float:
     return max(float((parts[name] - whole[name]).abs().max()) for name in whole) / largest
 
 
+def export_gap(student: Student, folder: Path) -> float:
+    """The largest difference of the embeddings of the model that comes back from its export, tokenizer included."""
+    export(student.eval(), folder)
+    back, own = load(str(folder)).eval(), batch(student)
+    if not torch.equal(back.tokenise(TEXTS), student.tokenise(TEXTS)):
+        return float("inf")
+    with torch.no_grad():
+        seen, other = student(own), back(own)
+    assert seen.text is not None
+    return float(max((seen.image - other.image).abs().max(), (seen.text - other.text).abs().max()))
+
+
 def configs(name: str) -> list[str]:
     """The configs of a family: each belongs to the family with the longest beginning of its name."""
     longest = {
@@ -401,7 +414,7 @@ def works(name: str, folder: Path) -> str:
     """What was checked of a family, in words; raises if a check fails."""
     student = build(name, folder)
     special = peculiarities(student)
-    gaps = text_gap(student), head_gap(student), chunk_gap(student)
+    gaps = text_gap(student), head_gap(student), chunk_gap(student), export_gap(student, folder / f"{name} out")
     if max(gaps) > TOLERANCE:
         raise AssertionError(f"{name}: {gaps}")
     _, loss = tracer_step(student)
@@ -417,7 +430,8 @@ INTRODUCTION = """\
 This page is generated: `python tests/models/families.py > docs/models.md` builds a shrunken model of every family of
 open_clip from one of its own configs, offline and with random weights, and checks it. A family is listed as working if
 its texts and its zero-shot classifier equal open_clip's, gradients in chunks equal those of the whole batch
-(without dropout and batch statistics), and a step of TRACER gives a finite loss; all differences are at most 2e-6.
+(without dropout and batch statistics), its export opens again with the same tokens and embeddings, and a step of
+TRACER gives a finite loss; all differences are at most 2e-6.
 `tests/models/test_families.py` makes the same checks. The last column is read off the config that was checked.
 """
 NOTES = """

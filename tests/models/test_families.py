@@ -1,4 +1,4 @@
-"""Every family of open_clip, shrunk: texts, heads, chunks and a step; and every method on four kinds of model."""
+"""Every family of open_clip, shrunk: texts, heads, chunks, a step and an export; and every method on four kinds of model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_texts_heads_chunks_and_a_step(name: str, folder: Path) -> None:
+def test_texts_heads_chunks_a_step_and_an_export(name: str, folder: Path, tmp_path: Path) -> None:
     student = build(name, folder)
     assert families.text_gap(student) < TOLERANCE
     assert families.head_gap(student) < TOLERANCE
@@ -49,6 +49,7 @@ def test_texts_heads_chunks_and_a_step(name: str, folder: Path) -> None:
     assert [key for key in still if not idle(key)] == []
     assert state.shadow is not None
     assert state.shadow.step == 1
+    assert families.export_gap(student, tmp_path / "export") < TOLERANCE
 
 
 def idle(parameter: str) -> bool:
