@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from studies.ablations import published
+from studies.ablations import full_run, published
 from studies.ablations.published import Printed
 from studies.figure import BLUE, GREY, ORANGE, blank, save
 from tracer.core.markdown import markdown_table
@@ -178,9 +178,10 @@ def main(folder: Path) -> None:
         if swept.exists():
             write_bytes(RESULTS / f"{ablation.name}.csv", swept.read_bytes())
     page = PAGE.read_text()
-    for ablation in ABLATIONS:
-        mark = re.escape(f"<!-- {ablation.name} -->")
-        new = f"<!-- {ablation.name} -->\n{table(ablation)}\n<!-- {ablation.name} -->"
+    tables = {ablation.name: table(ablation) for ablation in ABLATIONS}
+    for name, rows in {**tables, "full run": full_run.table(full_run.courses())}.items():
+        mark = f"<!-- {name} -->"
+        new = f"{mark}\n{rows}\n{mark}"
         page = re.sub(f"{mark}.*?{mark}", lambda _, new=new: new, page, flags=re.DOTALL)
     write_text(PAGE, page)
     draw(ABLATIONS)

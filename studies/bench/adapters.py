@@ -84,15 +84,20 @@ def last_blocks(model: str, count: int, blocks: int, timer: Timer) -> Times:
 
 
 def convolutions(model: str, count: int, timer: Timer) -> tuple[Times, float]:
-    """TRACER steps of a convolutional tower in both memory formats, and the largest difference of embeddings."""
-    first, last = load(model), channels_last(load(model))
-    batch = batch_of(first, count)  # pyright: ignore[reportArgumentType]
+    """TRACER steps of a model, and passes through its convolutional tower alone, in both memory formats.
+
+    And the largest difference of image embeddings.
+    """
+    first, last = load(model), load(model)
+    channels_last(last)
+    batch = batch_of(first, count)
     with torch.no_grad():
         gap = (first.eval()(batch).image - last.eval()(batch).image).abs().max()
-    stage = method("tracer").stages[0]
-    states = [state_of(stage, each) for each in (first, last)]  # pyright: ignore[reportArgumentType]
+    states = [state_of(method("tracer").stages[0], each) for each in (first, last)]
     works = {
         "channels first": lambda: step(states[0], batch),
         "channels last": lambda: step(states[1], batch),
+        "tower, channels first": lambda: first.embed_image(batch.image).sum().backward(),
+        "tower, channels last": lambda: last.embed_image(batch.image).sum().backward(),
     }
     return timer(works), float(gap)

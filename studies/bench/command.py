@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Literal
 
@@ -32,17 +33,18 @@ def main(arguments: list[str]) -> int:
         """Time pairs of work alternately and print the ratios, ours over the reference: below 1 ours is faster.
 
         Args:
-            models: open_clip models, with random weights.
+            models: open_clip models, or EfficientNet-Lite0-MiniLM; with random weights.
             batch: images per step.
             rounds: how often each pair is timed.
-            only: any of steps, adapters, last, convolutions, overhead, teacher, head, eval, chunks, data, growth,
-                sizes, memory, large (slow).
+            only: any of steps, adapters, last, convolutions, texts, overhead, teacher, head, eval, chunks, data,
+                growth, sizes, memory, large (slow).
             clock: wall; or processor, the CPU time of one thread, for a machine with other work.
             results: JSON file of the results; sections that are not measured now keep their earlier results.
             out: Markdown page to write, of all sections in the results.
         """
         import torch
 
+        from studies.bench import pair
         from studies.bench.page import HEADER, cells, page
         from studies.bench.records import read, section, write
         from studies.bench.table import SETS
@@ -62,7 +64,9 @@ def main(arguments: list[str]) -> int:
             title = ONCE.get(name, f"{model}, batch {batch}: {name}")
             if title in measured:
                 continue
-            with console.status(title):
+            with console.status(title), TemporaryDirectory() as folder:
+                if model == pair.NAME:
+                    pair.register(Path(folder))
                 sections[title] = section(SETS[name](model, batch, timer), rounds, CLOCKS[clock][1])
             measured.add(title)
             show_table(title, HEADER, [cells(row) for row in sections[title].rows])

@@ -19,6 +19,7 @@ from tracer.models.prompts import render, templates
 from tracer.models.student import Student, load
 from tracer.parallel import World
 from tracer.training.optim import Schedule, adamw
+from tracer.training.setup import fit
 from tracer.training.step import State, step
 
 CLASSES = (
@@ -57,6 +58,7 @@ def batch_of(student: Student, count: int) -> Batch:
 
 def state_of(stage: Stage, student: Student, chunk: int | None = None) -> State:
     """The training state of a stage in a run of 1000 steps."""
+    stage = fit(stage, student)
     stage.tune(student)
     class_token_only(student)
     policy = stage.policy(1000)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from studies.bench import adapters, growth, peak, steps
+from studies.bench import adapters, growth, pair, peak, steps
 from studies.bench.heads import heads
 from studies.bench.pipeline import pipeline
 from studies.bench.prediction import prediction, sweep
@@ -191,12 +191,24 @@ def last_block_rows(model: str, batch: int, timer: Timer) -> list[Row]:
     ]
 
 
+def text_rows(model: str, batch: int, timer: Timer) -> list[Row]:
+    """A TRACER step with texts at their own length, against texts padded to the context length."""
+    times, gap, (length, longest) = pair.texts(model, batch, timer)
+    what = f"TRACER step, texts of {length} instead of {longest} tokens"
+    most = 1 / 3 if model == pair.NAME else None
+    return [_row(times, what, "own length", "padded", most), _difference(what, gap, 1e-6)]
+
+
 def convolution_rows(model: str, batch: int, timer: Timer) -> list[Row]:
     """A TRACER step of a convolutional tower in the two memory formats."""
     times, gap = adapters.convolutions(model, batch, timer)
-    most = 1 / 1.1 if model.startswith("RN") else 1 / 1.4
-    what = "TRACER step, channels last"
-    return [_row(times, what, "channels last", "channels first", most), _difference(what, gap, 1e-5)]
+    of_a_step, of_the_tower = (1 / 1.1, None) if model.startswith("RN") else (None, 1 / 1.4)
+    what, tower = "TRACER step, channels last", "image tower, forward and backward, channels last"
+    return [
+        _row(times, what, "channels last", "channels first", of_a_step),
+        _row(times, tower, "tower, channels last", "tower, channels first", of_the_tower),
+        _difference(what, gap, 1e-5),
+    ]
 
 
 SETS: dict[str, Callable[[str, int, Timer], list[Row]]] = {
@@ -204,6 +216,7 @@ SETS: dict[str, Callable[[str, int, Timer], list[Row]]] = {
     "adapters": adapter_rows,
     "last": last_block_rows,
     "convolutions": convolution_rows,
+    "texts": text_rows,
     "overhead": overhead_rows,
     "teacher": teacher_rows,
     "head": head_rows,

@@ -414,7 +414,12 @@ def works(name: str, folder: Path) -> str:
     """What was checked of a family, in words; raises if a check fails."""
     student = build(name, folder)
     special = peculiarities(student)
-    gaps = text_gap(student), head_gap(student), chunk_gap(student), export_gap(student, folder / f"{name} out")
+    gaps = (
+        text_gap(student),
+        head_gap(student),
+        chunk_gap(student),
+        export_gap(student, folder / f"{name} out"),
+    )
     if max(gaps) > TOLERANCE:
         raise AssertionError(f"{name}: {gaps}")
     _, loss = tracer_step(student)

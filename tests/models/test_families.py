@@ -1,4 +1,4 @@
-"""Every family of open_clip, shrunk: texts, heads, chunks, a step and an export; and every method on four kinds of model."""
+"""Every family of open_clip, shrunk: texts, heads, chunks, a step, an export; every method on four kinds of model."""
 
 from __future__ import annotations
 

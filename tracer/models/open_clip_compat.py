@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 import tracer.models.torchvision_compat  # noqa: F401  (before torchvision, which open_clip imports)
 
 import torchvision  # noqa: F401  # isort: skip
-import open_clip  # isort: skip
+
+# timm, which open_clip imports, would import wandb for a training script of its own: half of the time at the start.
+_absent = "wandb" not in sys.modules
+if _absent:
+    sys.modules["wandb"] = None  # pyright: ignore[reportArgumentType]
+try:
+    import open_clip  # isort: skip
+finally:
+    if _absent:
+        del sys.modules["wandb"]
 
 __all__ = ["open_clip"]

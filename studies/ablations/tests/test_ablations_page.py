@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from studies.ablations import full_run
 from studies.ablations.page import ABLATIONS, PAGE, Ablation, table
 from studies.ablations.published import STRENGTH, TERMS
 from tracer.recipes.ablation import interval
@@ -43,3 +44,13 @@ def test_how_much_of_the_papers_was_run_is_said() -> None:
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert f"{rows} of its {len(STRENGTH)} λ, and {len(ran)} of the {len(recipe)} intervals" in page
     assert "1" in STRENGTH
+
+
+@pytest.mark.usefixtures("unchecked")  # for speed
+def test_teachers_over_the_papers_own_length_keep_the_order_of_the_released_curves() -> None:
+    courses = full_run.courses()
+    _, shown, _ = PAGE.read_text(encoding="utf-8").split("<!-- full run -->")
+    assert shown.strip() == full_run.table(courses)
+    assert [round(each, 2) for each in full_run.rank_correlations(courses)] == [0.98, 0.99, 0.99, 1.0]
+    by_progress = {f"every {n}": courses[f"every {n}, by progress"] for n in (500, 2500)}
+    assert full_run.rank_correlations({**courses, **by_progress})[-1] < 0.8, "another clock has another order"
