@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 from jaxtyping import config, install_import_hook
 
 CHECKED = (
@@ -20,6 +21,10 @@ CHECKED = (
     "studies.theory",
 )
 install_import_hook(list(CHECKED), "typechecking.checked")  # before the first import
+
+# A busy machine is no failure.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 torch.set_num_threads(1)  # the tests themselves run side by side
 

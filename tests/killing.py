@@ -1,7 +1,8 @@
 """A driver for the survival tests: runs `tracer` in forked children that die by SIGKILL, and goes on until done.
 
-`python killing.py FOLDER METHODS ARGUMENTS…` trains each method twice, into FOLDER/METHOD-peaceful and into
-FOLDER/METHOD-troubled. The first children of the latter are killed: in turn at a random moment, and inside the n-th
+`python killing.py FOLDER METHODS ARGUMENTS…` trains each method, spelt with options of its own, twice: into
+FOLDER/METHOD-peaceful and into FOLDER/METHOD-troubled. The first children of the latter are killed: in turn at a random
+moment, and inside the n-th
 call that makes a write durable (so also between two files of a checkpoint). It prints how many were killed, by method.
 Importing once and forking makes each life cost a fraction of a second; the deaths are real.
 """
@@ -21,7 +22,7 @@ import torch
 from tracer.cli.app import main
 from tracer.evaluation import summary
 
-KILLS = 8
+KILLS = 6
 
 torch.set_num_threads(1)
 summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
@@ -68,10 +69,10 @@ def drive(folder: Path, kills: int, rng: random.Random, arguments: list[str]) ->
 if __name__ == "__main__":
     place, methods, *rest = sys.argv[1:]
     killed = {}
-    for method in methods.split(","):
+    for method in methods.split(";"):
         rng = random.Random(7)
         for name, kills in (("peaceful", 0), ("troubled", KILLS)):
             folder = Path(place) / f"{method}-{name}"
-            arguments = [method, *rest, "--save-every", "2", "--out", str(folder)]
+            arguments = [*method.split(), *rest, "--save-every", "2", "--out", str(folder)]
             killed[method] = drive(folder, kills, rng, arguments)
     print(json.dumps(killed))

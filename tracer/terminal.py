@@ -45,9 +45,9 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
     console.print(table)
 
 
-def say(message: str) -> None:
-    """Print a line of plain text."""
-    console.print(message, highlight=False, markup=False)
+def say(message: str, *, to: Console = console) -> None:
+    """Print a line of plain text, whose brackets and numbers are not styled."""
+    to.print(message, highlight=False, markup=False)
 
 
 def stop_at_once(error: Exception) -> None:

@@ -17,7 +17,7 @@ from torch import nn
 from tracer.core.errors import UserError
 from tracer.core.kernels import Beta, Early, Exponential, Kernel, Late, Uniform
 from tracer.core.shadow import Shadow
-from tracer.core.teachers import EMA, WMA, Frozen, Teacher, advance, mean_age
+from tracer.core.teachers import EMA, WMA, Frozen, Teacher, advance, replay
 
 PAPER_STEPS = 25_030  # ten epochs of ImageNet at batch 512
 
@@ -321,14 +321,14 @@ def test_mean_age_is_the_weighted_mean_of_ages(kernel: Kernel) -> None:
     for step in (1, 7, 30):
         weights = [kernel((k + 0.5) / (steps + 1)) for k in range(step + 1)]
         wanted = sum(w * (step - k) for k, w in enumerate(weights)) / sum(weights)
-        assert mean_age(WMA(kernel), step, steps) == pytest.approx(wanted)
+        assert replay(WMA(kernel), step, steps)[0] == pytest.approx(wanted)
 
 
 def test_mean_age_of_those_that_never_and_that_always_forget_alike() -> None:
     """A frozen teacher ages with time; an EMA of momentum m comes to m/(1−m); a teacher that copies has none."""
-    assert mean_age(Frozen(), 40, 100) == 40
-    assert mean_age(EMA(momentum=0.9), 400, 400) == pytest.approx(9)
-    assert mean_age(EMA(momentum=0.0), 40, 100) == 0
+    assert replay(Frozen(), 40, 100)[0] == 40
+    assert replay(EMA(momentum=0.9), 400, 400)[0] == pytest.approx(9)
+    assert replay(EMA(momentum=0.0), 40, 100)[0] == 0
 
 
 @pytest.mark.parametrize("policy", [WMA(every=3), WMA(every=4, clock="updates"), EMA(horizon=0.3), Frozen()])
@@ -337,7 +337,7 @@ def test_a_shadow_knows_its_age_before_and_after_a_stop(policy: Teacher) -> None
     shadow = Shadow(model, policy, steps=20)
     for step in range(1, 14):
         shadow.follow(model)
-        assert shadow.age == mean_age(policy, step, 20)
+        assert shadow.age == replay(policy, step, 20)[0]
     again = Shadow(model, policy, steps=20)
     again.load_state_dict(shadow.state_dict())
     assert again.age == shadow.age

@@ -69,3 +69,39 @@ def test_files_that_are_no_archives_are_named(tmp_path):
     np.save(tmp_path / "x.npy", GREY)
     with pytest.raises(UserError, match="holds one array"):
         load(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("names", [("{}_{}",), ("{1}_{0}",)])
+@pytest.mark.parametrize(("images", "labels"), [("x", "y"), ("images", "labels")])
+def test_an_archive_may_hold_its_splits_as_arrays(tmp_path, names, images, labels):
+    """As the archives of Keras (x_train, y_train) and MedMNIST (train_images, train_labels) do."""
+    (form,) = names
+    rows = {"train": [0, 1], "val": [2], "test": [3]}
+    arrays = {form.format(images, split): GREY[own] for split, own in rows.items()}
+    arrays |= {form.format(labels, split): np.array(own) % 3 for split, own in rows.items()}
+    np.savez(tmp_path / "x.npz", **arrays)
+    for split, own in rows.items():
+        part = load(tmp_path / "x.npz", split=split)
+        assert [np.asarray(part.images[i])[0, 0, 0] for i in range(len(part))] == GREY[own, 0, 0].tolist()
+        assert part.labels.tolist() == [i % 3 for i in own]
+        assert part.classes == ("0", "1", "2")
+
+
+def test_the_splits_of_an_archive_must_fit_together(tmp_path):
+    np.savez(tmp_path / "x.npz", x_train=GREY, y_train=[0, 1, 0, 1], x_test=GREY)
+    with pytest.raises(UserError, match="train and test have different arrays"):
+        load(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize(
+    "labels", [[[2], [0], [2], [1]], np.eye(3)[[2, 0, 2, 1]], np.eye(3, dtype=int)[[2, 0, 2, 1]]]
+)
+def test_labels_in_a_column_or_one_hot(tmp_path, labels):
+    np.savez(tmp_path / "x.npz", images=GREY, labels=labels)
+    assert load(tmp_path / "x.npz").labels.tolist() == [2, 0, 2, 1]
+
+
+def test_several_labels_an_image_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", images=GREY, labels=[[1, 1], [0, 1], [1, 0], [0, 1]])
+    with pytest.raises(UserError, match=r"shape \(4, 2\) and are not one-hot: give each image one label"):
+        load(tmp_path / "x.npz")

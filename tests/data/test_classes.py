@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,14 @@ def test_without_a_list_every_key_is_a_class_under_its_own_name():
 
 def test_numbers_are_ordered_as_numbers():
     assert classes(["10", "9", "0"]).keys == ("0", "9", "10")
+
+
+def test_numbers_as_spreadsheets_write_them_are_named_by_value():
+    """Pandas writes 7.0 if one label of the column is missing; as text, 10.0 comes before 2.0."""
+    keys = [f"{i}.0" for i in range(12)]
+    result = classes(keys, [f"name {i}" for i in range(12)])
+    assert [result.names[label] for label in result.labels(keys)] == [f"name {i}" for i in range(12)]
+    assert classes(keys).keys == tuple(keys)
 
 
 @pytest.mark.parametrize("form", ["lines", "list", "mapping"])
@@ -78,7 +87,11 @@ def test_classes_that_differ_stay_apart(keys):
     assert len(classes(keys).names) == len(keys)
 
 
-KEYS = st.text(st.sampled_from("aAbB _-.,'1０é"), min_size=1, max_size=5).map(str.strip).filter(bool)
+KEYS = (
+    st.text(st.sampled_from("aAbB _-.,'1０é\u200b\ufe0f\u202e"), min_size=1, max_size=5)
+    .map(str.strip)
+    .filter(bool)
+)
 
 
 @settings(deadline=None)
@@ -91,7 +104,8 @@ def test_no_two_keys_share_a_class_and_no_key_is_lost(keys):
         return
     labels = result.labels(keys).tolist()
     assert len(set(labels)) == len(set(keys))
-    assert len({name.casefold() for name in result.names}) == len(result.names)
+    shown = ["".join(filter(str.isprintable, unicodedata.normalize("NFKC", name))) for name in result.names]
+    assert len({name.casefold() for name in shown}) == len(result.names)
     assert [result.keys[label] for label in labels] == keys
 
 
@@ -100,6 +114,26 @@ def test_names_that_are_codes_are_warned_of():
     assert "--classes imagenet" in classes(["n01440764", "n01443537"]).warning
     assert classes(["0", "1"], ["cat", "dog"]).warning == ""
     assert classes(["0", "cat"]).warning == ""
+    assert "'a photo of a class 1': --classes FILE.json" in classes(["class_1", "class_2"]).warning
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind"),
+    [
+        (["label-3", "label-12"], "numbered"),
+        (["yes", "No"], "answers"),
+        (["True", "False"], "answers"),
+        (["A", "B"], ""),
+        (["1f3a9c", "77be01"], "codes"),
+        (["A380", "Cessna 172"], ""),
+        (["ox", "ax"], ""),
+        (["猫", "犬"], ""),
+        (["cat"], ""),
+    ],
+)
+def test_names_that_say_nothing_of_the_images_are_warned_of(keys, kind):
+    assert kind in classes(keys).warning
+    assert bool(kind) == bool(classes(keys).warning)
 
 
 @pytest.mark.parametrize(

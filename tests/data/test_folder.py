@@ -33,6 +33,28 @@ def test_split_folders_share_one_list_of_classes(picture, tmp_path, held_out):
     assert any(note.startswith("split folders: train") for note in train.detected)
 
 
+@pytest.mark.parametrize(
+    ("tops", "sizes"),
+    [
+        (("training", "valid", "testing"), (1, 1, 1)),
+        (("TRAIN", "Dev", "Test"), (1, 1, 1)),
+        (
+            ("train", "validation", "eval"),
+            (1, 1, 1),
+        ),  # eval is for the test if there is another validation split
+        (("Train", "Eval"), (1, 1, 1)),  # and to decide by if there is none
+        (("train", "val", "eval", "test"), (1, 2, 1)),
+    ],
+)
+def test_other_names_of_splits(picture, tmp_path, tops, sizes):
+    for top in tops:
+        picture(f"{top}/bat/1.png")
+    parts = [load(tmp_path, split=split) for split in ("train", "val", "test")]
+    assert tuple(map(len, parts)) == sizes
+    assert [part.ids[-1].partition("/")[0] for part in parts[:2]] == list(tops[:2])
+    assert parts[2].ids[0].startswith(tops[-1])
+
+
 def test_trains_may_be_a_class(picture, tmp_path):
     for name in ("train/1.png", "car/2.png"):
         picture(name)

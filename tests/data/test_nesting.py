@@ -65,3 +65,25 @@ def test_deeper_folders_that_differ_are_no_matter(picture, tmp_path):
     for path in ("owl/barn/1.png", "owl/2.png", "fox/red/1.png", "fox/arctic/1.png"):
         picture(path)
     assert load(tmp_path).warnings == ()
+
+
+def test_classes_several_folders_down(picture, tmp_path):
+    message = refused(picture, tmp_path, below(["data/images"]))
+    assert message.endswith(f"with the folders cat and dog in data/images: give {tmp_path}/data/images")
+
+
+def test_splits_inside_the_classes(picture, tmp_path):
+    message = refused(picture, tmp_path, below(["cat", "dog"], ("train", "val")))
+    assert f"such as cat/train: put the splits outside, as in {tmp_path}/train/cat" in message
+
+
+@pytest.mark.parametrize("tops", [("train2017", "val2017", "test2017"), ("train_set", "dev_set")])
+def test_numbered_splits_with_what_to_hold_out(picture, tmp_path, tops):
+    message = refused(picture, tmp_path, below(tops))
+    assert message.endswith(f"give {tmp_path / tops[0]} --held-out {tmp_path / tops[1]}")
+
+
+def test_numbered_classes_with_the_same_views(picture, tmp_path):
+    for path in below(["type1", "type2"], ("left", "right")):
+        picture(path)
+    assert load(tmp_path).classes == ("type1", "type2")

@@ -9,7 +9,7 @@ import pytest
 from methods.test_every_method import interrupted
 
 from tracer.cli.app import main
-from tracer.core.teachers import WMA, mean_age
+from tracer.core.teachers import WMA, replay
 from tracer.runs.experiment import Experiment
 from tracer.runs.record import read
 
@@ -26,5 +26,5 @@ def test_a_resumed_run_is_one_curve(experiment: Callable[..., Experiment], tmp_p
         (line["step"], pytest.approx(line["loss"])) for line in read(folder / "log.jsonl", "train")
     ]
     ages = [event.value for event in found.Scalars("train/teacher_age")]
-    assert ages == pytest.approx([mean_age(WMA(), step, 3) for step in (1, 2, 3)])
+    assert ages == pytest.approx([replay(WMA(), step, 3)[0] for step in (1, 2, 3)])
     assert [event.step for event in found.Scalars("result/after/accuracy")] == [3]

@@ -15,7 +15,8 @@ from tracer.core.errors import UserError
 from tracer.core.shadow import Shadow
 from tracer.core.teachers import WMA
 from tracer.models.acceleration import class_token_only
-from tracer.models.lora import A, B, LoRA, adapter
+from tracer.models.adapters import adapter
+from tracer.models.lora import A, B, LoRA
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.peft_export import export_peft
 from tracer.models.student import Head, Student, load

@@ -41,6 +41,7 @@ from tracer.training.checkpoint import _optimised
 from tracer.training.learner import Learner
 from tracer.training.step import State
 
+COMPILED = "tracer-compiled"
 STEPS, STOP = 5, 3  # steps, and the checkpoint behind which some runs are stopped
 WORLDS = {"ddp": Replicated, "fsdp": Sharded}
 
@@ -145,18 +146,22 @@ def cases(folder: Path) -> dict[str, Experiment]:
     found = {}
     for case in sys.argv[2:]:
         name, _, kind = case.partition("-")
+        if case == COMPILED:
+            continue
         asked = {"targets": kind} if kind in ("pair", "class") else {"regularizer": kind or None}
         found[case] = experiment(folder, name, **asked)
     found |= {f"single-{kind}": found[f"tracer-{kind}"] for kind in ("pair", "class")}
     usual = found["tracer-class"]
     found["half-class"] = usual
     found["tracer-chunk"] = replace(usual, chunk=2)
-    found["tracer-compiled"] = replace(usual, compile=True)
+    if COMPILED in sys.argv:  # torch.compile takes half a minute of each process
+        found[COMPILED] = replace(usual, compile=True)
     found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
     sigmoid = {"model": str(folder / "sigmoid.json")}
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
     found["tracer-last"] = experiment(folder, "tracer", tune="last-1")
     found["tracer-lora"] = replace(usual, adapter="lora:rank=2,factors=AB")
+    found["tracer-prompts"] = replace(usual, adapter="prompts:image=2,text=2")
     return found
 
 
@@ -164,10 +169,10 @@ def shown(folder: Path, kind: str) -> dict[str, Experiment]:
     """The cases of one kind of world; shards are slow on a CPU, so they are shown on a few."""
     found = cases(folder)
     some = (*STOPPED, *THRIFTY, "stock", "half-class", "sigmoid-chunk")
-    return found if kind == "ddp" else {name: found[name] for name in some}
+    return found if kind == "ddp" else {name: found[name] for name in some if name in found}
 
 
-THRIFTY = ("tracer-chunk", "tracer-compiled", "tracer-seldom", "tracer-last", "tracer-lora")
+THRIFTY = ("tracer-chunk", COMPILED, "tracer-seldom", "tracer-last", "tracer-lora", "tracer-prompts")
 STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a regularizer with a memory, two stages
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 

@@ -32,11 +32,14 @@ def test_the_pairs_of_a_sigmoid_loss_are_divided_among_processes(found: Found, c
     equal(found["runs"][f"sigmoid-{case}"])
 
 
-@pytest.mark.parametrize("thrift", ["chunk", "compiled", "seldom", "last", "lora"])
+@pytest.mark.parametrize(
+    "thrift",
+    ["chunk", pytest.param("compiled", marks=pytest.mark.evidence), "seldom", "last", "lora", "prompts"],
+)
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_what_is_saved_in_two_processes_changes_nothing(found: Found, kind: str, thrift: str) -> None:
     """A batch in chunks, towers compiled, distillation at every other step, a teacher that shares what is frozen,
-    with last blocks and with adapters."""
+    with last blocks, with adapters and with prompts."""
     equal(found["runs"][f"tracer-{thrift} {kind}"])
 
 

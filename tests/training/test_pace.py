@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tracer.data.examples import Examples, Pixels
+from tracer.evaluation.held_out import watched
 from tracer.models.student import read_weights
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
@@ -145,4 +149,17 @@ def test_few_prompts_watch_a_run_and_all_of_them_if_classes_are_few() -> None:
     templates = [f"{i} {{}}" for i in range(80)]
     assert _few(templates, 2) == templates
     assert len(_few(templates, 1000)) == 8
-    assert len(set(_few(templates, 100))) == 10
+    assert len(set(_few(templates, 25))) == 10
+
+
+def test_a_short_run_is_watched_by_a_part_of_the_held_out_images() -> None:
+    labels = np.repeat(np.arange(10), 28)  # sorted by class
+    blank = Pixels(np.zeros((280, 1, 1, 3), np.uint8))
+    ids, names = [str(i) for i in range(280)], tuple("abcdefghij")
+    held_out = Examples("x", blank, ids, labels, [()] * 280, names)
+    assert len(watched(held_out, 10**5)) == 280
+    some = watched(held_out, 1600)
+    assert len(some) == 64
+    assert set(some.labels.tolist()) == set(range(10))
+    unlabelled = replace(held_out, labels=np.full(280, -1), captions=[("text",)] * 280, classes=())
+    assert len(watched(unlabelled, 1600)) == 280  # accuracy among captions depends on their number

@@ -19,7 +19,7 @@ from tracer.runs.plan import plan
 from tracer.runs.run import Run
 
 TESTS = Path(__file__).parents[1]
-METHODS = ("tracer", "l2sp")
+METHODS = ("tracer", "l2sp", "tracer --adapter lora:rank=2,factors=AB")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def quick(some_digits: Path, minute_model: Path) -> list[str]:
 @pytest.fixture
 def killed(tmp_path: Path, quick: list[str]) -> dict[str, int]:
     """How often each method was killed; its runs lie in the test's folder."""
-    command = [sys.executable, str(TESTS / "killing.py"), str(tmp_path), ",".join(METHODS), *quick]
+    command = [sys.executable, str(TESTS / "killing.py"), str(tmp_path), ";".join(METHODS), *quick]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout.splitlines()[-1])

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from tracer.api.push import check_push, push
 from tracer.core.errors import UserError, unknown
+from tracer.models.adapters import adapter
 from tracer.models.export import FORMATS as MODEL_FORMATS
 from tracer.models.export import export as write_export
-from tracer.models.lora import adapter
+from tracer.models.lora import LoRA
 from tracer.models.peft_export import export_peft
 from tracer.models.student import Student
 from tracer.runs.run import Run
@@ -87,4 +88,9 @@ def _write_adapter(source: Run | Student | str | Path, student: Student, target:
     run = source if isinstance(source, Run) else Run.open(Path(source))
     if run.experiment.adapter is None:
         raise UserError(f"{run.folder} was trained without --adapter: export the whole model")
-    export_peft(student, run.student("pretrained"), target, adapter(run.experiment.adapter).rank)
+    lora = adapter(run.experiment.adapter)
+    if not isinstance(lora, LoRA):
+        raise UserError(
+            f"{run.folder} was trained with {lora}, and --format peft holds LoRA: use --format onnx"
+        )
+    export_peft(student, run.student("pretrained"), target, lora.rank)

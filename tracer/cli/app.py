@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 import tracer
 from tracer.cli import commands
 from tracer.core.errors import AlreadyReported, UserError, os_error_message, unknown
-from tracer.terminal import console, errors
+from tracer.terminal import console, errors, say
 
 EXAMPLES = """\
   tracer check photos/                     a summary of your data, and the command to train on it
@@ -65,9 +65,7 @@ def _renamed(arguments: list[str]) -> list[str]:
     for argument in arguments:
         word, equals, value = argument.partition("=")
         if word in RENAMED:
-            errors.print(
-                f"{word} is now {RENAMED[word]}; the old name will be removed in version 0.3", highlight=False
-            )
+            say(f"{word} is now {RENAMED[word]}; the old name will be removed in version 0.3", to=errors)
             word = RENAMED[word]
         current.append(f"{word}{equals}{value}")
     return current
@@ -107,11 +105,7 @@ def _overview() -> None:
     if any(file.is_file() for file in studies):
         console.print("\nStudies (in a clone of the repository only)")
         _list(studies, STUDIES)
-    console.print(
-        f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.",
-        highlight=False,
-        markup=False,
-    )
+    say(f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.")
 
 
 def _list(files: Iterable[Path], names: Iterable[str] | None = None) -> None:

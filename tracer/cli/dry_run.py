@@ -13,7 +13,7 @@ from tracer.parallel.device import device as find_device
 from tracer.parallel.memory import free_memory
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.terminal import console, counting, errors, show_table
+from tracer.terminal import counting, errors, say, show_table
 from tracer.training.memory.estimate import Estimate, estimate
 
 CHUNKS = (64, 32, 16, 8, 4)
@@ -31,14 +31,10 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
             need = estimate(settled)
             verdict = _verdict(settled, need, target.type, free_memory(target))
     settled = replace(settled, experiment=replace(settled.experiment, model=experiment.model))
-    console.print(verdict, highlight=False, markup=False)
-    console.print(
-        f"{settled.steps:,} steps of {settled.batch} images; {settled.division}",
-        highlight=False,
-        markup=False,
-    )
+    say(verdict)
+    say(f"{settled.steps:,} steps of {settled.batch} images; {settled.division}")
     for warning in settled.warnings:
-        errors.print(f"warning: {warning}", highlight=False, markup=False)
+        say(f"warning: {warning}", to=errors)
     rows = _settings(settled.experiment, everything)
     memory = need.lines()
     rows += memory if everything else [memory[1], memory[-1]]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import tyro
 
 from tracer.core.errors import UserError, unknown
-from tracer.terminal import console
+from tracer.terminal import say
 
 T = TypeVar("T")
 FLAT = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
@@ -77,7 +77,7 @@ def show_help(
     else:
         body = _short(flags, groups, prog)
     parts = [_usage(prog, flags), about.strip(), body, groups.after if groups else ""]
-    console.print("\n\n".join(filter(None, parts)), highlight=False, markup=False)
+    say("\n\n".join(filter(None, parts)))
 
 
 def flags_of(command: Callable[..., Any]) -> list[Flag]:

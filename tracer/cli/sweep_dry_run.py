@@ -16,7 +16,7 @@ from tracer.report.comparison import show
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.sweep.product import START, Sweep
-from tracer.terminal import console, errors, show_table
+from tracer.terminal import errors, say, show_table
 from tracer.training.memory.estimate import estimate
 
 COLUMNS = ("number", "run", "settings; from 1 on, what differs from 0", "steps", "warm-up", "memory", "state")
@@ -41,10 +41,10 @@ def dry_run(sweep: Sweep, folder: Path) -> int:
         rows.append((str(number), run.name, _differences(experiment, first), *figures, state))
         first = first or experiment
     show_table(f"{len(runs)} runs in {folder}", COLUMNS, rows)
-    console.print("memory is that of one process in fp32; bf16 halves the activations", highlight=False)
+    say("memory is that of one process in fp32; bf16 halves the activations")
     refused = [f"✗ run {number} and those like it: {error}" for error, number in problems.items()]
     for line in [*planned.found(), *_found(sweep), *refused]:
-        console.print(line, highlight=False, markup=False)
+        say(line)
     return int(bool(problems))
 
 

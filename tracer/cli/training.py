@@ -15,7 +15,7 @@ from tracer.evaluation.verdict import Change, Verdict, plus_minus, verdict
 from tracer.methods.base import method
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
-from tracer.terminal import Display, console, counting, errors, show_table, stop_at_once
+from tracer.terminal import Display, console, counting, errors, say, show_table, stop_at_once
 from tracer.training.interrupt import Interrupted
 
 
@@ -24,7 +24,7 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
     with Display(experiment.method) as display:
         observer = Observer(
             scan=lambda world: counting("reading the images", world.first),
-            note=lambda message: console.print(message, highlight=False, markup=False),
+            note=say,
             report=display.show,
             warn=lambda message: errors.print(f"[bold yellow]warning:[/] {escape(message)}", highlight=False),
             lost=stop_at_once,
@@ -33,7 +33,7 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
             finished = run(experiment, out, machine, observer, fresh=fresh)
         except Interrupted as stop:
             display.close()
-            errors.print(str(stop), markup=False)
+            say(str(stop), to=errors)
             return 128 + stop.signal_number
     if display.used:  # only the first process receives reports
         show_result(finished)
@@ -57,13 +57,10 @@ def show_result(finished: Run) -> None:
     if finished.experiment.pretrained != "none":
         agreement = plus_minus(Interval(*retention["interval"]))
         images = describe_compared(finished.description["data"]["held_out"])
-        console.print(
-            f"On {agreement} of {images} it still picks the pretrained model's ImageNet name.",
-            highlight=False,
-        )
+        say(f"On {agreement} of {images} it still picks the pretrained model's ImageNet name.")
     for warning in result["warnings"]:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
-    console.print(f"The run is in {finished.folder}.", highlight=False, markup=False)
+    say(f"The run is in {finished.folder}.")
     outcome = verdict(result)
     show_verdict(outcome, next_step(outcome, finished.folder))
 
@@ -75,7 +72,7 @@ def show_verdict(outcome: Verdict | None, next_command: str | None, images: str 
     colour = "bold red" if outcome.bad else "yellow" if outcome.no_gain else "bold green"
     console.print(f"[{colour}]{escape(outcome.sentence(images))}[/]", highlight=False)
     if next_command:
-        console.print(f"Next: {next_command}", highlight=False, markup=False)
+        say(f"Next: {next_command}")
 
 
 def next_step(outcome: Verdict | None, folder: Path) -> str:

@@ -58,6 +58,7 @@ class Beta:
         return math.exp(self.log(t))
 
     def log(self, t: float) -> float:
+        """log κ(t) for 0 < t < 1."""
         a, b = self.a, self.right
         log_norm = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
         return (a - 1) * math.log(t) + (b - 1) * math.log1p(-t) - log_norm

@@ -62,6 +62,7 @@ class Term(Sum):
 
     @property
     def weighted(self) -> tuple[tuple[Weight, Term], ...]:
+        """This term with weight 1: a term alone is an objective too."""
         return ((1.0, self),)
 
     def __call__(self, scene: Scene) -> Float[Tensor, ""]:
@@ -79,10 +80,12 @@ class Objective(Sum):
 
     @property
     def weighted(self) -> tuple[tuple[Weight, Term], ...]:
+        """The terms with their weights."""
         return self._weighted
 
     @property
     def needs(self) -> frozenset[str]:
+        """What the terms together look at; nothing else is computed."""
         return frozenset().union(*(term.needs for _, term in self.weighted))
 
     def __call__(self, scene: Scene) -> Loss:

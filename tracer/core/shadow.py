@@ -59,7 +59,7 @@ class Shadow(Generic[Model]):
         self.policy = policy
         self.steps = steps
         self.step = 0
-        self.age = 0.0  # see `mean_age`
+        self.age = 0.0  # mean age, in steps, of the iterates in the average
         self.mass = policy.start(steps)
         self.buffers: Buffers = buffers
 

@@ -170,11 +170,6 @@ class WMA:
         return (math.exp(pending - held) if held > -math.inf else 0.0), Mass(held=held)
 
 
-def mean_age(policy: Teacher, step: int, steps: int) -> float:
-    """Weighted mean age, in steps, of the iterates in the average after step `step`."""
-    return replay(policy, step, steps)[0]
-
-
 def check_interval(policy: Teacher, steps: int) -> None:
     """Raise UserError if a teacher's interval is longer than training: it would stay at its start until the end."""
     if policy.every > steps:

@@ -1,4 +1,7 @@
-"""NumPy archives: `images`, with `labels`, `captions` or both, and the names of the `classes`."""
+"""NumPy archives: `images`, with `labels`, `captions` or both, and the names of the `classes`.
+
+Arrays of several splits are called `x_train` and `x_test`, or `train_images` and `test_images`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
 from tracer.data.columns import find_columns
 from tracer.data.examples import Examples, Pixels
-from tracer.data.options import Options
+from tracer.data.options import Options, splits_by_name
 from tracer.data.split_column import row_splits
 from tracer.data.values import text, texts
 
@@ -35,7 +38,12 @@ def read_arrays(path: Path, options: Options) -> Examples:
     options.refuse("a NumPy file", "separator")
     arrays = _read(path)
     class_names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
-    columns = find_columns(tuple(arrays), options, path.name)
+    arrays = _joined(arrays, path)
+    pictures = [name for name, array in arrays.items() if array.ndim > 2]
+    alone = pictures[0] if len(pictures) == 1 and options.image is None else None
+    columns = find_columns(tuple(arrays), options, path.name, image=alone)
+    if columns.label:
+        arrays[columns.label] = _labels(arrays[columns.label])
     pixels = _pixels(arrays[columns.image], f"{path}, {columns.image}")
     for name in filter(None, (columns.label, columns.caption)):
         if arrays[name].shape[:1] != pixels.shape[:1]:
@@ -57,8 +65,41 @@ def read_arrays(path: Path, options: Options) -> Examples:
         detected=(*(note.replace("column", "array") for note in columns.detected), split.note),
         warnings=(split.warning,),
     )
-    chosen = split.choose(options, path.name)
-    return examples.take(np.flatnonzero([each == chosen for each in split.of_row])) if chosen else examples
+    return split.take(examples, options, path.name)
+
+
+def _joined(arrays: dict[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """Arrays of several splits, such as x_train and x_test, as one array each, with an array `split` of their names."""
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        words = name.split("_")
+        split = [word for word in words if splits_by_name([word])]
+        if len(split) == 1 < len(words):
+            parts.setdefault(split[0], {})["_".join(word for word in words if word != split[0])] = array
+    if len(parts) < 2:
+        return arrays
+    first, *others = parts.values()
+    try:
+        if any(part.keys() != first.keys() for part in others):
+            raise ValueError(f"{' and '.join(parts)} have different arrays")
+        joined = {name: np.concatenate([part[name] for part in parts.values()]) for name in first}
+        sizes = [len(max(part.values(), key=np.ndim)) for part in parts.values()]
+    except (ValueError, TypeError) as error:
+        raise UserError(f"the splits in {path} cannot be read as one data set: {error}") from error
+    return {**joined, "split": np.repeat(list(parts), sizes)}
+
+
+def _labels(labels: np.ndarray) -> np.ndarray:
+    """One label an image, from a column [n, 1] or from one-hot rows [n, classes]; other shapes unchanged."""
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        return labels[:, 0]
+    if labels.ndim == 2 and labels.dtype.kind in "biuf" and labels.size:
+        if np.isin(labels, (0, 1)).all() and (labels.sum(1) == 1).all():
+            return labels.argmax(1)
+        raise UserError(
+            f"the labels have the shape {labels.shape} and are not one-hot: give each image one label, [n]"
+        )
+    return labels
 
 
 def _naming(options: Options, class_names: np.ndarray | None) -> Spec | None:

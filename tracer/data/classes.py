@@ -17,7 +17,9 @@ from tracer.core.errors import UserError, unknown
 Spec = str | Path | Sequence[str] | Mapping[str, str]
 
 NUMBER = re.compile(r"([-+]?)([0-9]+)(\.[0-9]+)?")
+WHOLE = re.compile(r"([0-9]{1,9})(?:\.0*)?")  # a label such as 7, 07, or 7.0 as spreadsheets write it
 SYNSET = re.compile(r"n[0-9]{8}")  # a WordNet id, as ImageNet's folders are called
+ANSWERS = frozenset(("true", "false", "yes", "no", "positive", "negative", "pos", "neg"))
 
 
 @dataclass(frozen=True)
@@ -44,17 +46,25 @@ def readable_name(key: str) -> str:
 
 
 def normal_name(name: str) -> str:
-    """The spelling by which two names are compared: without case, punctuation, underscores and repeated spaces.
+    """The spelling by which two names are compared: without case, punctuation, repeated spaces and what is invisible.
 
     Signs that carry meaning (C++, C#) stay. Numbers are compared by value: 01, 1 and 1.0 are one name, −1 is another.
     """
+    name = visible(name)
     if number := NUMBER.fullmatch(name):
         sign, whole, fraction = number.groups("")
         decimals = fraction.rstrip("0").removesuffix(".")
         return f"{sign.removeprefix('+')}{whole.lstrip('0') or '0'}{decimals}"
-    text = unicodedata.normalize("NFKC", name).casefold()
-    spaced = "".join(" " if unicodedata.category(c)[0] in "PZ" and c not in "#%&*@" else c for c in text)
+    spaced = "".join(
+        " " if unicodedata.category(c)[0] in "PZ" and c not in "#%&*@" else c for c in name.casefold()
+    )
     return " ".join(spaced.split()) or readable_name(name)
+
+
+def visible(text: str) -> str:
+    """The text in one form of Unicode, without characters that have no width, such as U+200B and direction marks."""
+    normal = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in normal if unicodedata.category(c) != "Cf" and not "\ufe00" <= c <= "\ufe0f")
 
 
 def classes(keys: Iterable[str], spec: Spec | None = None) -> Classes:
@@ -93,7 +103,7 @@ def refuse_one_name(names: Sequence[str], normal: Callable[[str], str] | None = 
 
 
 def _in_a_prompt(name: str) -> str:
-    return readable_name(name).casefold()
+    return readable_name(visible(name)).casefold()
 
 
 def _warning(keys: tuple[str, ...]) -> str:
@@ -104,25 +114,40 @@ def _warning(keys: tuple[str, ...]) -> str:
     if keys and all(map(SYNSET.fullmatch, keys)):
         hint = "--classes imagenet names ImageNet's, --classes FILE.json others (a mapping from id to name)"
         return f"the classes are WordNet ids, and prompts read 'a photo of a {keys[0]}': {hint}"
+    if len(keys) > 1 and (kind := _codes(keys)):
+        hint = "--classes FILE.json gives names (a mapping from label to name)"
+        return f"the classes are {kind}, and prompts read 'a photo of a {readable_name(keys[0])}': {hint}"
+    return ""
+
+
+def _codes(keys: tuple[str, ...]) -> str:
+    """What the keys are, if they say nothing of what is in the images: class_1, 1f3a9c, yes; else empty."""
+    if len({re.sub("[0-9]+", "", key) for key in keys}) == 1:
+        return "numbered, not named"
+    if {key.casefold() for key in keys} <= ANSWERS:
+        return "answers without their question"
+    if all(re.search("[0-9]", key) and not re.search(r"[^\W\d_]{3}", key) for key in keys):
+        return "codes"
     return ""
 
 
 def sort_keys(keys: Iterable[str]) -> tuple[str, ...]:
     """The distinct keys without the empty one, sorted as numbers if all are numbers, else as text."""
     distinct = set(keys) - {""}
-    numbers = all(map(_is_number, distinct))
-    return tuple(sorted(distinct, key=lambda key: (int(key) if numbers else 0, key)))
+    numbers = all(map(WHOLE.fullmatch, distinct))
+    return tuple(sorted(distinct, key=lambda key: (_number(key) if numbers else 0, key)))
 
 
-def _is_number(key: str) -> bool:
-    return key.isascii() and key.isdecimal() and len(key) < 10
+def _number(key: str) -> int:
+    """The value of a key that matches WHOLE."""
+    return int(key.partition(".")[0])
 
 
 def _match(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
     """Match the keys of the data to a list of names: by spelling, else by number, else by order."""
     label_of = match_names(keys, names)
     if keys and not label_of:
-        if all(map(_is_number, keys)):
+        if all(map(WHOLE.fullmatch, keys)):
             return _match_numbers(keys, names)
         if len(keys) == len(names):
             return Classes(keys, names, how=f"class names: by order, {keys[0]} is {names[0]!r}")
@@ -160,11 +185,11 @@ def _unique(names: Sequence[str]) -> dict[str, int]:
 
 
 def _match_numbers(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
-    outside = [key for key in keys if int(key) >= len(names)]
+    outside = [key for key in keys if _number(key) >= len(names)]
     if outside:
         valid = f"the {len(names)} class names: labels count from 0 to {len(names) - 1}"
         raise UserError(f"label {outside[-1]} lies outside {valid}")
-    spelling = {int(key): key for key in keys}  # keys may be padded with zeros
+    spelling = {_number(key): key for key in keys}  # keys may be padded with zeros
     all_keys = tuple(spelling.get(i, str(i)) for i in range(len(names)))
     return Classes(all_keys, names, how=f"class names: by number, 0 is {names[0]!r}")
 

@@ -33,8 +33,8 @@ class Division:
     test: Examples | None = None  # kept for a test, if a share for it was given
 
     def __str__(self) -> str:
-        kept = "" if self.test is None else f", {len(self.test)} kept for a test"
-        return f"{len(self.train)} images to train on, {len(self.held_out)} held out ({self.source}){kept}"
+        test = "" if self.test is None else f", {len(self.test)} kept for a test"
+        return f"{len(self.train)} images to train on, {len(self.held_out)} held out ({self.source}){test}"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -80,9 +80,9 @@ def divide(
     if share is None and has_split(train.splits, "val"):
         others = check(load(data, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, "the split val", test)
-    chosen = default_share(len(train)) if share is None else share
-    rest, part = hold_out(train, chosen)
-    return Division(rest, part, chosen, f"{chosen:.1%} of the training data", test)
+    share = default_share(len(train)) if share is None else share
+    rest, part = hold_out(train, share)
+    return Division(rest, part, share, f"{share:.1%} of the training data", test)
 
 
 def read_held_out(spec: str, **options: str | None) -> Examples:

@@ -53,20 +53,20 @@ def emoji_names(regime: Regime = "strong", part: Part = "train") -> Examples:
     """
     if part not in ("train", "test"):
         raise unknown("split of emoji names", part, ("train", "test"))
-    chosen = {
+    numbers_of = {
         style.name: [e for e in clean(style.name) if held_out(e, style.name) == (part == "test")]
         for style in archive().styles
         if style.name not in UNSEEN
     }
     if part == "test":
         pretrained = set(emoji_names(regime).labels.tolist())
-        chosen = {style: [e for e in numbers if e in pretrained] for style, numbers in chosen.items()}
+        numbers_of = {style: [e for e in each if e in pretrained] for style, each in numbers_of.items()}
     texts = [captions(each, regime) for each in archive().emoji]
-    numbers = np.array([e for each in chosen.values() for e in each], np.int64)
+    numbers = np.array([e for each in numbers_of.values() for e in each], np.int64)
     return Examples(
         name=f"{PREFIX}:names:{regime}",
-        images=Pixels(np.concatenate([_pictures(style, numbers) for style, numbers in chosen.items()])),
-        ids=[f"{style}/{archive().emoji[e].hex}" for style, each in chosen.items() for e in each],
+        images=Pixels(np.concatenate([_pictures(style, numbers) for style, numbers in numbers_of.items()])),
+        ids=[f"{style}/{archive().emoji[e].hex}" for style, each in numbers_of.items() for e in each],
         labels=numbers,
         captions=[texts[e] if part == "train" else () for e in numbers],
         classes=tuple(each.name for each in archive().emoji),
@@ -117,9 +117,9 @@ def read_emoji(spec: str, options: Options) -> Examples:
     """Read `spec` as a data source. Kinds have no test split here: only the evaluation suite uses their test folds."""
     options.refuse(f"the emoji of {spec}", "image", "caption", "label", "separator", "classes")
     splits: tuple[Part, ...] = ("train", "test") if spec.startswith(f"{PREFIX}:names") else ("train", "val")
-    chosen = options.choose(splits, spec)
-    examples = emoji(spec, next(split for split in splits if split == chosen))
-    return replace(examples, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
+    part: Part = next(split for split in splits if split == options.choose(splits, spec))
+    examples = emoji(spec, part)
+    return replace(examples, splits=splits, detected=(f"split: {part} of {', '.join(splits)}",))
 
 
 def family(style: str) -> str:
@@ -183,9 +183,9 @@ def _copies(style: str) -> frozenset[int]:
 
 
 def _pictures(style: str, numbers: Iterable[int]) -> np.ndarray:
-    drawn = archive().style(style)
-    index = {e: i for i, e in enumerate(drawn.emoji.tolist())}
-    return drawn.images[np.array([index[e] for e in numbers], np.int64)]
+    drawings = archive().style(style)
+    index = {e: i for i, e in enumerate(drawings.emoji.tolist())}
+    return drawings.images[np.array([index[e] for e in numbers], np.int64)]
 
 
 def _part(own: int, fold: int) -> Part:

@@ -11,7 +11,7 @@ from tracer.data.assembly import assemble
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples
 from tracer.data.nesting import nesting_warnings, splits_of
-from tracer.data.options import Options, canonical
+from tracer.data.options import Options, sort_splits
 
 
 def read_folder(root: Path, options: Options) -> Examples:
@@ -21,8 +21,9 @@ def read_folder(root: Path, options: Options) -> Examples:
     images = [path for path in files if path[path.rfind(".") :].lower() in SUFFIXES]
     if not images:
         raise UserError(f"no images in {root}: looked for {', '.join(sorted(SUFFIXES))} at any depth")
-    splits = splits_of(images, root)
-    paths, split_note = _choose_split(images, splits, options, root)
+    split_folders = splits_of(images, root)
+    splits = sort_splits(set(split_folders.values()))
+    paths, split_note = _choose_split(images, split_folders, options, root)
     keys = {path: _key(path, splits) for path in paths}
     outside = [path for path in paths if not keys[path]]
     labelled = len(outside) < len(paths)
@@ -60,14 +61,17 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def _choose_split(
-    images: list[str], splits: tuple[str, ...], options: Options, root: Path
+    images: list[str], folders: dict[str, str], options: Options, root: Path
 ) -> tuple[list[str], str]:
     """The images of the chosen split, and a note for the report."""
-    if not splits:
+    if not folders:
         return images, ""
-    chosen = options.choose(splits, str(root))
-    paths = [path for path in images if canonical(path.partition("/")[0]) == chosen]
-    return paths, f"split folders: {', '.join(splits)}; this is {chosen}"
+    splits = sort_splits(set(folders.values()))
+    split = options.choose(splits, str(root))
+    paths = [path for path in images if folders[path.partition("/")[0]] == split]
+    own = [folder for each in splits for folder in sorted(folders) if folders[folder] == each]
+    renamed = "" if set(own) == set(splits) else f" (from {', '.join(own)})"
+    return paths, f"split folders: {', '.join(splits)}{renamed}; this is {split}"
 
 
 def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[str]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
 from tracer.data.classes import readable_name, refuse_one_name
@@ -54,9 +52,7 @@ def from_datasets(data: Any, options: Options) -> Examples:
 
 def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     """The examples of one split, whose classes are numbered over all of them."""
-    first = next(iter(parts.values()))
-    own = split_column(first.column_names) if len(parts) == 1 else None
-    split = next(iter(parts)) if own else options.choose(tuple(parts), spec)
+    split = next(iter(parts)) if len(parts) == 1 else options.choose(tuple(parts), spec)
     dataset = parts[split]
     image = _image_column(dataset) if options.image is None else None
     columns = find_columns(tuple(dataset.column_names), options, spec, image=image)
@@ -65,8 +61,11 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     if options.classes is None:
         refuse_one_name(names)
     from_data = {name: readable_name(name) for name in names} or None
-    rows = row_splits({own: dataset[own]} if own else {}, columns, spec)
+    own = _split_columns(dataset) if len(parts) == 1 else []
+    rows = row_splits({name: dataset[name] for name in own}, columns, spec)
     chosen = rows.choose(options, spec)
+    if not chosen:
+        options.choose(tuple(parts), spec)  # which refuses a split that is not there
     examples = assemble(
         spec,
         encoded_images(dataset, columns.image, f"{spec} ({split})"),
@@ -79,7 +78,7 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
         detected=(*columns.detected, rows.note or f"split: {split} of {', '.join(parts)}"),
         warnings=(rows.warning,),
     )
-    return examples.take(np.flatnonzero([each == chosen for each in rows.of_row])) if chosen else examples
+    return rows.take(examples, options, spec)
 
 
 def read_parquet_file(path: Path) -> Any:
@@ -126,6 +125,15 @@ def _splits(data: Any) -> dict[str, Any]:
     if isinstance(data, datasets.DatasetDict):
         return {str(split): part for split, part in data.items()}
     raise UserError(f"a {type(data).__name__} cannot be read: expected a Dataset or a DatasetDict")
+
+
+def _split_columns(dataset: Any) -> list[str]:
+    """Columns that may say which split a row belongs to: the one called so, and those of text, or of yes and no."""
+    called = split_column(dataset.column_names)
+    kinds = {name: getattr(kind, "dtype", "") for name, kind in dataset.features.items()}
+    return [
+        name for name, kind in kinds.items() if name == called or kind in ("string", "large_string", "bool")
+    ]
 
 
 def _image_column(dataset: Any) -> str | None:

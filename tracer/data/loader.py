@@ -148,9 +148,8 @@ def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = Fals
         worker_init_fn=_end_with_parent,
         generator=torch.Generator(),  # its own, so that the loader draws nothing from the global one
     )
-    blocked = signal.pthread_sigmask(
-        signal.SIG_BLOCK, SIGNALS
-    )  # workers inherit it from their first instruction on
+    # Workers inherit the mask from their first instruction on.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         iterator = iter(data)
     finally:

@@ -121,8 +121,8 @@ class _First(Sequence[Any]):
 
 
 @dataclass(frozen=True)
-class Given:
-    """Images given in any of the accepted forms, converted when asked for."""
+class Converted:
+    """Images in any of the accepted forms, converted on access."""
 
     images: Any
 
@@ -192,7 +192,7 @@ def _collection(images: Any) -> Images:
     listed = isinstance(images, list | tuple)
     if listed and all(isinstance(image, str | Path) for image in images):
         return Files(Path(), tuple(map(str, images)))
-    return Given(images)
+    return Converted(images)
 
 
 def _naming(keys: list[str] | None, classes: Spec | None) -> Spec | None:

@@ -33,8 +33,8 @@ def near_duplicates(train: Examples, others: Examples) -> tuple[tuple[str, str],
         closer = squares.min(axis=1) < distance
         nearest[closer] = block[squares.argmin(axis=1)[closer]]
         distance = np.minimum(distance, squares.min(axis=1))
-    found = np.flatnonzero(recognisable & (distance <= NEAR**2))
-    return tuple((train.ids[int(nearest[i])], others.ids[int(rows[i])]) for i in found)
+    copies = np.flatnonzero(recognisable & (distance <= NEAR**2))
+    return tuple((train.ids[int(nearest[i])], others.ids[int(rows[i])]) for i in copies)
 
 
 def thumbnails(examples: Examples) -> UInt8[np.ndarray, "n 256"]:

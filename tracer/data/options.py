@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.classes import Spec
+from tracer.data.classes import Spec, visible
 
 SYNONYMS = {
     **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev", "eval"), "val"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
 FLAGS = {
@@ -44,7 +45,10 @@ class Options:
     def choose(self, available: tuple[str, ...], source: str) -> str:
         """The name of the requested split among those of `source`; the training split by default."""
         wanted = canonical(self.split or "train")
-        names = {canonical(each): each for each in available}
+        known, names = splits_by_name(available), dict[str, str]()
+        for each in available:
+            if (other := names.setdefault(known.get(each, each), each)) != each:
+                raise UserError(f"{source} has two splits {known[each]}, {other} and {each}: rename one")
         if self.split is None and len(available) == 1:
             return available[0]
         # Some data sets have only one of validation and test data.
@@ -56,7 +60,20 @@ class Options:
 
 def canonical(split: str) -> str:
     """One spelling for each split: train, val or test; any other name stays as it is."""
-    return SYNONYMS.get(split.strip().lower(), split)
+    return SYNONYMS.get(visible(split).strip().lower(), split)
+
+
+def splits_by_name(names: Iterable[str]) -> dict[str, str]:
+    """The split that each of these names stands for; names of no split are left out.
+
+    `eval` is another word for val. Beside a validation split, and without a test split, it is the test split.
+    """
+    splits = {name: canonical(name) for name in names if canonical(name) in SYNONYMS.values()}
+    evaluation = [name for name in splits if name.strip().lower() in ("eval", "evaluation")]
+    others = {split for name, split in splits.items() if name not in evaluation}
+    if "val" in others and "test" not in others:
+        splits |= dict.fromkeys(evaluation, "test")
+    return splits
 
 
 def sort_splits(splits: set[str]) -> tuple[str, ...]:

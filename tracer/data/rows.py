@@ -37,11 +37,11 @@ def read_table(path: Path, options: Options) -> Examples:
         raise UserError(f"{path} has no rows below its header")
     columns = find_columns(tuple(table.columns), options, path.name, binary=table.binary)
     split = row_splits(table.columns, columns, str(path))
-    splits, chosen = split.names, split.choose(options, path.name)
+    splits, part = split.names, split.choose(options, path.name)
     embedded = columns.image in table.binary
     entries = _entries(table, columns, split.of_row, path)
-    own = [entry for entry in entries if not splits or entry.split == chosen]
-    rows = split.of_row.count(chosen) if splits else len(table)
+    own = [entry for entry in entries if not splits or entry.split == part]
+    rows = split.of_row.count(part) if splits else len(table)
     if not embedded:
         _refuse_all_missing(path, own)
     repeats = rows - len(own)
@@ -62,7 +62,7 @@ def read_table(path: Path, options: Options) -> Examples:
         detected=(
             *table.detected,
             *columns.detected,
-            f"{split.note}; this is {chosen}" if splits else split.note,
+            f"{split.note}; this is {part}" if splits else split.note,
             f"repeated images: {repeats} rows merged into those before them" if repeats else "",
         ),
         warnings=(split.warning,),

@@ -60,7 +60,6 @@ def read_shards(pattern: str, options: Options) -> Examples:
     names = dict.fromkeys(name for sample in usable for name in sample.values)
     columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
     split = row_splits({name: [each.values.get(name) for each in usable] for name in names}, columns, pattern)
-    chosen = split.choose(options, pattern)
     short = dict(zip(urls, _shorten(urls), strict=True))
     imageless = len(every) - len(usable)
     examples = assemble(
@@ -81,7 +80,7 @@ def read_shards(pattern: str, options: Options) -> Examples:
         splits=split.names,
         warnings=(split.warning,),
     )
-    return examples.take(np.flatnonzero([each == chosen for each in split.of_row])) if chosen else examples
+    return split.take(examples, options, pattern)
 
 
 def _slices(samples: list[Sample], ending: str | None) -> Slices:

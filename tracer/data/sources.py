@@ -83,8 +83,8 @@ def _source(name: str, options: Options) -> Examples:
 def embedded_name(name: str) -> str | None:
     """The name of a built-in data set, without the prefix `embedded:`; None if it is another source."""
     short = name.removeprefix(BUILT_IN)
-    known = short in EMBEDDED or short.startswith(("digits:", "digits@", "emoji:"))
-    return short if known or name != short else None
+    built_in = short in EMBEDDED or short.startswith(("digits:", "digits@", "emoji:"))
+    return short if built_in or name != short else None
 
 
 def _embedded(name: str, options: Options) -> Examples:
@@ -124,21 +124,21 @@ def _file(path: Path, options: Options) -> Examples:
         return read_arrays(path, options)
     if suffix in (".gz", ".tgz", ".zst", ".zip", ".bz2", ".xz"):
         raise UserError(f"{path} is compressed, so single images cannot be read from it: unpack it first")
-    known = ", ".join((*TABLES, ".npz", ".tar"))
-    raise UserError(f"{path} is no data of a known kind: expected a folder, or a file ending in {known}")
+    endings = ", ".join((*TABLES, ".npz", ".tar"))
+    raise UserError(f"{path} is no data of a known kind: expected a folder, or a file ending in {endings}")
 
 
 def _either_split(source: Callable[[Split], Examples], options: Options, name: str) -> Examples:
     """The chosen split of digits, with class names from the options if there are any."""
     options.refuse(f"the digits of {name}", "image", "caption", "label", "separator")
     splits: tuple[Split, ...] = ("train", "test")
-    chosen = options.choose(splits, name)
-    examples = source("test" if chosen == "test" else "train")
+    split = options.choose(splits, name)
+    examples = source("test" if split == "test" else "train")
     if options.classes is not None and examples.templates:  # names of the digits; other idx files have theirs
         mapping = classes(examples.classes, options.classes)
         labels = mapping.labels(examples.classes)[examples.labels]
         examples = replace(examples, classes=mapping.names, labels=labels)
-    return replace(examples, name=name, splits=splits, detected=(f"split: {chosen} of {', '.join(splits)}",))
+    return replace(examples, name=name, splits=splits, detected=(f"split: {split} of {', '.join(splits)}",))
 
 
 def _neighbours(path: Path) -> list[str]:

@@ -41,13 +41,13 @@ def hold_out(examples: Examples, share: float | None = None, seed: int = 0) -> t
         share = default_share(len(examples))
     if not 0 <= share < 1:
         raise UserError(f"the held-out share {share} must be at least 0 and less than 1, such as 0.1")
-    held = np.zeros(len(examples), bool)
+    is_held_out = np.zeros(len(examples), bool)
     if share > 0:
         hashes = np.array([_hash(each, seed) for each in examples.ids], np.uint64)
         members = [np.flatnonzero(examples.labels == label) for label in np.unique(examples.labels)]
         for own, count in zip(members, _counts([len(own) for own in members], share), strict=True):
-            held[own[np.argsort(hashes[own])[:count]]] = True
-    return examples.take(np.flatnonzero(~held)), examples.take(np.flatnonzero(held))
+            is_held_out[own[np.argsort(hashes[own])[:count]]] = True
+    return examples.take(np.flatnonzero(~is_held_out)), examples.take(np.flatnonzero(is_held_out))
 
 
 def align_labels(examples: Examples, classes: Sequence[str]) -> Examples:
@@ -81,7 +81,7 @@ def _counts(members: list[int], share: float) -> list[int]:
     counts = [round(share * count) for count in members]
     if share * sum(members) < MOST + 0.5 <= sum(counts):
         counts = [math.floor(share * count) for count in members]
-    return [min(max(1, held), count - 1) for held, count in zip(counts, members, strict=True)]
+    return [min(max(1, own), count - 1) for own, count in zip(counts, members, strict=True)]
 
 
 def _hash(name: str, seed: int) -> int:

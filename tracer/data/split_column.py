@@ -6,10 +6,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tracer.core.errors import UserError
 from tracer.data.columns import Columns, split_column
-from tracer.data.options import SYNONYMS, Options, canonical, sort_splits
+from tracer.data.examples import Examples
+from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
 from tracer.data.values import text
+
+SPLITS = frozenset(SYNONYMS.values())
+YES_OR_NO = frozenset(("0", "1", "true", "false", "yes", "no", "t", "f", "y", "n", ""))
+ADVICE = "write train, val or test, or rename the column"
 
 
 class RowSplits(NamedTuple):
@@ -25,45 +32,87 @@ class RowSplits(NamedTuple):
         return sort_splits(set(self.of_row))
 
     def choose(self, options: Options, source: str) -> str:
-        """The split that is asked for; empty if there are none."""
+        """The requested split; empty if there are none."""
         return options.choose(self.names, source) if self.of_row else ""
+
+    def take(self, examples: Examples, options: Options, source: str) -> Examples:
+        """The examples, one for each row, of the requested split; all if there are no splits."""
+        split = self.choose(options, source)
+        return examples.take(np.flatnonzero([each == split for each in self.of_row])) if split else examples
 
 
 def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str) -> RowSplits:
-    """The split of each row by the column called split, set, subset, partition or fold.
+    """The split of each row, by a column called split, set, subset, partition or fold, or one that names splits.
 
-    Raises UserError if some rows name a split and others do not: those would be trained on and tested at once. A
-    column in which no row names a split is ignored, with a warning unless its values are numbers (folds) or blank.
+    Raises UserError where rows could be trained on and tested at once: if some rows name a split and others do not,
+    if two columns name different splits, or if a column such as is_test says yes or no. A column called split in which
+    no row names one is ignored, with a warning unless it holds folds or nothing.
     """
-    free = [name for name in table if name not in (columns.image, columns.caption, columns.label)]
-    name = split_column(free)
-    if name is None:
-        return RowSplits([])
-    cells = [_cell(value) for value in table[name]]
-    values = [canonical(cell) for cell in cells]
-    wrong = [i for i, value in enumerate(values) if value not in SYNONYMS.values()]
+    free = {
+        name: table[name] for name in table if name not in (columns.image, columns.caption, columns.label)
+    }
+    called = split_column(list(free))
+    found: dict[str, RowSplits] = {}
+    for name, values in free.items():
+        if name == called or _names_splits(values):
+            found[name] = _read(name, values, source)
+        elif _alludes([name]) and _is_yes_or_no(values):
+            raise UserError(
+                f"{source}: the column {name} seems to say which rows are for a test: write a column split with "
+                "train, val or test, or rename it"
+            )
+    usable = {name: each for name, each in found.items() if each.of_row}
+    if not usable:
+        return next(iter(found.values()), RowSplits([]))
+    first, *others = usable
+    for other in others:
+        if usable[other].of_row != usable[first].of_row:
+            raise UserError(f"{source}: the columns {first} and {other} name different splits: rename one")
+    return usable[first]
+
+
+def _names_splits(values: Sequence[Any]) -> bool:
+    """Whether a column divides the rows, whatever it is called: into train and others, or into a split and blanks."""
+    cells = {canonical(value) for value in values if isinstance(value, str)}
+    if "train" in cells and not cells.isdisjoint(SPLITS - {"train"}):
+        return True
+    # A column with blanks that says the same of all other rows, such as "test", means these rows only.
+    return bool(cells - {""}) and cells - {""} <= SPLITS and any(_cell(value) == "" for value in values)
+
+
+def _is_yes_or_no(values: Sequence[Any]) -> bool:
+    cells = {_cell(value).lower() for value in values}
+    return len(cells) > 1 and cells <= YES_OR_NO
+
+
+def _read(name: str, column: Sequence[Any], source: str) -> RowSplits:
+    cells = [_cell(value) for value in column]
+    known = splits_by_name(set(cells))
+    values = [known.get(cell, cell) for cell in cells]
+    wrong = [i for i, cell in enumerate(cells) if cell not in known]
     if not wrong:
         listed = ", ".join(sort_splits(set(values)))
         return RowSplits(values, f"split column: {name}, with {listed}")
     shown = f"the first says {cells[wrong[0]]!r}" if cells[wrong[0]] else "the first is empty"
-    advice = "write train, val or test, or rename the column"
     if len(wrong) < len(values):
         numbers = ", ".join(str(i + 1) for i in wrong[:5]) + (", …" if len(wrong) > 5 else "")
         problem = f"{len(wrong)} of {len(values)} rows have no split in the column {name} (row {numbers})"
-        raise UserError(f"{source}: {problem}; {shown}: {advice}")
+        raise UserError(f"{source}: {problem}; {shown}: {ADVICE}")
     if _alludes(cells):
         raise UserError(
-            f"{source}: the column {name} holds other names than train, val and test; {shown}: {advice}"
+            f"{source}: the column {name} holds other names than train, val and test; {shown}: {ADVICE}"
         )
     note = f"column {name}: no split, its values are not train, val or test, such as {cells[0]!r}"
-    plain = all(not cell or cell.lstrip("-").isdecimal() for cell in cells)
-    return RowSplits([], note, "" if plain else f"{source}: {note}; all rows are used")
+    folds = "fold" in name.lower() and all(cell.lstrip("-").isdecimal() for cell in cells if cell)
+    return RowSplits([], note, "" if folds or not any(cells) else f"{source}: {note}; all rows are used")
 
 
-def _alludes(cells: Iterable[str]) -> bool:
-    """Whether a value has the name of a split as one of its words, as in "test set" or "train_1"."""
-    words = {word for cell in set(cells) for word in re.split(r"[\W_\d]+", cell.lower())}
-    return not words.isdisjoint(SYNONYMS)
+def _alludes(texts: Iterable[str]) -> bool:
+    """Whether a text has the name of a split as one of its words, as in "test set", "train_1" or "isTrain"."""
+    words = {
+        word for text in set(texts) for word in re.findall(r"[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*", text)
+    }
+    return not {word.lower() for word in words}.isdisjoint(SYNONYMS)
 
 
 def _cell(value: object) -> str:

@@ -1,11 +1,34 @@
-"""Hits and misses on the held-out set."""
+"""Hits and misses on the held-out set, and the part of it that is scored in training."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from jaxtyping import Int
+
+from tracer.data.examples import Examples
 from tracer.evaluation.predict import ImageFeatures, Scorer
 from tracer.evaluation.retrieval import caption_hits
+
+SEEN_FOR_EACH = 25  # images trained on for each image of an evaluation in training
+FEWEST = 64
+
+
+def watched(held_out: Examples, images_seen: int) -> Examples:
+    """Images to watch a run of `images_seen` images by, so that short runs are not spent on evaluation.
+
+    Without labels these are all: accuracy among captions depends on how many there are.
+    """
+    if not held_out.labelled:
+        return held_out
+    return held_out.take(evenly_spaced(len(held_out), max(FEWEST, images_seen // SEEN_FOR_EACH)))
+
+
+def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " n"]:
+    """Indices of all of `count` examples, or of `most` that are evenly spaced (data may be sorted by class)."""
+    taken = min(count, most)
+    return np.arange(taken) * count // max(1, taken)
 
 
 def held_out_hits(scorer: Scorer, features: ImageFeatures, templates: Sequence[str]) -> list[bool]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tracer.core.metrics import METRICS, agreement, ece, kl, sigmoid_ece, temperature, wilson_interval
 from tracer.core.metrics.scaling import HIGHEST, LOWEST
-from tracer.evaluation.held_out import held_out_accuracy, held_out_hits
+from tracer.evaluation.held_out import evenly_spaced, held_out_accuracy, held_out_hits
 from tracer.evaluation.predict import ImageFeatures, Predictions, Scorer
 from tracer.evaluation.probe import can_name, emoji_probe
 from tracer.evaluation.verdict import Change
@@ -143,6 +143,5 @@ def describe_compared(images: int) -> str:
 
 
 def compared_indices(images: int) -> Int[np.ndarray, " n"]:
-    """Indices of the held-out images that are compared: all, or 1000 evenly spaced (data may be sorted by class)."""
-    count = min(MAX_COMPARED, images)
-    return np.arange(count) * images // max(1, count)
+    """Indices of the held-out images that are compared: all, or 1000 evenly spaced."""
+    return evenly_spaced(images, MAX_COMPARED)

@@ -16,9 +16,8 @@ MIN_STEPS = 10  # of a trial; shorter ones do not tell methods apart
 FEWEST_RUNS = 2  # full finetunings that a search needs
 ENOUGH = 18  # trials of the first rung, if they have full length
 AVERAGE_COST = 1.4  # of a step, relative to direct finetuning, over the methods that are tried
-USABLE = (
-    0.9  # share of a budget of time that trials may take; the rest is for the test of the choice and the page
-)
+# Share of a budget of time that is planned with; the rest is for the choice, its test and the page.
+USABLE = 0.9
 
 
 class Budget(NamedTuple):

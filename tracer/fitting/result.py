@@ -40,9 +40,8 @@ class Fitted:
     run: Run
     alpha: float  # 1: the finetuned weights, 0: the pretrained model
     reason: str
-    verdict: (
-        Verdict  # against the pretrained model, on the test images and the other half of the retained ones
-    )
+    # Against the pretrained model, on the test images and the other half of the retained ones.
+    verdict: Verdict
     sentence: str
     commands: tuple[str, ...]  # that make it again without the search
     folder: Path

@@ -27,9 +27,7 @@ from tracer.methods.heads import InitialHead, ZeroShot
 from tracer.methods.text_probes import Probe
 from tracer.models.trainable import All, HeadOnly, Tune
 
-Merge = Callable[
-    [Weights, Sequence[Weights]], Weights
-]  # (common start, weights of each replica) -> merged weights
+Merge = Callable[[Weights, Sequence[Weights]], Weights]  # (start, each replica) -> merged weights
 
 
 @dataclass(frozen=True)
@@ -37,15 +35,11 @@ class Stage:
     """A part of training with one objective."""
 
     minimise: Sum
-    teacher: Teacher | Callable[[int], Teacher] | None = (
-        None  # a function if it depends on the number of steps
-    )
+    teacher: Teacher | Callable[[int], Teacher] | None = None  # a function of the number of steps, or fixed
     buffers: Buffers = "copy"  # what the teacher does with BatchNorm statistics when it moves
     tune: Tune = field(default_factory=All)
     regularizer: Regularizer | None = None
-    head: InitialHead = field(
-        default_factory=ZeroShot
-    )  # how the head is initialised, if the objective needs one
+    head: InitialHead = field(default_factory=ZeroShot)  # used if the objective needs a head
     probe: Probe | None = None  # further texts, if the objective needs them
     anchors: str = ""  # data of the second stream of pairs, if the objective needs one
     rate: float = 1.0  # learning rate relative to the run's

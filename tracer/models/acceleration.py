@@ -54,12 +54,12 @@ def _last_block(tower: Any) -> Any:
 
 
 def _class_token_forward(
-    block: Any, x: Tensor, k_x: None = None, v_x: None = None, attn_mask: None = None
+    block: Any, x: Tensor, k_x: None = None, v_x: None = None, attn_mask: Tensor | None = None
 ) -> Tensor:
-    """The first token of open_clip's residual block; image towers use self-attention without a mask."""
-    del k_x, v_x, attn_mask
-    tokens = block.ln_1(x)
-    first = x[:, :1] + block.ls_1(block.attention(tokens[:, :1], tokens, tokens))
+    """The first token of open_clip's residual block; image towers use self-attention."""
+    del k_x, v_x
+    tokens, mask = block.ln_1(x), None if attn_mask is None else attn_mask[:1]
+    first = x[:, :1] + block.ls_1(block.attention(tokens[:, :1], tokens, tokens, mask))
     return first + block.ls_2(block.mlp(block.ln_2(first)))
 
 

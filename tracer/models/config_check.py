@@ -15,16 +15,8 @@ from typing import Any
 from tracer.core.errors import UserError, unknown
 from tracer.models.open_clip_compat import open_clip
 
-TOP = (
-    "embed_dim",
-    "vision_cfg",
-    "text_cfg",
-    "multimodal_cfg",
-    "custom_text",
-    "quick_gelu",
-    "init_logit_scale",
-)
-TOP += ("init_logit_bias", "nonscalar_logit_scale", "cast_dtype", "output_dict")
+TOP = ("embed_dim", "vision_cfg", "text_cfg", "multimodal_cfg", "custom_text", "quick_gelu", "cast_dtype")
+TOP += ("init_logit_scale", "init_logit_bias", "nonscalar_logit_scale", "output_dict")
 TOKENIZER = ("clean", "strip_sep_token", "context_length", "reduction_mask_seed", "additional_special_tokens")
 KWARGS = ("eps", "approximate", "elementwise_affine", "bias")  # of activations and norms
 OBJECTS = {"tokenizer_kwargs": TOKENIZER, "act_kwargs": KWARGS, "norm_kwargs": KWARGS}  # within a part

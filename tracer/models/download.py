@@ -18,9 +18,8 @@ from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
 
 CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out of reach
-SAFETENSORS = {
-    "open_clip_pytorch_model.bin": "open_clip_model.safetensors"
-}  # open_clip prefers the second name
+# open_clip prefers the second name.
+SAFETENSORS = {"open_clip_pytorch_model.bin": "open_clip_model.safetensors"}
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import torch
 
-from tracer.core.errors import unknown
+from tracer.core.errors import UserError, unknown
 from tracer.models.parity import check_parity
+from tracer.models.prompt_tokens import has_prompt
 from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
 from tracer.models.student import Student
 from tracer.models.tokenizer_files import from_transformers, write_tokenizer
@@ -55,6 +56,11 @@ def export(
 
     if format not in FORMATS:
         raise unknown("format of an export", format, FORMATS)
+    if format != "onnx" and has_prompt(student):
+        raise UserError(
+            f"--format {format} has no place for the learned tokens of --adapter prompts: use --format onnx, or open "
+            "the run itself with tracer.load"
+        )
     with torch.no_grad():
         write_folder(folder, write)
     return differences[0] if differences else None

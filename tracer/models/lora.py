@@ -19,10 +19,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, scaled_dot_product_attention
 
 from tracer.core.errors import UserError
-from tracer.core.spelling import parse
 from tracer.core.weights import Weights
 from tracer.models.student import Student
-from tracer.models.trainable import towers_with_blocks
+from tracer.models.trainable import freeze_towers, towers_with_blocks
 
 Layers = Literal["all", "attention", "mlp"]
 Factors = Literal["auto", "B", "AB"]
@@ -70,10 +69,13 @@ class LoRA:
         assert self.alpha is not None
         return self.alpha / self.rank
 
+    def prepare(self, student: Student) -> None:
+        """Leave a pretrained model as it is: its weights keep their names and shapes."""
+
     def targets(self, student: Student) -> dict[str, nn.Module]:
         """The layers with trainable weights that are adapted, by name. Raises UserError if a tower has none."""
         names = {id(module): name for name, module in student.named_modules()}
-        found: dict[str, nn.Module] = {}
+        targets: dict[str, nn.Module] = {}
         for kind, _, blocks in towers_with_blocks(student):
             trained = [block for block in blocks.values() if any(p.requires_grad for p in block.parameters())]
             layers = [layer for block in trained for layer in self._layers(block)]
@@ -82,23 +84,23 @@ class LoRA:
                     f"--adapter lora: no linear layer to adapt in the {kind} tower of {student.name}; "
                     "use --tune norms or last-1, which train its own weights"
                 )
-            found |= {names[id(layer)]: layer for layer in layers}
-        return found
+            targets |= {names[id(layer)]: layer for layer in layers}
+        return targets
 
     def _layers(self, block: nn.Module) -> list[nn.Module]:
         packed = [module for module in block.modules() if isinstance(module, nn.MultiheadAttention)]
         inside = {id(child) for module in packed for child in module.modules()}
-        chosen = []
+        layers: list[nn.Module] = []
         for name, module in block.named_modules():
             kind = "attention" if any(part in name for part in ATTENTION) else "mlp"
             if self.layers not in ("all", kind) or not any(p.requires_grad for p in module.parameters()):
                 continue
             if isinstance(module, nn.MultiheadAttention):
                 if module._qkv_same_embed_dim and module.bias_k is None and not module.add_zero_attn:
-                    chosen.append(module)
+                    layers.append(module)
             elif isinstance(module, nn.Linear) and id(module) not in inside:
-                chosen.append(module)
-        return chosen
+                layers.append(module)
+        return layers
 
     def attach(self, student: Student, *, averaged: bool, seed: int) -> None:
         """Add factors, B = 0, to the layers that are trained, and freeze all else but temperature and head.
@@ -108,10 +110,7 @@ class LoRA:
         if not any(p.requires_grad for p in student.clip.parameters()):
             return
         targets = self.targets(student)
-        for name, parameter in student.clip.named_parameters():
-            if not name.startswith("logit_"):
-                parameter.requires_grad_(False)
-        student.frozen_statistics = True
+        freeze_towers(student)
         generator = torch.Generator().manual_seed(seed)
         train_a = self.factors == "AB" or (self.factors == "auto" and not averaged)
         for layer in targets.values():
@@ -136,11 +135,6 @@ class LoRA:
                 update = self.scaling * tensor @ weights[name.removesuffix(B) + A]
                 merged[weight_name(name, merged)] = merged[weight_name(name, merged)] + update
         return merged
-
-
-def adapter(spelling: str) -> LoRA:
-    """Parse `--adapter`: lora, or lora:OPTION=VALUE,…"""
-    return parse("adapter", spelling, {"lora": LoRA})
 
 
 def is_factor(name: str) -> bool:

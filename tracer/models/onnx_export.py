@@ -90,9 +90,7 @@ def write_onnx(student: Student, folder: Path) -> float:
 def _trace(graph: nn.Module, example: Tensor, input_name: str, file: Path) -> None:
     outputs: Any = graph.outputs
     with elementary_attention(), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # about Python values in the trace; the outputs are compared afterwards
+        warnings.simplefilter("ignore")  # about Python values in the trace: outputs are compared anyway
         try:
             torch.onnx.export(
                 graph.eval(),

@@ -13,11 +13,7 @@ from tracer.core.errors import UserError
 from tracer.models.student import Student
 
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
-TEXTS = [
-    "A photo of a small red bird.",
-    "two dogs, one cat",
-    "a",
-]  # of unlike lengths, with capitals and signs
+TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # unlike in length, capitals and signs
 
 
 def sample_pixels(height: int, width: int) -> Float[Tensor, "n 3 height width"]:

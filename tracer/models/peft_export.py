@@ -51,9 +51,8 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
             padding, name = width - a.shape[0], f"base_model.model.{layer}"
             tensors[f"{name}.lora_A.weight"] = pad(a, (0, 0, 0, padding))
             tensors[f"{name}.lora_B.weight"] = pad(b, (0, padding))
-            if isinstance(
-                start.clip.get_submodule(layer), nn.MultiheadAttention
-            ):  # peft adapts it too: by nothing
+            # peft also adapts the output projection of packed attention: here by zero.
+            if isinstance(start.clip.get_submodule(layer), nn.MultiheadAttention):
                 tensors[f"{name}.base_layer.out_proj.lora_A.weight"] = a.new_zeros(width, a.shape[1])
                 tensors[f"{name}.base_layer.out_proj.lora_B.weight"] = a.new_zeros(a.shape[1], width)
         write_weights(temporary / "adapter_model.safetensors", tensors, checksum=False)
@@ -86,12 +85,11 @@ def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tens
 
 def _layers(start: Student) -> dict[str, str]:
     """The layers that an adapter may change, by the name of their weight."""
-    return {
-        f"{name}.{'in_proj_weight' if isinstance(module, nn.MultiheadAttention) else 'weight'}": name.removeprefix(
-            "clip."
-        )
-        for name, module in LoRA().targets(start).items()
-    }
+    layers = {}
+    for name, module in LoRA().targets(start).items():
+        weight = "in_proj_weight" if isinstance(module, nn.MultiheadAttention) else "weight"
+        layers[f"{name}.{weight}"] = name.removeprefix("clip.")
+    return layers
 
 
 def _factors(layer: str, begin: Tensor, end: Tensor, rank: int) -> tuple[Tensor, Tensor]:

@@ -59,9 +59,7 @@ class ModelSource:
                 weights_only=True,
             )
         for name, tensor in clip.state_dict().items():
-            kind = kinds.get(
-                name, kinds.get(name.removeprefix("text."))
-            )  # towers of older files have no prefix
+            kind = kinds.get(name, kinds.get(name.removeprefix("text.")))  # older files have no prefix
             if kind is not None and tensor.is_floating_point():
                 raise UserError(
                     f"{self.name}{source}: {name} holds numbers of type {kind}, not {tensor.dtype}"

@@ -118,9 +118,7 @@ class Student(nn.Module):
     def bias(self) -> Float[Tensor, ""] | None:
         """The logit bias of a model that was trained with the sigmoid loss, such as SigLIP; None for others."""
         bias = getattr(self.clip, "logit_bias", None)
-        return (
-            None if bias is None else bias.squeeze().clone()
-        )  # no view: the scene of a step keeps its value
+        return None if bias is None else bias.squeeze().clone()  # a copy, because a scene keeps its value
 
     def probabilities(self, image: Float[Tensor, "n d"], text: Float[Tensor, "u d"]) -> Float[Tensor, "n u"]:
         """Probability of each text for each image, from unit embeddings: of each pair by itself where the model has

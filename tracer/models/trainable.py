@@ -20,7 +20,7 @@ Towers = str  # "both", "image", "norms", "biases" or "last-K"
 # Layers before the first block, by their name in a tower.
 INPUT_LAYERS = re.compile(
     r"(trunk\.|transformer\.)?(conv[123]|bn[123]|class_embedding|cls_token|reg_token|positional_embedding|pos_embed"
-    r"|token_embedding|embeddings|patch_embed|stem|ln_pre|norm_pre)(\.|$)"
+    r"|token_embedding|embeddings|patch_embed|stem|ln_pre|norm_pre|prompt)(\.|$)"
 )
 
 
@@ -111,6 +111,14 @@ def towers_with_blocks(student: Student) -> list[tuple[str, nn.Module, dict[str,
         ("image", student.image_tower, vision_blocks(student.image_tower)),
         ("text", text, text_blocks(text)),
     ]
+
+
+def freeze_towers(student: Student) -> None:
+    """Freeze both towers, the statistics of their BatchNorms included; temperature and head stay as they are."""
+    for name, parameter in student.clip.named_parameters():
+        if not name.startswith("logit_"):
+            parameter.requires_grad_(False)
+    student.frozen_statistics = True
 
 
 def _train_outputs(student: Student) -> None:

@@ -12,9 +12,8 @@ import torch.distributed as dist
 from tracer.parallel.world import Lost
 
 BEAT = 5.0  # seconds
-MISSED = (
-    6  # beats until a process counts as lost; counted, not timed, so that suspending a machine is no alarm
-)
+# Beats until a process counts as lost; counted, not timed, so that suspending a machine is no alarm.
+MISSED = 6
 GRACE = 60.0  # seconds to save a checkpoint if the launcher is gone
 
 

@@ -92,7 +92,7 @@ class Settings(Reading, Source):
     regularizer: str | None = None
     """Regularize towards the pretrained weights, with any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     adapter: str | None = None
-    """Train low-rank updates of the weights only: lora, or lora:rank=8,alpha=8,dropout=0,layers=all,factors=auto."""
+    """Train less: lora:rank=8,alpha=8,dropout=0,layers=all,factors=auto; or learned tokens, prompts:image=8,text=4."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops of 90 to 100 % and horizontal flips; use crop or none if left and right matter."""
     decode: Literal["draft", "full"] = "draft"
@@ -136,6 +136,7 @@ class Experiment(Settings):
         return hashlib.blake2b(canonical.encode(), digest_size=5).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
+        """The settings as JSON holds them; `from_json` reads them."""
         return asdict(self)
 
     @classmethod

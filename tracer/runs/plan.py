@@ -12,7 +12,8 @@ from tracer.data.examples import Examples
 from tracer.data.scan import Progress
 from tracer.data.sources import load
 from tracer.methods.base import Method, method
-from tracer.models.lora import LoRA, adapter
+from tracer.models.adapters import Adapter, adapter
+from tracer.models.prompt_tokens import Prompts
 from tracer.models.prompts import templates
 from tracer.models.registry import locate, pretrained_tag
 from tracer.models.trainable import HeadOnly
@@ -34,7 +35,7 @@ class Plan:
     steps: int
     warmup: int
     anchors: Examples | None = None  # image-caption pairs of a second data stream, for methods that use one
-    adapter: LoRA | None = None
+    adapter: Adapter | None = None
     test: Examples | None = None  # set apart by --test-share
     division: str = ""  # how many images are trained on and held out, and which
     warnings: tuple[str, ...] = ()  # what is probably not meant
@@ -133,7 +134,7 @@ def _anchors(experiment: Experiment, recipe: Method, check: Scan) -> Examples | 
     return check(load(spec, split="train"))
 
 
-def _adapter(experiment: Experiment, recipe: Method) -> LoRA | None:
+def _adapter(experiment: Experiment, recipe: Method) -> Adapter | None:
     """The adapter, if one is asked for; an error if the method trains no weights that it could adapt."""
     if experiment.adapter is None:
         return None
@@ -141,7 +142,12 @@ def _adapter(experiment: Experiment, recipe: Method) -> LoRA | None:
         raise UserError(
             f"--adapter {experiment.adapter} adapts towers, and method {experiment.method} trains none: leave it out"
         )
-    return adapter(experiment.adapter)
+    adapted = adapter(experiment.adapter)
+    if isinstance(adapted, Prompts) and recipe.needs & {"features", "tokens"}:
+        raise UserError(
+            f"--adapter prompts adds tokens, and method {experiment.method} compares those of all blocks: use lora"
+        )
+    return adapted
 
 
 def _slow_adapter(experiment: Experiment) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
+from tracer.models.adapters import adapter
 from tracer.models.prompts import templates
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, Weights, initialise_from, load, read_weights
@@ -84,6 +85,7 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
+        """What `experiment.json` holds: the id, the experiment and the classes; a UserError if it is damaged."""
         try:
             description = verify_checksum((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
         except (ValueError, OSError) as error:
@@ -94,6 +96,7 @@ class Run:
 
     @property
     def experiment(self) -> Experiment:
+        """The settings of the run."""
         return Experiment.from_json(self.description["experiment"])
 
     def require(self, plan: Plan) -> None:
@@ -141,6 +144,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """Whether the run has its result."""
         return (self.folder / "result.json").exists()
 
     @property
@@ -154,6 +158,7 @@ class Run:
             raise UserError(f"{self.folder / 'result.json'} is not readable: {error}") from None
 
     def weights_file(self, name: str) -> Path:
+        """Where the weights of this name lie, or would lie: student, teacher, result, or a merge."""
         return self.folder / "weights" / f"{name}.safetensors"
 
     def keep(self, name: str, weights: Weights) -> None:
@@ -191,6 +196,8 @@ class Run:
         student = load(
             experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
         )
+        if experiment.adapter is not None:
+            adapter(experiment.adapter).prepare(student)
         if name == "pretrained":
             return student
         if not self.weights_file(name).exists():

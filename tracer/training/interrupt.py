@@ -14,9 +14,8 @@ from typing import Any
 from tracer.core.command_line import command_line
 from tracer.data.loader import SIGNALS
 
-PATIENCE = (
-    1.0  # seconds after which a second Ctrl-C is one of the user's, not a copy that a launcher has forwarded
-)
+# Seconds after which a second Ctrl-C comes from the user and is not a copy that a launcher has forwarded.
+PATIENCE = 1.0
 
 
 class Interrupted(Exception):

@@ -18,7 +18,7 @@ from tracer.core.errors import UserError
 from tracer.core.objective import Loss
 from tracer.core.weights import Weights, check_finite
 from tracer.data.loader import loader
-from tracer.evaluation.held_out import held_out_accuracy
+from tracer.evaluation.held_out import evenly_spaced, held_out_accuracy, watched
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.summary import write_summary
 from tracer.methods.finish import Trained
@@ -27,6 +27,7 @@ from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
 from tracer.training import checkpoint as checkpoints
+from tracer.training.checkpoint_writer import CheckpointWriter
 from tracer.training.clock import Clock
 from tracer.training.interrupt import Interrupt, Interrupted
 from tracer.training.learner import Learner
@@ -77,6 +78,7 @@ class Training:
         self.clock = clock or Clock()
         self.pace = Pace(plan.steps, world, self.clock, save_every, evaluate_every)
         self.interrupt = Interrupt(run.folder)
+        self.writer, self._saved = CheckpointWriter(run.resume), 0  # the step of the last checkpoint
         self._started = False
 
     def finish(self, callback: Callable[[Report], object] | None = None) -> Run:
@@ -97,12 +99,12 @@ class Training:
 
     def _train(self) -> Iterator[Report]:
         plan, run, world = self.plan, self.run, self.world
-        with self.interrupt:
+        with self.interrupt, self.writer:
             with self._starting():
                 model = self.model or pretrained_model(plan)  # built once; students are copies of it
                 latest = checkpoints.latest(run.resume)
             yield from self._rewind_log(latest)
-            self.interrupt.step = latest.step if latest else 0
+            self._saved = self.interrupt.step = latest.step if latest else 0
             student, shadow, done = model, None, 0
             for index, (stage, steps) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
                 # Stage weights are written after the stage's last checkpoint.
@@ -162,19 +164,23 @@ class Training:
             step = before + state.step + 1
             with clock.measure("steps"):
                 pending += [(step, loss) for loss in learner.step(step, batch)]
-                log, evaluate, save, signal = self.pace.after(step, step == end, self.interrupt.received)
+                received, failed = self.interrupt.received, self.writer.failed
+                log, evaluate, save, signal = self.pace.after(step, step == end, received, failed)
                 if log or evaluate or save:
                     self._check_finite(pending)
             if log:
                 yield self._log(state, *pending[-1])
                 pending.clear()
             if evaluate and (signal is None or step == end):
+                self._finish_saving()  # the processes that read images are not forked beside its thread
                 try:
                     yield self._evaluate(state, step)
                 except Interrupted as interrupted:
                     save, signal = True, interrupted.signal_number
             if save:
                 self._save(step, learner)
+            if signal is not None or step == end:
+                self._finish_saving()
             if signal is not None:
                 self._log_time(step)
                 raise Interrupted(signal, step, self.run.folder)
@@ -199,7 +205,7 @@ class Training:
         return Report(step, self.plan.steps, loss=total, gap=values.get("kl"))
 
     def _evaluate(self, state: State, step: int) -> Report:
-        """Log the accuracy on the held-out set, with few prompts, and the distance between student and teacher.
+        """Log the accuracy on held-out images, with few prompts, and the distance between student and teacher.
 
         In a single process a signal ends it with `Interrupted`, unless the stage ends here; several processes have to
         evaluate to the end together.
@@ -209,29 +215,38 @@ class Training:
         with self.clock.measure("evaluating"), self.interrupt.at_once() if alone else nullcontext():
             scorer = Scorer(state.student, self.world, self.plan.train.classes, self.workers)
             prompts = _few(self.plan.templates, len(self.plan.train.classes))
-            accuracy = held_out_accuracy(scorer, scorer.embed(self.plan.held_out), prompts)
+            images = watched(self.plan.held_out, self.plan.steps * self.plan.batch)
+            accuracy = held_out_accuracy(scorer, scorer.embed(images), prompts)
             self.world.reshard(state.student)
             gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
         self.pace.evaluated(self.clock.seconds["evaluating"] - started)
-        self.run.recorder.log(step, "held_out", accuracy=accuracy, **gap)
+        self.run.recorder.log(step, "held_out", accuracy=accuracy, images=len(images), **gap)
         return Report(step, self.plan.steps, accuracy=accuracy)
 
     def _save(self, step: int, learner: Learner) -> None:
-        """Write a checkpoint; raise if a weight is NaN or infinite, so that the last good one is kept."""
+        """Begin to write a checkpoint; raise if a weight is NaN or infinite, so that the last good one is kept."""
+        self._finish_saving()
         started = self.clock.seconds["saving"]
         with self.clock.measure("saving"):
-            self.world.on_first_process(partial(self._write, step, learner.capture()))
-        self.pace.saved(self.clock.seconds["saving"] - started)
-        self.interrupt.step = step
+            checkpoint = learner.capture()
+            self.world.on_first_process(partial(self._begin_saving, step, checkpoint))
+        self._saved = step
+        self.pace.saved(self.clock.seconds["saving"] - started + self.writer.seconds)
 
-    def _write(self, step: int, checkpoint: checkpoints.Checkpoint) -> None:
+    def _begin_saving(self, step: int, checkpoint: checkpoints.Checkpoint) -> None:
         for owner, weights in checkpoint.tensors.items():
             if owner.startswith(("student", "teacher")):
                 try:
                     check_finite(weights, what=f"the {owner}'s weights after step {step}")
                 except UserError as error:
                     raise NonFinite(f"{error}; {self._advice}") from None
-        checkpoints.save(self.run.resume, step, checkpoint)
+        self.writer.begin(step, checkpoint)
+
+    def _finish_saving(self) -> None:
+        """Wait until the last checkpoint is on the disk; an error in writing it is raised in all processes."""
+        with self.clock.measure("saving"):
+            self.world.on_first_process(self.writer.finish)
+        self.interrupt.step = self._saved
 
     def _report_gap(self, state: State, step: int) -> Iterator[Report]:
         """Say how far a teacher of averaged factors is from the average of the weights, if there is one."""
@@ -271,9 +286,9 @@ class Training:
 
 
 def _few(templates: Sequence[str], classes: int) -> Sequence[str]:
-    """Evenly spaced templates, about a thousand prompts and at least eight a class: enough to watch a run."""
-    count = min(len(templates), max(8, 1000 // max(1, classes)))
-    return [templates[i * len(templates) // count] for i in range(count)]
+    """Evenly spaced templates, about 250 prompts and at least eight a class: enough to watch a run."""
+    indices = evenly_spaced(len(templates), max(8, 250 // max(1, classes)))
+    return [templates[int(i)] for i in indices]
 
 
 def _dynamics(state: State) -> dict[str, Tensor]:

@@ -47,8 +47,11 @@ class Pace:
         self._evaluation = self._save = 0.0  # seconds of the last one
         self._saved_at = 0.0  # training seconds at the last checkpoint
 
-    def after(self, step: int, last: bool, signal: int | None) -> Decision:
-        """What follows `step`, which may be the `last` of a stage; `signal` is one that this process has received."""
+    def after(self, step: int, last: bool, signal: int | None, failed: bool = False) -> Decision:
+        """What follows `step`, which may be the `last` of a stage.
+
+        `signal` is one that this process has received; `failed` is whether it could not write the last checkpoint.
+        """
         self.taken += 1
         log = last or step % self.log_every == 0
         evaluate = (
@@ -63,7 +66,7 @@ class Pace:
             {
                 "signal": signal or 0,
                 "evaluate": step in self.points and self._may_evaluate,
-                "save": self.save_every is None and self._may_save,
+                "save": failed or (self.save_every is None and self._may_save),
                 "stride": self._stride,
             }
         )

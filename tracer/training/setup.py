@@ -35,7 +35,10 @@ def pretrained_model(plan: Plan) -> Student:
     """The model with its pretrained weights."""
     experiment = plan.experiment
     tag = pretrained_tag(experiment.model, experiment.pretrained)
-    return load(experiment.model, tag, seed=experiment.seed)
+    student = load(experiment.model, tag, seed=experiment.seed)
+    if plan.adapter is not None:
+        plan.adapter.prepare(student)
+    return student
 
 
 def build_learner(

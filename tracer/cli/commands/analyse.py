@@ -20,7 +20,7 @@ from tracer.report.run_data import find_runs
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
-from tracer.terminal import console, errors, percent, show_table
+from tracer.terminal import console, errors, percent, say, show_table
 
 ABOUT = """\
 Compare the result of a finished run with its pretrained model, on the run's held-out images.
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
                 f"{unfinished[0]} is not finished: go on with {command_line('resume', unfinished[0])}"
             )
         for folder in unfinished:
-            errors.print(f"{folder} is not finished and is skipped", highlight=False, markup=False)
+            say(f"{folder} is not finished and is skipped", to=errors)
         _check_held_out(finished)
         alphas = tuple(i / (stops - 1) for i in range(stops))
         for run in finished:
@@ -114,18 +114,14 @@ def _show(analysis: dict[str, Any], run: Path) -> None:
     _show_meter(analysis["meter"])
     if share := analysis.get("task_share"):
         inside = f"{percent(share['inside'])} of the embeddings' change lies in the span of the class names"
-        console.print(f"{inside} ({percent(share['chance'])} by chance)", highlight=False, markup=False)
-    console.print(
-        f"written to {run / 'analysis.json'}. Next: {command_line('report', run)}",
-        highlight=False,
-        markup=False,
-    )
+        say(f"{inside} ({percent(share['chance'])} by chance)")
+    say(f"written to {run / 'analysis.json'}. Next: {command_line('report', run)}")
 
 
 def _show_meter(meter: dict[str, Any]) -> None:
     """Print for each layer its update, the share inside the task, and the parts of the change of retained features."""
     if "skipped" in meter:
-        console.print(f"no forgetting meter: {meter['skipped']}", highlight=False, markup=False)
+        say(f"no forgetting meter: {meter['skipped']}")
         return
     features = {row["layer"]: row for row in meter["features"]}
     rows = [
@@ -147,7 +143,7 @@ def _show_meter(meter: dict[str, Any]) -> None:
     )
     share, chance = _number(meter["share"]), _number(meter["chance"])
     summary = f"{share} of the whole update lies inside the task ({chance} by chance)"
-    console.print(summary, highlight=False, markup=False)
+    say(summary)
 
 
 def _short(layer: str) -> str:

@@ -16,7 +16,7 @@ from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.sources import load
 from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
-from tracer.terminal import console, counting
+from tracer.terminal import counting, say
 
 
 def main(arguments: list[str]) -> int:
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
             switches=("skip-unreadable",) if skip_unreadable else (),
         )
         for line in report.lines():
-            console.print(line, highlight=False, markup=False)
+            say(line)
         return 0
 
     return cli(check, arguments, "tracer check")
@@ -73,5 +73,5 @@ def _suite(name: str, root: Path | None, at: tuple[str, ...]) -> int:
         opening = (SUITES[name]() if name in EMBEDDED else SUITES[name](root)).open()
         lines = [f"{COMPLETE} {each.shift.name}: {len(each.examples)} images" for each in opening.shifts]
     for line in lines:
-        console.print(line, highlight=False, markup=False)
+        say(line)
     return 0 if all(line.startswith(COMPLETE) for line in lines) else 1

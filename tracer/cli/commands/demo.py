@@ -12,7 +12,7 @@ from tracer.core.errors import at_least
 from tracer.methods.base import method
 from tracer.report import write_report
 from tracer.runs.experiment import Experiment
-from tracer.terminal import console, percent, show_table
+from tracer.terminal import percent, say, show_table
 
 METHODS = ("ft", "l2sp", "static_sd", "tracer")
 
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
         )
         page = out / "report.html"
         write_report([row.run for row in rows if row.run], page)
-        console.print(f"The runs are in {out}; open {page} for curves and comparison.", highlight=False)
+        say(f"The runs are in {out}; open {page} for curves and comparison.")
         return 0
 
     return cli(show, arguments, "tracer demo")

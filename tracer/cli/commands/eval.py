@@ -17,7 +17,7 @@ from tracer.evaluation.tables import FORMATS
 from tracer.evaluation.target import run_at, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.parallel import launched
-from tracer.terminal import console, errors, stop_at_once
+from tracer.terminal import console, errors, say, stop_at_once
 
 NOT_WRITTEN = "nothing is written: --out FOLDER keeps predictions and all scores"
 
@@ -92,4 +92,4 @@ def main(arguments: list[str]) -> int:
 
 
 def _print(line: str) -> None:
-    errors.print(line, highlight=False, markup=False)
+    say(line, to=errors)

@@ -10,7 +10,7 @@ import tyro
 from tracer.api.export import export
 from tracer.cli.flags import cli
 from tracer.runs.run import Run
-from tracer.terminal import console
+from tracer.terminal import say
 
 LOADING = {
     "open_clip": 'open_clip.create_model("local-dir:{folder}")',
@@ -38,13 +38,9 @@ def main(arguments: list[str]) -> int:
             out: the folder to write; by default RUN/export/WEIGHTS, with -FORMAT if it is not open_clip.
             push_to: upload the folder to this repository of the Hugging Face hub (OWNER/NAME; a new one is private).
         """
-        folder = export(*(Run.open(run), out), weights=weights, format=format, push_to=push_to, note=_print)
-        _print(f"written to {folder}. Load it with:")
-        _print(f"  {LOADING[format].format(folder=folder)}")
+        folder = export(Run.open(run), out, weights=weights, format=format, push_to=push_to, note=say)
+        say(f"written to {folder}. Load it with:")
+        say(f"  {LOADING[format].format(folder=folder)}")
         return 0
 
     return cli(write, arguments, "tracer export")
-
-
-def _print(sentence: str) -> None:
-    console.print(sentence, highlight=False, markup=False)

@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
     try:
         result = fitted(_request(flags, flags.out), machine, say)
     except Interrupted as stop:
-        errors.print("stopped; the same command goes on", highlight=False)
+        say("stopped; the same command goes on", to=errors)
         return 128 + stop.signal_number
     say(f"Why: {result.reason}.")
     if result.commands:

@@ -18,7 +18,7 @@ from tracer.models.download import Download, text_files_missing
 from tracer.models.huggingface.source import cached_repositories
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models, shipped_models
-from tracer.terminal import console, show_table
+from tracer.terminal import say, show_table
 
 WIDTH = 80
 RECOMMENDED = ("ViT-B-16", "ViT-B-32", "ViT-L-14")  # the default, a faster and a larger one
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         columns, rows = LISTS[what](long)
         rows = [row for row in rows if like.lower() in row[0].lower()]
         if what in BEFORE and not long:
-            console.print(f"{BEFORE[what]}\n", highlight=False, markup=False)
+            say(f"{BEFORE[what]}\n")
             _lines(rows)
         else:
             show_table(what, columns, rows)
@@ -58,7 +58,7 @@ def _lines(rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         line = "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         line = line if len(line) <= WIDTH else f"{line[: WIDTH - 1].rstrip()}…"
-        console.print(line, highlight=False, markup=False)
+        say(line)
 
 
 def _methods(long: bool) -> Listing:

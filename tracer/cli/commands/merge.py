@@ -18,7 +18,7 @@ from tracer.merging.evaluator import Scores
 from tracer.merging.inference import ModelPair
 from tracer.merging.merges import Merged
 from tracer.runs.run import Run
-from tracer.terminal import console, percent, show_table
+from tracer.terminal import percent, say, show_table
 
 EXAMPLES = """
 
@@ -52,13 +52,13 @@ def main(arguments: list[str]) -> int:
     result = merged(request, prepared)
     _show(prepared, result)
     for note in result.notes:
-        console.print(note, highlight=False, markup=False)
+        say(note)
     run = keep(prepared, result, flags.name)
     unmerged = next((each.scores for each in result.candidates if each.alpha == 1), None)
     if unmerged is not None and unmerged is not result.scores:
         change = result.scores.verdict(unmerged)
-        console.print(f"Against no merge: {change.sentence()}", highlight=False, markup=False)
-    console.print(f"Kept as {run.weights}. Against the pretrained model:", highlight=False)
+        say(f"Against no merge: {change.sentence()}")
+    say(f"Kept as {run.weights}. Against the pretrained model:")
     command = command_line("eval", run.folder, "--weights", run.weights, "--data", "TEST-IMAGES")
     show_verdict(result.scores.verdict(prepared.evaluator.before), command)
     return 0

@@ -13,7 +13,7 @@ from tracer.data.pack import check_place, pack
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
 from tracer.data.sources import load
-from tracer.terminal import console, counting
+from tracer.terminal import counting, say
 
 
 def main(arguments: list[str]) -> int:
@@ -42,11 +42,7 @@ def main(arguments: list[str]) -> int:
         with counting("packing") as count:
             pack(examples, out, side=side, lossless=lossless, progress=count)
         size = out.stat().st_size / 2**20
-        console.print(
-            f"{len(examples)} images in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}",
-            highlight=False,
-            markup=False,
-        )
+        say(f"{len(examples)} images in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}")
         return 0
 
     return cli(write, arguments, "tracer pack")

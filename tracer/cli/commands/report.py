@@ -13,7 +13,7 @@ from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
-from tracer.terminal import console
+from tracer.terminal import say
 
 ABOUT = """\
 Write an HTML report of one run or several, as a single file that needs no network.
@@ -55,9 +55,9 @@ def main(arguments: list[str]) -> int:
         page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
         if figures is not None:
             written = write_figures(page.charts, figures)
-            console.print(f"{len(written)} files in {figures}", highlight=False, markup=False)
-        console.print(page.sections[0].headline, highlight=False, markup=False)
-        console.print(f"The page is {page_file}", highlight=False, markup=False)
+            say(f"{len(written)} files in {figures}")
+        say(page.sections[0].headline)
+        say(f"The page is {page_file}")
         return 0
 
     return cli(report, arguments, "tracer report", ABOUT)
@@ -74,7 +74,7 @@ def _watch(runs: tuple[Path, ...], out: Path, every: float) -> Page:
     """Update the page until every run is finished or Ctrl-C is pressed; the last page does not reload."""
     try:
         page = write_report(runs, out, refresh=every)
-        console.print(f"watching; open {out}", highlight=False, markup=False)
+        say(f"watching; open {out}")
         while not page.finished:
             time.sleep(every)
             page = write_report(runs, out, refresh=every)

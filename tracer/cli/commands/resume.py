@@ -12,7 +12,7 @@ from tracer.cli.flags import cli
 from tracer.cli.training import carry_out
 from tracer.runs.run import Run
 from tracer.runs.sinks import Name
-from tracer.terminal import console
+from tracer.terminal import say
 
 
 def main(arguments: list[str]) -> int:
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         machine = Machine(device=device, workers=workers, save_every=save_every, log=log, shard=shard)
         opened = Run.open(run)
         if opened.finished:
-            console.print(f"{opened.folder} is finished: there is nothing to resume", highlight=False)
+            say(f"{opened.folder} is finished: there is nothing to resume")
             return 0
         return carry_out(opened.experiment, opened.folder, machine)
 

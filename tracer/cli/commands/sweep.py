@@ -25,7 +25,7 @@ from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.supervisor import SweepProgress, supervise, sweep_progress
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
-from tracer.terminal import console, errors
+from tracer.terminal import console, errors, say
 from tracer.training.interrupt import Interrupted
 
 EXAMPLES = """
@@ -161,7 +161,7 @@ def _work(sweep: Sweep, folder: Path, flags: Flags) -> int:
     except Interrupted as stop:
         return 128 + stop.signal_number
     except Orphaned as error:
-        errors.print(str(error), markup=False)
+        say(str(error), to=errors)
         return 1
     return _failed([folders[flags.only]]) if flags.only is not None else 0
 
@@ -170,7 +170,7 @@ def _failed(folders: Sequence[Path]) -> int:
     """Print the errors of these runs. Returns 1 if any has failed."""
     messages = [f"{run}: {(run / FAILED).read_text().strip()}" for run in folders if (run / FAILED).exists()]
     for message in messages:
-        errors.print(message, highlight=False, markup=False)
+        say(message, to=errors)
     return int(bool(messages))
 
 
@@ -189,7 +189,7 @@ def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
         for now in supervise(sweep, folder, command, jobs):
             bar.update(task, completed=now.share, state=_state(now))
             if not console.is_terminal and (now.done, now.starting) != shown:
-                console.print(f"{folder.name}: {_state(now)}", highlight=False, markup=False)
+                say(f"{folder.name}: {_state(now)}")
                 shown = now.done, now.starting
     return _finish(sweep, folder, now.crashed)
 
@@ -214,9 +214,7 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
     now = sweep_progress(sweep, folder)
     _failed(now.failed)
     for log in crashed:
-        errors.print(
-            f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", highlight=False, markup=False
-        )
+        say(f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", to=errors)
     if now.done:
         write_tables(sweep, folder)
         write_report(
@@ -227,14 +225,11 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
         if sweep.published is not None and sweep.tests is not None:
             text = sweep.published.document(sweep.by_folder(folder))
             write_text(folder / "paper.md", text)
-            console.print(text, highlight=False, markup=False)
+            say(text)
             files.append(folder / "paper.md")
-        console.print(", ".join(map(str, files)), highlight=False)
+        say(", ".join(map(str, files)))
     if now.done < now.total:
         left = now.total - now.done - len(now.failed)
-        errors.print(
-            f"{len(now.failed)} failed, {left} not finished: run the same command to continue",
-            highlight=False,
-        )
+        say(f"{len(now.failed)} failed, {left} not finished: run the same command to continue", to=errors)
         return 1
     return 0

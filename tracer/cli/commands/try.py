@@ -13,7 +13,7 @@ from tracer.core.errors import UserError
 from tracer.interactive.comparison import Comparison
 from tracer.interactive.page import start
 from tracer.runs.run import Run
-from tracer.terminal import console
+from tracer.terminal import say
 
 ABOUT = """\
 Open a page on which a run's pretrained and finetuned model stand side by side.
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
         if find_spec("gradio") is None:
             raise UserError("tracer try needs the package gradio: pip install 'tracer-clip[try]'")
         blocks, address = start([Comparison(run) for run in opened], port)
-        console.print(f"Open {address} in a browser on this machine; Ctrl-C ends it.", highlight=False)
+        say(f"Open {address} in a browser on this machine; Ctrl-C ends it.")
         blocks.block_thread()
         return 0
 

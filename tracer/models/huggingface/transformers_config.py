@@ -10,7 +10,12 @@ from tracer.core.errors import UserError
 from tracer.models.huggingface.architecture import TRUNK, TRUNKS, Section
 from tracer.models.open_clip_compat import open_clip
 
-# What has no effect in eval mode.
+# Settings of open_clip's towers that have a counterpart in transformers.
+SIZES = ("width", "layers", "mlp_ratio", "act_kwargs", "norm_kwargs")
+IMAGE_SETTINGS = (*SIZES, "image_size", "patch_size", "head_width")
+TEXT_SETTINGS = (*SIZES, "context_length", "vocab_size", "heads", "pool_type", "pad_id")
+TEXT_SETTINGS += ("hf_tokenizer_name", "tokenizer_kwargs")
+# Settings without effect in eval mode.
 UNUSED = ("patch_dropout", "output_tokens", "timm_model_pretrained", "timm_drop", "timm_drop_path")
 
 
@@ -33,29 +38,8 @@ def transformers_config(config: Section, end_of_text: int | None, trunk_act: str
     }
     if vision["timm_model_name"]:
         return _transformers_siglip(config, vision, text, towers, trunk_act)
-    known = (
-        "image_size",
-        "patch_size",
-        "width",
-        "layers",
-        "head_width",
-        "mlp_ratio",
-        "act_kwargs",
-        "norm_kwargs",
-    )
-    _usual(vision, open_clip.model.CLIPVisionCfg(), known, "an image tower")
-    known = (
-        "context_length",
-        "vocab_size",
-        "width",
-        "heads",
-        "layers",
-        "mlp_ratio",
-        "act_kwargs",
-        "norm_kwargs",
-    )
-    known += ("hf_tokenizer_name", "tokenizer_kwargs", "pool_type", "eos_id", "pad_id")
-    _usual(text, open_clip.model.CLIPTextCfg(), known, "a text tower")
+    _usual(vision, open_clip.model.CLIPVisionCfg(), IMAGE_SETTINGS, "an image tower")
+    _usual(text, open_clip.model.CLIPTextCfg(), (*TEXT_SETTINGS, "eos_id"), "a text tower")
     _same(text, {"pool_type": ("argmax", "eos")}, "a text tower")
     _same({"layers": type(vision["layers"])}, {"layers": (int,)}, "an image tower")
     # transformers reads 2, an error of its first configs, as: the token with the highest id.
@@ -79,18 +63,8 @@ def _transformers_siglip(
         raise UserError(f"transformers has no dual encoder with the image tower {vision['timm_model_name']}")
     _same(vision, {"timm_pool": ("map",), "timm_proj": ("none",)}, "an image tower")
     _same(text, {"no_causal_mask": (True,), "proj_bias": (True,), "pool_type": ("last",)}, "a text tower")
-    known = (
-        "context_length",
-        "vocab_size",
-        "width",
-        "heads",
-        "layers",
-        "mlp_ratio",
-        "act_kwargs",
-        "norm_kwargs",
-    )
-    known += ("hf_tokenizer_name", "tokenizer_kwargs", "no_causal_mask", "proj_bias", "pool_type", "pad_id")
-    _usual(text, open_clip.model.CLIPTextCfg(), known, "a text tower")
+    settings = (*TEXT_SETTINGS, "no_causal_mask", "proj_bias")
+    _usual(text, open_clip.model.CLIPTextCfg(), settings, "a text tower")
     width, layers, heads, hidden = TRUNKS[name["size"]]
     return {
         "model_type": "siglip",
@@ -127,10 +101,10 @@ def _side(size: Any) -> int:
     return sides.pop()
 
 
-def _usual(tower: Section, defaults: Any, known: tuple[str, ...], what: str) -> None:
+def _usual(tower: Section, defaults: Any, settings: tuple[str, ...], what: str) -> None:
     """Raise unless all settings that have no counterpart in transformers have their default."""
     usual = asdict(defaults)
-    _same(tower, {name: (usual[name],) for name in tower if name not in (*known, *UNUSED)}, what)
+    _same(tower, {name: (usual[name],) for name in tower if name not in (*settings, *UNUSED)}, what)
 
 
 def _same(config: Section, expected: Mapping[str, tuple[Any, ...]], what: str) -> None:

@@ -62,6 +62,8 @@ def estimate(plan: Plan) -> Estimate:
     """The estimate of the stage that needs most memory. Builds the model, without downloading its weights."""
     process = resident()
     student = load(plan.experiment.model, None, seed=0)
+    if plan.adapter is not None:
+        plan.adapter.prepare(student)
     weights = 4 * sum(p.numel() for p in student.parameters())
     idle = Estimate(weights // 4, 0, process, weights, 0, 0, 0, 0)
     stages = [_stage(plan, stage, student, idle) for stage in plan.method.stages if stage.share]
@@ -95,9 +97,7 @@ def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estima
 
 def resident() -> int:
     """Peak resident memory of this process so far, in bytes."""
-    status = Path(
-        "/proc/self/status"
-    )  # preferred: the peak of `getrusage` includes that of the parent process
+    status = Path("/proc/self/status")  # preferred: `getrusage` includes the peak of the parent process
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return 1024 * int(line.split()[1])

@@ -20,6 +20,7 @@ from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
+from tracer.models.prefix import share_prefix
 from tracer.models.student import Student
 from tracer.runs.plan import Plan
 from tracer.training.memory.allocations import AllocationCounter
@@ -39,18 +40,22 @@ def step_bytes(plan: Plan, stage: Stage, student: Student) -> int | None:
     batch = tree_map_only(Tensor, mode.from_tensor, sample)
     try:
         with mode:
-            size = images + _step_peak(stage, fake, batch, chunk)
+            size = images + _step_peak(stage, fake, batch, chunk, sharing=not plan.experiment.compile)
             return size if count == plan.batch else size + _loss_peak(stage, fake, batch, plan.batch)
     except VALUE_DEPENDENT:
         return None
 
 
-def _step_peak(stage: Stage, student: Student, batch: Batch, chunk: int | None) -> int:
-    """Peak bytes of a forward and backward pass."""
-    needs = stage.objective.needs
-    teacher = torch.no_grad()(student) if "teacher" in needs else None  # of the same size
-    with AllocationCounter([*student.parameters(), *student.buffers(), batch.image]) as counter:
-        own, target = embed_both(student, teacher, batch, needs, chunk)
+def _step_peak(stage: Stage, student: Student, batch: Batch, chunk: int | None, sharing: bool) -> int:
+    """Peak bytes of a forward and backward pass; with `sharing`, a frozen prefix is computed once."""
+    needs, weights = stage.objective.needs, [*student.parameters(), *student.buffers()]
+    teacher, prefix = None, None
+    if "teacher" in needs:
+        copy = deepcopy(student, {id(tensor): tensor for tensor in weights}).eval()  # takes no memory here
+        prefix = share_prefix(student, copy) if sharing else None
+        teacher = torch.no_grad()(copy)
+    with AllocationCounter([*weights, batch.image]) as counter:
+        own, target = embed_both(student, teacher, batch, needs, chunk, prefix)
         stage.objective(Scene(own, target, batch.label)).total.backward()
     return counter.peak
 

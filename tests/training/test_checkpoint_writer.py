@@ -1,0 +1,95 @@
+"""Checkpoints are written beside training: what is written is the state at that step, and no error is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+import pytest
+import torch
+
+from tracer.parallel import World
+from tracer.training import checkpoint_writer
+from tracer.training.checkpoint import Checkpoint, latest, save
+from tracer.training.checkpoint_writer import CheckpointWriter
+from tracer.training.clock import Clock
+from tracer.training.pace import Pace
+
+
+def state(value: float) -> Checkpoint:
+    return Checkpoint({"student": {"w": torch.full((4,), value)}}, {"stage_step": 1})
+
+
+@pytest.fixture
+def slow_disk(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """An event that a disk waits for before it writes."""
+    ready = Event()
+
+    def wait(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
+        assert ready.wait(60)
+        return save(folder, step, checkpoint)
+
+    monkeypatch.setattr(checkpoint_writer, "save", wait)
+    return ready
+
+
+def saved(folder: Path) -> list[float]:
+    newest = latest(folder)
+    assert newest is not None
+    return newest.checkpoint.tensors["student"]["w"].tolist()
+
+
+def test_training_goes_on_while_the_disk_is_slow_and_the_state_of_the_step_is_saved(
+    tmp_path: Path, slow_disk: Event
+) -> None:
+    with CheckpointWriter(tmp_path) as writer:
+        current = state(1.0)
+        writer.begin(1, current)
+        current.tensors["student"]["w"].fill_(2.0)  # the next step
+        assert latest(tmp_path) is None
+        with pytest.raises(RuntimeError, match="not finished"):
+            writer.begin(2, current)  # one at a time
+        slow_disk.set()
+        writer.finish()
+        assert saved(tmp_path) == [1.0] * 4
+
+
+def test_the_end_of_training_waits_for_the_disk(tmp_path: Path, slow_disk: Event) -> None:
+    with CheckpointWriter(tmp_path) as writer:
+        writer.begin(1, state(1.0))
+        slow_disk.set()
+    assert saved(tmp_path) == [1.0] * 4
+
+
+def test_an_error_in_writing_is_raised_once_in_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(checkpoint_writer, "save", full)
+    with CheckpointWriter(tmp_path) as writer:
+        writer.begin(1, state(1.0))
+        with pytest.raises(OSError, match="no space left"):
+            writer.finish()
+        monkeypatch.undo()
+        assert not writer.failed
+        writer.begin(2, state(2.0))
+        writer.finish()
+    assert saved(tmp_path) == [2.0] * 4
+
+
+def test_after_an_error_the_next_step_is_to_save_so_that_it_is_raised_soon() -> None:
+    pace = Pace(500, World("cpu", "fp32"), Clock(), None, None)
+    assert not pace.after(1, False, None).save
+    assert pace.after(2, False, None, failed=True).save
+
+
+def test_without_room_for_a_copy_the_step_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_writer, "free_memory", lambda device: 16)
+    monkeypatch.setattr(checkpoint_writer, "_copy", None)  # not called
+    with CheckpointWriter(tmp_path) as writer:
+        writer.begin(1, state(1.0))
+        assert saved(tmp_path) == [1.0] * 4
