@@ -8,10 +8,10 @@ BIN    := $(VENV)/bin
 
 help:
 	@echo "make demo    finetune a small CLIP four ways on embedded data and show what each one forgets"
-	@echo "make test    lint, types and every test"
+	@echo "make test    lint, types and every test; builds the site and runs the cells of the notebooks"
 	@echo "make test-slow  tests that build C++, measure memory or play two machines; minutes, best on an idle one"
 	@echo "make site    build the documentation into build/site; fails on a broken link or anchor"
-	@echo "make notebooks  run the notebooks; a minute or two"
+	@echo "make notebooks  run the notebooks in kernels of their own; a minute or two"
 	@echo "make matrix  fast tests on each PYTHONS and TORCHES, in environments of their own; downloads gigabytes"
 	@echo "make wheel   build the wheel and try it in an environment of its own, outside this folder; minutes"
 	@echo "make faults  inject faults (kills, full disks, damaged files, bad data), count what survives; half an hour"
@@ -73,7 +73,7 @@ test-slow: $(VENV)/ready
 	$(BIN)/pytest -m evidence
 
 site: $(VENV)/ready
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet, which hides warnings from --strict
 
 NOTEBOOKS := $(sort $(wildcard notebooks/*.ipynb))
 notebooks: $(VENV)/ready

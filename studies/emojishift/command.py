@@ -1,4 +1,4 @@
-"""Try the paper's claims on EmojiShift: `tracer evidence quick|part|full`."""
+"""Try the paper's claims on EmojiShift: `tracer evidence quick|adapters|part|full`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
         Finished runs are not run again, so the command can be stopped and started at any time.
 
         Args:
-            scale: quick (a quarter of an hour), part (about four hours of two cores) or full (about a day of two).
+            scale: quick (a quarter of an hour), adapters (half an hour), part (about four hours of two cores) or full
+                (about a day of two).
             out: folder of the runs; the commands in the results name the models by this path.
             results: result file; by default SCALE.json in the folder of the runs.
             verdicts: Markdown page of the verdicts; by default SCALE.md beside the result file.

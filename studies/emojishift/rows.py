@@ -113,6 +113,7 @@ def command(experiment: dict[str, Any]) -> str:
     settings = ("data", "held_out", "retain", "model", "pretrained")
     settings += ("steps", "batch", "lr", "augment", "precision", "seed")
     words = ["tracer", "train", experiment["method"]]
+    settings += ("adapter",) if experiment["adapter"] else ()
     values = {key: experiment[key] for key in settings if experiment[key] not in ((), [])}
     for name, value in {**values, **experiment["options"]}.items():
         items = value if isinstance(value, tuple | list) else (value,)

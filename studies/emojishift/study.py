@@ -37,6 +37,7 @@ class Arm:
     rate: str | None = None
     strengths: tuple[float | None, ...] = (None,)
     rates: tuple[float, ...] = ()  # instead of the study's, so that a method without λ has as many tries
+    adapter: str | None = None
 
     @property
     def trains(self) -> bool:
@@ -103,6 +104,7 @@ def job(study: Study, arm: Arm, trial: Trial, setting: Setting, home: str) -> Jo
         **arm.options,
         **strength,
     )
+    experiment = replace(experiment, adapter=arm.adapter)
     alphas = study.alphas if arm.trains else (1.0,)
     return Job(study.name, arm.name, setting, experiment, study.style, trial, alphas)
 
@@ -219,7 +221,25 @@ def variants() -> tuple[Arm, ...]:
     return (*varied, Arm("FLYP pairs", "flyp", {"targets": "pair"}, rate="FLYP"), matched, STEADY)
 
 
-SCALES = ("quick", "part", "full")
+def adapters() -> tuple[Arm, ...]:
+    """TRACER of all weights and of fewer, and LoRA without a teacher."""
+    return (
+        ZERO_SHOT,
+        TEACHERS[2],
+        Arm("TRACER LoRA", "tracer", adapter="lora"),
+        Arm("TRACER last-1", "tracer", {"tune": "last-1"}),
+        Arm("TRACER prompts", "tracer", adapter="prompts"),
+        Arm("FLYP LoRA", "flyp", adapter="lora"),
+    )
+
+
+def cheaper_teachers() -> tuple[Arm, ...]:
+    """TRACER with fewer forwards of the teacher, at the same rate."""
+    changed = {f"TRACER, distilled every {k}": {"distill_every": k} for k in (2, 4)}
+    return tuple(Arm(name, "tracer", options, rate="TRACER") for name, options in changed.items())
+
+
+SCALES = ("quick", "adapters", "part", "full")
 EVERY_FOLD = tuple(Trial(fold, fold) for fold in range(5))
 TWO_SEEDS = tuple(Trial(fold, seed) for fold in range(3) for seed in (fold, fold + 3))
 THREE_SEEDS = tuple(Trial(fold, seed) for seed in range(3) for fold in range(5))
@@ -227,11 +247,16 @@ FAST = (1e-4, 3e-4, 1e-3, 3e-3)  # for the weak regime and the second style
 
 
 def studies(scale: str) -> tuple[Study, ...]:
-    """The studies of a scale: "quick" in minutes, "part" in about four hours of two cores, "full" in a day of them."""
+    """The studies of a scale: "quick" and "adapters" in minutes, "part" in four hours of two cores, "full" in a day."""
     main = Study("main", MAIN)
     if scale == "quick":
         few = (*MAIN[:3], *TEACHERS)
         return (replace(main, arms=few, rates=(1e-3,), steps=40, pretraining=300, alphas=(0.5, 1.0)),)
+    if scale == "adapters":
+        arms = (*adapters(), *cheaper_teachers())
+        rates = (3e-4, 1e-3, 3e-3, 1e-2)  # adapters need higher ones than all weights
+        quick = replace(main, steps=40, pretraining=300, alphas=(1.0,))
+        return (replace(quick, name="adapters", arms=arms, rates=rates),)
     if scale == "part":
         small = replace(main, steps=80, alphas=(0.5, 1.0))
         unmixed = replace(small, alphas=(1.0,))
