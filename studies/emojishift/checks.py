@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from studies.emojishift.compare import Measure, difference, value
-from studies.emojishift.rows import Row
+from studies.emojishift.compare import difference, value
+from studies.emojishift.rows import Measure, Row
 from tracer.core.metrics import Interval
 
 MIN_RUNS = 3  # runs an arm needs for any verdict

@@ -9,21 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
-from studies.emojishift.measure import suite
-from studies.emojishift.rows import Row, ids
+from studies.emojishift.rows import Measure, Row
 from tracer.core.metrics import Interval, t_quantile
 from tracer.core.metrics.intervals import NORMAL_QUANTILE
 from tracer.core.metrics.resampling import basic_interval
 from tracer.data.emojishift import styles
-from tracer.evaluation.suites.emojishift import NAMES
 
-Measure = Literal["id", "ood", "corrupted", "retention", "ece id", "ece ood"]
 DRAWS, BINS = 1000, 15
 
 
@@ -38,24 +35,15 @@ class Answers(NamedTuple):
 def answers(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> dict[str, Answers]:
     """The answers behind a measure, by test set, in an order that all arms share."""
     ordered = sorted(rows, key=lambda row: (row.fold, row.seed))
-    return {shift: _joined(ordered, shift, alpha) for shift in shifts(rows[0].style, measure)}
+    return {shift: _joined(ordered, shift, alpha) for shift in rows[0].shifts(measure)}
 
 
 def _joined(rows: Sequence[Row], shift: str, alpha: float) -> Answers:
     return Answers(
-        tuple(name.partition("/")[2] for row in rows for name in ids(shift, row.fold)),
+        tuple(name.partition("/")[2] for row in rows for name in row.ids(shift)),
         np.concatenate([row.right(shift, alpha) for row in rows]),
         np.concatenate([row.sure(shift, alpha) for row in rows]),
     )
-
-
-def shifts(style: str, measure: Measure) -> tuple[str, ...]:
-    """The test sets that a measure averages over."""
-    if measure == "retention":
-        return (NAMES,)
-    if measure == "corrupted":
-        return tuple(each.name for each in suite(style, 0).shifts if each.derived)
-    return (style,) if measure.endswith("id") else tuple(each for each in styles() if each != style)
 
 
 def value(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> Interval:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from studies.emojishift.checks import Arms
-from studies.emojishift.compare import Measure, value
-from studies.emojishift.rows import Row
+from studies.emojishift.compare import value
+from studies.emojishift.rows import Measure, Row
 from studies.emojishift.study import MAIN, ZERO_SHOT
 from studies.figure import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, blank
 from tracer.methods.base import options

@@ -10,9 +10,9 @@ import numpy as np
 
 from studies.emojishift.checks import Arms, Comparison, remaining_gap
 from studies.emojishift.claims import CLAIMS
-from studies.emojishift.compare import Measure, per_style, value
+from studies.emojishift.compare import per_style, value
 from studies.emojishift.further_claims import FURTHER_CLAIMS
-from studies.emojishift.rows import Role, Row
+from studies.emojishift.rows import Measure, Role, Row
 from studies.emojishift.study import ZERO_SHOT
 from studies.emojishift.verdict import Claim, claim_comparisons, grouped, verdict
 from tracer.core.markdown import markdown_table

@@ -14,13 +14,14 @@ import numpy as np
 from studies.emojishift.measure import lacking, suite, unpacked_bits, unpacked_shares, validation
 from studies.emojishift.study import Job
 from tracer.core.errors import UserError
-from tracer.data.emojishift import emoji_kinds, emoji_names
+from tracer.data.emojishift import emoji_kinds, emoji_names, styles
 from tracer.evaluation.suites.emojishift import NAMES
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_text
 from tracer.storage.provenance import origin
 
 Role = Literal["test", "search", "start"]
+Measure = Literal["id", "ood", "corrupted", "retention", "ece id", "ece ood"]
 
 
 class Row(NamedTuple):
@@ -42,6 +43,21 @@ class Row(NamedTuple):
     scores: dict[str, dict[str, dict[str, Any]]]  # by α, then by shift
     strength: float | None = None  # λ, where the arm chose it
     commit: str | None = None  # of the code that trained it
+    agreement: float | None = None  # with the pretrained model, over ImageNet's names
+
+    def shifts(self, measure: Measure) -> tuple[str, ...]:
+        """The test sets that a measure averages over."""
+        if measure == "retention":
+            return (NAMES,)
+        if measure == "corrupted":
+            return corrupted_shifts(self.style)
+        if measure.endswith("id"):
+            return (self.style,)
+        return tuple(each for each in styles() if each != self.style)
+
+    def ids(self, shift: str) -> tuple[str, ...]:
+        """The ids of the examples of a test set, in their order."""
+        return ids(shift, self.fold)
 
     def right(self, shift: str, alpha: float = 1.0) -> np.ndarray:
         """Whether each example was answered correctly, in the order of `ids`."""
@@ -52,6 +68,11 @@ class Row(NamedTuple):
         """The confidence of each answer; zero where it was not stored."""
         scores = self.scores[f"{alpha:g}"][shift]
         return unpacked_shares(scores["sure"]) if "sure" in scores else np.zeros(scores["n"])
+
+
+def corrupted_shifts(style: str) -> tuple[str, ...]:
+    """The test sets of the trained style under each corruption."""
+    return tuple(each.name for each in suite(style, 0).shifts if each.derived)
 
 
 @cache

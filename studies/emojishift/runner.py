@@ -46,7 +46,7 @@ def run_studies(studies: Iterable[Study], workspace: Workspace, log: Log) -> Ite
     """Yield all rows so far after each study; pretraining comes first."""
     studies = list(studies)
     starts = {name: each for study in studies for name, each in study.pretrainings().items()}
-    with ProcessPoolExecutor(workspace.jobs, get_context("spawn"), initializer=_start_process) as pool:
+    with ProcessPoolExecutor(workspace.jobs, get_context("spawn"), initializer=start_process) as pool:
         for name, each in starts.items():
             log(f"pretraining {name}: {each.steps} steps, unless it is finished")
         ready = [pool.submit(_pretrain, workspace, name, each) for name, each in starts.items()]
@@ -114,23 +114,24 @@ def _all(
 def _finetune(workspace: Workspace, each: Job) -> dict[str, Any]:
     """Train and measure one run; its checkpoints and spare weights are removed."""
     folder, watch = workspace.root / "runs" / each.experiment.id, Stopwatch()
-    finished = _carried(each.experiment, folder, watch)
+    finished = carried(each.experiment, folder, watch)
     tested = (
         measure(finished, each.style, each.trial.fold, each.alphas, watch.seconds) if each.alphas else None
     )
     for name in ("resume", "weights/student.safetensors", "weights/teacher.safetensors"):
-        _remove(folder / name)
+        remove(folder / name)
     return tested or validation(finished, watch.seconds)
 
 
 def _pretrain(workspace: Workspace, name: str, experiment: Experiment) -> Path:
     """Pretrain and export the model; a finished run of other data or settings in the same folder is refused."""
-    finished = _carried(experiment, workspace.root / "pretraining" / name, Stopwatch(), checkpoints=10)
+    finished = carried(experiment, workspace.root / "pretraining" / name, Stopwatch(), checkpoints=10)
     export(finished.student(), workspace.pretrained / name)
     return finished.folder
 
 
-def _carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints: int = 1) -> Run:
+def carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints: int = 1) -> Run:
+    """The finished run of an experiment, on the CPU."""
     steps = experiment.steps or 1
     machine = Machine(device="cpu", workers=0, save_every=max(1, steps // checkpoints))
     observer = Observer(scan=watch.scan, report=watch.report)
@@ -155,7 +156,7 @@ class Stopwatch:
             self.seconds = time.process_time() - self._start
 
 
-def _start_process() -> None:
+def start_process() -> None:
     """One thread, so that sums have a fixed order and a run gives the same bits whatever runs beside it.
 
     The process ends with its parent, however that ends; the pool alone would leave it waiting for ever.
@@ -170,7 +171,8 @@ def _end_with_parent() -> None:
         os._exit(1)  # the run can be resumed from its last checkpoint
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file or folder, if it is there."""
     if path.is_dir():
         shutil.rmtree(path)
     else:

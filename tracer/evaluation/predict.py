@@ -83,15 +83,24 @@ class Scorer:
     """Scores images over lists of classes: with the student's head for the classes it was trained on, else zero-shot.
 
     Image features (`embed`) can be scored over several lists of classes; zero-shot classifiers are cached by class
-    names and templates. Images are decoded by `workers` processes; None chooses as many as training does.
+    names and templates, and shared with `texts`, the scorer of a student with the same text tower and scale. Images are
+    decoded by `workers` processes; None chooses as many as training does.
     """
 
     def __init__(
-        self, student: Student, world: World, trained_on: Sequence[str] = (), workers: int | None = None
+        self,
+        student: Student,
+        world: World,
+        trained_on: Sequence[str] = (),
+        workers: int | None = None,
+        *,
+        texts: Scorer | None = None,
     ) -> None:
         self.student, self.world, self.trained_on = student, world, tuple(trained_on)
         self.workers = workers
-        self._classifiers: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Tensor, Tensor | None]] = {}
+        self._classifiers: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Tensor, Tensor | None]] = (
+            {} if texts is None else texts._classifiers
+        )
 
     def by_head(self, classes: Sequence[str]) -> bool:
         """Whether these classes are scored with the trained head."""

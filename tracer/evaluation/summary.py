@@ -6,11 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from tracer.core.metrics import METRICS, agreement, ece, kl, sigmoid_ece, temperature, wilson_interval
 from tracer.core.metrics.scaling import HIGHEST, LOWEST
+from tracer.core.weights import Weights
 from tracer.evaluation.held_out import evenly_spaced, held_out_accuracy, held_out_hits
 from tracer.evaluation.predict import ImageFeatures, Predictions, Scorer
 from tracer.evaluation.probe import can_name, emoji_probe
@@ -30,6 +32,7 @@ COLLAPSED = 0.5  # warn if agreement, or accuracy on a retained set relative to 
 STRENGTH_UNRELATED = ("clipood",)  # methods whose --strength does not increase retention
 MAX_COMPARED = 1000  # held-out images on which the agreement of two models is measured
 FEWEST_TO_FIT = 100  # held-out images below which no temperature is fitted
+IMAGE_WEIGHTS = ("clip.visual.", "head.")  # weights that no text embedding depends on
 HELD_OUT = "held-out"  # the name of the predictions of the held-out set
 
 
@@ -44,12 +47,14 @@ def write_summary(
     """
     result: dict[str, Any] = {}
     probe = () if plan.retain else (emoji_probe(plan.steps * plan.batch),)
-    logits, hits = [], []
+    logits, hits, scorer = [], [], None
     for moment, weights in (("before", "pretrained"), ("after", "result")):
         if moment == "after":
-            initialise_from(model, read_weights(run.weights_file("result")))
+            trained = read_weights(run.weights_file("result"))
+            scorer = scorer if _same_texts(model, trained) else None
+            initialise_from(model, trained)
         world.place(model)
-        scorer = Scorer(model, world, plan.train.classes, workers)
+        scorer = Scorer(model, world, plan.train.classes, workers, texts=scorer)
         held_out = scorer.embed(plan.held_out)
         logits.append(imagenet_logits(scorer, held_out))
         retained = {data.name: scorer.predict(data, prompts_for(data)) for data in (*plan.retain, *probe)}
@@ -72,6 +77,12 @@ def write_summary(
     result["warnings"] = [] if random else warnings(result, plan.experiment.method)
     world.on_first_process(lambda: write_json(run.folder / "result.json", add_checksum(result)))
     return result
+
+
+def _same_texts(model: Student, trained: Weights) -> bool:
+    """Whether texts have the same embeddings and scale in `model` as with these weights: their tower was frozen."""
+    own = {name: each for name, each in model.state_dict().items() if not name.startswith(IMAGE_WEIGHTS)}
+    return all(name in trained and torch.equal(each.cpu(), trained[name].cpu()) for name, each in own.items())
 
 
 def warnings(result: dict[str, Any], method: str) -> list[str]:

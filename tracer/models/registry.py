@@ -57,6 +57,7 @@ class ModelSource:
                 pretrained_text=False,  # do not download the base text tower of an HF model
                 require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
                 weights_only=True,
+                **self._text_tower(),
             )
         for name, tensor in clip.state_dict().items():
             kind = kinds.get(name, kinds.get(name.removeprefix("text.")))  # older files have no prefix
@@ -93,6 +94,16 @@ class ModelSource:
     def _check_digest(self) -> None:
         if self.digest is not None and self.file and file_blake2b(self.file) != self.digest:
             raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
+
+    def _text_tower(self) -> dict[str, Any]:
+        """The settings of a text tower of transformers whose config lies in the model's own folder, as exports have it.
+
+        The name in the model's config may be a folder of another machine, or a repository out of reach.
+        """
+        folder, text = Path(self.name.removeprefix("local-dir:")), self.config.get("text_cfg") or {}
+        if not text.get("hf_model_name") or not (folder / "config.json").is_file():
+            return {}
+        return {"text_cfg": {**text, "hf_model_name": str(folder), "hf_model_pretrained": False}}
 
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""

@@ -42,10 +42,12 @@ def channels_last(model: nn.Module) -> nn.Module:
     """Convert the convolutions of a convolutional network to channels-last, the fast layout of tensor cores; in place.
 
     Values and files do not change: weights are made contiguous when they are written. A model with one convolution
-    only, the patch embedding of a transformer, is left as it is.
+    only, the patch embedding of a transformer, is left as it is, and so is one without depthwise convolutions on a
+    CPU, where the layout speeds up nothing else.
     """
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
-    if len(convolutions) > 1:
+    on_cpu = all(module.weight.device.type == "cpu" for module in convolutions)
+    if len(convolutions) > 1 and not (on_cpu and all(module.groups == 1 for module in convolutions)):
         for convolution in convolutions:
             convolution.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     return model

@@ -29,6 +29,7 @@ ADDED: dict[str, Any] = {
     "test_share": None,
     "skip_unreadable": False,
     "adapter": None,
+    "batchnorm": "train",
 }
 
 FIRST_SHARE = 0.02  # held out by version 0.1, whose experiments do not name a share
@@ -93,6 +94,8 @@ class Settings(Reading, Source):
     """Regularize towards the pretrained weights, with any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     adapter: str | None = None
     """Train less: lora:rank=8,alpha=8,dropout=0,layers=all,factors=auto; or learned tokens, prompts:image=8,text=4."""
+    batchnorm: Literal["train", "keep"] = "train"
+    """Statistics of BatchNorm layers: updated in training as the method has it, or the pretrained ones throughout."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops of 90 to 100 % and horizontal flips; use crop or none if left and right matter."""
     decode: Literal["draft", "full"] = "draft"

@@ -84,8 +84,9 @@ def notices(method: Method, student: Student) -> list[str]:
 
 
 def tune(plan: Plan, stage: Stage, student: Student, policy: Teacher | None) -> None:
-    """Choose the trainable parameters of a stage, those of the adapter included."""
+    """Choose the trainable parameters of a stage, those of the adapter included, and whether statistics stay."""
     stage.tune(student)
+    student.frozen_statistics |= plan.experiment.batchnorm == "keep"
     if plan.adapter is not None:
         averaged = not isinstance(policy, Frozen | None) or plan.method.replicas is not None
         plan.adapter.attach(student, averaged=averaged, seed=plan.experiment.seed)

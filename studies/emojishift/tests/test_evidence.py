@@ -30,7 +30,7 @@ from studies.emojishift.frontiers import frontiers
 from studies.emojishift.further_claims import FURTHER_CLAIMS
 from studies.emojishift.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
 from studies.emojishift.page import edges, overview, page, sentence, setting, verdicts
-from studies.emojishift.rows import Row, command, ids, read, write
+from studies.emojishift.rows import Row, command, corrupted_shifts, ids, read, write
 from studies.emojishift.runner import _trials, best
 from studies.emojishift.study import (
     CHOSEN_ON,
@@ -53,7 +53,7 @@ from tracer.data.emojishift import FOLDS, emoji_kinds, styles
 from tracer.evaluation.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.evaluation.suites.emojishift import NAMES
 
-SHIFTS = (*styles(), *compare.shifts("twemoji", "corrupted"), NAMES)
+SHIFTS = (*styles(), *corrupted_shifts("twemoji"), NAMES)
 Right = Callable[[str, np.random.Generator, int], np.ndarray]
 
 
@@ -464,7 +464,7 @@ def test_the_figure_has_every_arm_and_every_strength_where_it_was_measured() -> 
 
 
 def test_corruptions_are_kinds_of_one_style_and_no_part_of_the_shift_to_others() -> None:
-    names = compare.shifts("noto", "corrupted")
+    names = corrupted_shifts("noto")
     assert len(names) == len(CORRUPTIONS)
     assert all(name.startswith("noto ") for name in names)
     assert ids(names[0], 2) == ids("noto", 2)

@@ -1,0 +1,1 @@
+"""PhotoShift: the paper's claims on pretrained towers and real photographs."""

@@ -1,0 +1,119 @@
+"""`python -m studies.photoshift COMMAND`: build the model, run the study, repeat one run, write the pages."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import tyro
+
+from studies.emojishift.rows import write
+from studies.photoshift.bridge import PROMPT, bridge
+from studies.photoshift.pictures import PHOTOS, photos
+from studies.photoshift.rows import PhotoRow
+from studies.photoshift.runner import Workspace, measured, run_jobs
+from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
+from studies.photoshift.tasks import TASKS
+from tracer.core.errors import UserError, unknown
+from tracer.data.scan_cache import cache_folder
+from tracer.evaluation.predict import Scorer
+from tracer.models.student import load
+from tracer.parallel import World
+from tracer.terminal import say
+
+CACHE = cache_folder() / "photoshift"
+RUNS = Path("runs/photoshift")
+
+
+def build(cache: Path = CACHE, size: tuple[int, ...] = (96, 128, 160), images: int = 10_000) -> None:
+    """Fetch packages, build the model at each size, and print its zero-shot accuracy on CIFAR-10.
+
+    Args:
+        cache: folder of packages and models, outside of the repository.
+        size: pixels of the model's images.
+        images: the number of test photographs to score.
+    """
+    examples = photos(cache, PHOTOS, test=True)
+    for pixels in size:
+        student, world = load(str(bridge(cache, pixels))), World("cpu", "fp32")
+        world.place(student)
+        scored = Scorer(student, world).predict(examples.take(range(images)), (PROMPT,))  # pyright: ignore
+        say(f"CIFAR-10 at {pixels} pixels: {scored.accuracy:.1%} of {len(scored.label)} ({cache})")
+
+
+def study(
+    scale: str = "quick",
+    cache: Path = CACHE,
+    runs: Path = RUNS,
+    results: Path | None = None,
+    processes: int = 2,
+) -> None:
+    """Run every job of a scale that is not measured yet, and write the result file.
+
+    Args:
+        scale: quick, part or full.
+        cache: folder of packages and models.
+        runs: folder of the runs.
+        results: result file; by default SCALE.json in the folder of the runs.
+        processes: processes of one thread each.
+    """
+    if scale not in SCALES:
+        raise unknown("scale", scale, SCALES)
+    file, rows = results or runs / f"{scale}.json", list[PhotoRow]()
+    bridge(cache, SCALES[scale].size)  # once, before processes ask for it at the same time
+    for each in run_jobs(jobs(SCALES[scale]), Workspace(cache, runs, processes), say):
+        rows.append(each)
+    rows.sort(key=lambda row: (list(TASKS).index(row.study), row.seed, row.arm, row.rate, row.strength or 0))
+    write(file, rows, f"python -m studies.photoshift study --scale {scale}")
+    say(f"results: {file}")
+
+
+def run(
+    task: tyro.conf.Positional[str],
+    arm: tyro.conf.Positional[str],
+    rate: float = 3e-4,
+    strength: float | None = None,
+    seed: int = 0,
+    size: int = 64,
+    cache: Path = CACHE,
+    runs: Path = RUNS,
+) -> None:
+    """Carry out one run of the study, unless it is there, and print its accuracies.
+
+    Args:
+        task: name of a task.
+        arm: name of an arm.
+        rate: learning rate.
+        strength: λ, for methods that have one.
+        seed: seed of the training pictures and of training.
+        size: pixels of the model's images.
+        cache: folder of packages and models.
+        runs: folder of the runs.
+    """
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+    if arm not in ARM_OF:
+        raise unknown("arm", arm, ARM_OF)
+    job = Job(task, arm, Setting(rate, strength), seed, Scale((task,), 1, size))
+    measures = measured(Workspace(cache, runs), job)
+    for alpha, scores in measures["scores"].items():
+        from studies.emojishift.measure import unpacked_bits
+
+        shares = {name: unpacked_bits(each["right"], each["n"]).mean() for name, each in scores.items()}
+        say(f"α = {alpha}: " + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
+
+
+def main() -> int:
+    warnings.simplefilter("ignore")
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            {"build": build, "study": study, "run": run}, prog="python -m studies.photoshift"
+        )
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

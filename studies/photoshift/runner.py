@@ -1,0 +1,117 @@
+"""Run the jobs of a study in processes of one thread each; what is measured is not run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from studies.emojishift.measure import FILE, gap, scored, summary, validation
+from studies.emojishift.runner import Log, Stopwatch, carried, remove, start_process
+from studies.photoshift.bridge import bridge
+from studies.photoshift.rows import ZERO_SHOT, PhotoRow, row
+from studies.photoshift.study import Job, Scale, Setting
+from studies.photoshift.tasks import tests
+from tracer.core.errors import UserError
+from tracer.evaluation.predict import Scorer
+from tracer.evaluation.suites import Suite
+from tracer.models.student import load
+from tracer.parallel import World
+from tracer.storage.atomic import write_json
+
+
+class Workspace(NamedTuple):
+    """The folder of packages, models and arrays, the folder of the runs, and the number of processes."""
+
+    cache: Path
+    runs: Path
+    processes: int = 2
+
+
+def run_jobs(jobs: Iterable[Job], workspace: Workspace, log: Log) -> Iterator[PhotoRow]:
+    """The row of each job, as it finishes; zero-shot rows come with the first job of their task and seed."""
+    jobs = list(jobs)
+    starts = list(dict.fromkeys((job.task, job.seed, job.scale) for job in jobs))
+    with ProcessPoolExecutor(workspace.processes, get_context("spawn"), initializer=start_process) as pool:
+        first = {pool.submit(zero_shot, workspace, task, scale): (task, scale) for task, _, scale in starts}
+        futures = {pool.submit(measured, workspace, job): job for job in jobs}
+        for future, (task, scale) in first.items():
+            measures = future.result()
+            yield from (_start(job, measures) for job in _starts(starts, task, scale))
+            starts = [each for each in starts if (each[0], each[2]) != (task, scale)]
+        for count, future in enumerate(as_completed(futures), 1):
+            job = futures[future]
+            try:
+                measures = future.result()
+            except UserError as error:
+                log(f"{job.name} was refused: {error}")
+                continue
+            log(f"{job.name}: validation {measures['validation']:.1%} ({count} of {len(futures)})")
+            yield row(job, measures)
+
+
+def _starts(starts: list[tuple[str, int, Scale]], task: str, scale: Scale) -> list[Job]:
+    return [
+        Job(task, ZERO_SHOT, Setting(0.0), seed, scale)
+        for own, seed, each in starts
+        if (own, each) == (task, scale)
+    ]
+
+
+def _start(job: Job, measures: dict[str, Any]) -> PhotoRow:
+    return row(job, measures)._replace(command=f"python -m studies.photoshift build --size {job.scale.size}")
+
+
+def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
+    """The measurements of a run, kept in a file in its folder; its weights are removed then."""
+    folder = workspace.runs / job.name
+    file = folder / FILE
+    if not file.exists():
+        watch = Stopwatch()
+        finished = carried(job.experiment(workspace.cache), folder, watch)
+        suite = tests(job.task, workspace.cache)
+        scores = {
+            f"{alpha:g}": with_roles(each, suite) for alpha, each in scored(finished, suite, job.scale.alphas)
+        }
+        measures = {
+            **validation(finished, watch.seconds),
+            "gap": gap(folder),
+            "agreement": finished.result["retention"]["agreement"],
+            "scores": scores,
+        }
+        write_json(file, measures)
+        for name in ("resume", "weights", "predictions"):
+            remove(folder / name)
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def zero_shot(workspace: Workspace, task: str, scale: Scale) -> dict[str, Any]:
+    """The measurements of the model before training."""
+    file = workspace.runs / f"start-{task}-{scale.size}px.json".replace(" ", "_")
+    with suppress(OSError):
+        return json.loads(file.read_text(encoding="utf-8"))
+    suite, world = tests(task, workspace.cache), World("cpu", "fp32")
+    student = load(str(bridge(workspace.cache, scale.size)))
+    world.place(student)
+    scorer = Scorer(student, world, workers=0)
+    answers = {each.shift.name: summary(scorer, each) for each in suite.open().shifts}
+    measures = {
+        "validation": 0.0,
+        "cpu_seconds": None,
+        "commit": None,
+        "gap": {},
+        "agreement": 1.0,
+        "scores": {"1": with_roles(answers, suite)},
+    }
+    write_json(file, measures)
+    return measures
+
+
+def with_roles(scores: dict[str, Any], suite: Suite) -> dict[str, Any]:
+    """The scores of each test set with its role; "" for the corrupted pictures."""
+    role = {each.name: "" if each.derived else each.role for each in suite.shifts}
+    return {name: {**each, "role": role[name]} for name, each in scores.items()}
