@@ -64,8 +64,10 @@ def study(
     bridge(cache, SCALES[scale].size)  # once, before processes ask for it at the same time
     for each in run_jobs(jobs(SCALES[scale]), Workspace(cache, runs, processes), say):
         rows.append(each)
-    rows.sort(key=lambda row: (list(TASKS).index(row.study), row.seed, row.arm, row.rate, row.strength or 0))
-    write(file, rows, f"python -m studies.photoshift study --scale {scale}")
+        rows.sort(
+            key=lambda row: (list(TASKS).index(row.study), row.seed, row.arm, row.rate, row.strength or 0)
+        )
+        write(file, rows, f"python -m studies.photoshift study --scale {scale}")
     say(f"results: {file}")
 
 
