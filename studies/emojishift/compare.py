@@ -48,9 +48,8 @@ def _joined(rows: Sequence[Row], shift: str, alpha: float) -> Answers:
 
 def value(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> Interval:
     """A measure with its 95 % interval over emoji and seeds, clipped to [0, 1]."""
-    interval = _interval(_scores(answers(rows, measure, alpha), measure))
     runs = [(row.fold, _score([row], measure, alpha)) for row in rows]
-    low, score, high = widened(interval, *seed_error(runs))
+    low, score, high = over_seeds(resampled(rows, measure, alpha), runs)
     return Interval(max(low, 0.0), score, min(high, 1.0))
 
 
@@ -66,14 +65,13 @@ def difference(
     trials = [sorted((row.fold, row.seed) for row in rows) for rows in (first, second)]
     if trials[0] != trials[1]:
         raise ValueError("two arms with the same folds and seeds expected")
-    a, b = answers(first, measure, alpha), answers(second, measure, other)
-    interval = _interval(_scores(a, measure) - _scores(b, measure))
+    scores = resampled(first, measure, alpha) - resampled(second, measure, other)
     partner = {(row.fold, row.seed): row for row in second}
     runs = [
         (row.fold, _score([row], measure, alpha) - _score([partner[row.fold, row.seed]], measure, other))
         for row in first
     ]
-    return widened(interval, *seed_error(runs))
+    return over_seeds(scores, runs)
 
 
 def seed_error(runs: Sequence[tuple[int, float]]) -> tuple[float, int]:
@@ -109,6 +107,16 @@ def per_style(rows: Sequence[Row], alpha: float = 1.0) -> dict[str, float]:
     """Accuracy in each style, the trained one included."""
     collected = answers(rows, "id", alpha) | answers(rows, "ood", alpha)
     return {style: float(collected[style].right.mean()) for style in styles()}
+
+
+def resampled(rows: Sequence[Row], measure: Measure, alpha: float = 1.0) -> Float[np.ndarray, " d"]:
+    """The measure on all emoji, then on each resample of them; the resamples are the same for every arm."""
+    return _scores(answers(rows, measure, alpha), measure)
+
+
+def over_seeds(scores: Float[np.ndarray, " d"], runs: Sequence[tuple[int, float]]) -> Interval:
+    """The 95 % interval of resampled scores, widened by the spread between seeds of runs (fold, score)."""
+    return widened(_interval(scores), *seed_error(runs))
 
 
 def _score(rows: Sequence[Row], measure: Measure, alpha: float) -> float:

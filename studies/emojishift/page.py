@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -159,7 +159,11 @@ def teachers(arms: Arms) -> str:
 
 def verdicts(rows: Sequence[Row], claims: Sequence[Claim]) -> str:
     """A table with one line for each claim."""
-    studies = grouped(rows)
+    return verdict_table(grouped(rows), claims)
+
+
+def verdict_table(studies: Mapping[str, Arms], claims: Sequence[Claim]) -> str:
+    """A table with one line for each claim, from the arms of studies."""
     lines = []
     for claim in claims:
         parts = claim_comparisons(claim, studies)

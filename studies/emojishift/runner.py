@@ -134,7 +134,7 @@ def carried(experiment: Experiment, folder: Path, watch: Stopwatch, checkpoints:
     """The finished run of an experiment, on the CPU."""
     steps = experiment.steps or 1
     machine = Machine(device="cpu", workers=0, save_every=max(1, steps // checkpoints))
-    observer = Observer(scan=watch.scan, report=watch.report)
+    observer = Observer(scan=watch.scan, report=watch.report, note=lambda text: None)
     return run(experiment, folder, machine, observer, evaluate_every=steps)
 
 

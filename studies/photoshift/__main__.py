@@ -8,10 +8,15 @@ from pathlib import Path
 
 import tyro
 
+from studies.emojishift.measure import unpacked_bits
 from studies.emojishift.rows import write
+from studies.figure import save
 from studies.photoshift.bridge import PROMPT, bridge
+from studies.photoshift.figure import frontiers
+from studies.photoshift.page import FIGURE
+from studies.photoshift.page import page as text_of_page
 from studies.photoshift.pictures import PHOTOS, photos
-from studies.photoshift.rows import PhotoRow
+from studies.photoshift.rows import PhotoRow, read
 from studies.photoshift.runner import Workspace, measured, run_jobs
 from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import TASKS
@@ -20,6 +25,7 @@ from tracer.data.scan_cache import cache_folder
 from tracer.evaluation.predict import Scorer
 from tracer.models.student import load
 from tracer.parallel import World
+from tracer.storage.atomic import write_text
 from tracer.terminal import say
 
 CACHE = cache_folder() / "photoshift"
@@ -71,6 +77,19 @@ def study(
     say(f"results: {file}")
 
 
+def page(results: Path, out: Path) -> None:
+    """Write the page of a result file, and its figure beside it.
+
+    Args:
+        results: result file.
+        out: Markdown page.
+    """
+    head, rows = read(results)
+    write_text(out, text_of_page(head, rows))
+    save(frontiers(rows), out.parent / FIGURE.parent, FIGURE.stem, ["svg"])
+    say(f"page: {out}")
+
+
 def run(
     task: tyro.conf.Positional[str],
     arm: tyro.conf.Positional[str],
@@ -100,8 +119,6 @@ def run(
     job = Job(task, arm, Setting(rate, strength), seed, Scale((task,), 1, size))
     measures = measured(Workspace(cache, runs), job)
     for alpha, scores in measures["scores"].items():
-        from studies.emojishift.measure import unpacked_bits
-
         shares = {name: unpacked_bits(each["right"], each["n"]).mean() for name, each in scores.items()}
         say(f"α = {alpha}: " + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
 
@@ -110,7 +127,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"build": build, "study": study, "run": run}, prog="python -m studies.photoshift"
+            {"build": build, "study": study, "page": page, "run": run}, prog="python -m studies.photoshift"
         )
     except UserError as error:
         sys.exit(f"error: {error}")

@@ -22,7 +22,13 @@ QUICKDRAW = Package(
 SIDE = 28  # of a drawing
 PHOTOS, CLOTHES = CLASSES["cifar"], CLASSES["fashion"]
 TEST_PHOTOS, TEST_CLOTHES = 50_000, 60_000  # the first test image of each
-DRAWN_AS = {"ship": "cruise ship"}  # names that QuickDraw has not; it has no deer at all
+DRAWN_AS = {  # QuickDraw's name of a class, where it has another one; it has no deer at all
+    "ship": "cruise ship",
+    "trousers": "pants",
+    "pullover": "sweater",
+    "sneaker": "shoe",
+    "bag": "purse",
+}
 EMOJI = {
     "airplane": ("airplane", "small airplane"),
     "car": ("automobile", "oncoming automobile"),

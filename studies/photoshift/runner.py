@@ -15,7 +15,7 @@ from studies.emojishift.runner import Log, Stopwatch, carried, remove, start_pro
 from studies.photoshift.bridge import bridge
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow, row
 from studies.photoshift.study import Job, Scale, Setting
-from studies.photoshift.tasks import tests
+from studies.photoshift.tasks import suite_of
 from tracer.core.errors import UserError
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.suites import Suite
@@ -73,7 +73,7 @@ def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
     if not file.exists():
         watch = Stopwatch()
         finished = carried(job.experiment(workspace.cache), folder, watch)
-        suite = tests(job.task, workspace.cache)
+        suite = suite_of(job.task, workspace.cache)
         scores = {
             f"{alpha:g}": with_roles(each, suite) for alpha, each in scored(finished, suite, job.scale.alphas)
         }
@@ -94,7 +94,7 @@ def zero_shot(workspace: Workspace, task: str, scale: Scale) -> dict[str, Any]:
     file = workspace.runs / f"start-{task}-{scale.size}px.json".replace(" ", "_")
     with suppress(OSError):
         return json.loads(file.read_text(encoding="utf-8"))
-    suite, world = tests(task, workspace.cache), World("cpu", "fp32")
+    suite, world = suite_of(task, workspace.cache), World("cpu", "fp32")
     student = load(str(bridge(workspace.cache, scale.size)))
     world.place(student)
     scorer = Scorer(student, world, workers=0)

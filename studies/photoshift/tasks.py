@@ -136,7 +136,7 @@ TASKS = {
             CLOTHES,
             60,
             garments,
-            {},
+            {"drawings": drawn(CLOTHES, slice(0, 100))},
             {"photos": kept_photos(PHOTOS)},
         ),
         Task(
@@ -158,8 +158,21 @@ def _limited(examples: Examples, limit: int) -> Examples:
     return sample(examples, -(-limit // shown), seed=0)
 
 
+def picture_groups(name: str, shift: str, count: int) -> tuple[str, ...]:
+    """For each picture of a test set, what is resampled as one: an emoji in all its styles, else the picture itself.
+
+    The corrupted copies of a picture are one group.
+    """
+    sets = TASKS[name].ood | TASKS[name].kept
+    if shift.startswith("emoji"):
+        own = _limited(sets[shift](Path()), TESTED)
+        return tuple(f"{name} {each.partition('/')[2]}" for each in own.ids)
+    label = "corrupted" if shift.startswith("task ") else shift
+    return tuple(f"{name} {label} {number}" for number in range(count))
+
+
 @cache
-def tests(name: str, folder: Path) -> Suite:
+def suite_of(name: str, folder: Path) -> Suite:
     """The test sets of a task; the same for every run."""
     task = TASKS[name]
 

@@ -108,9 +108,10 @@ def test_a_transformer_is_left_alone(shared_student: Student) -> None:
     assert {name: tensor.stride() for name, tensor in shared_student.state_dict().items()} == before
 
 
-def test_only_gpus_turn_the_layout(convolutional: Student) -> None:
+def test_a_cpu_turns_the_layout_of_depthwise_convolutions_only(convolutional: Student) -> None:
+    depthwise = any(isinstance(each, nn.Conv2d) and each.groups > 1 for each in convolutional.modules())
     World("cpu", "fp32").place(convolutional)
-    assert not any(last(convolutional))
+    assert all(turned == depthwise for turned in last(convolutional))
 
 
 def test_values_stay_whatever_the_layout() -> None:

@@ -1,0 +1,150 @@
+"""The claims that PhotoShift can test, in the words of EmojiShift where it tests the same, and those on frontiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from studies.emojishift.checks import Arms, all_of, better, better_in_all, cheap, keeps_more, lasting_gap
+from studies.emojishift.claims import CLAIMS as EMOJI_CLAIMS
+from studies.emojishift.verdict import Claim
+from studies.photoshift.frontier import by_trial, larger_area
+from studies.photoshift.rows import ZERO_SHOT, PhotoRow
+from studies.photoshift.study import ARM_OF, ARMS
+
+ONE, CHOSEN, ALL = "one setting", "chosen settings", "all settings"
+FIRST = {arm.name: arm.few[0] for arm in ARMS}
+
+
+def _emoji(beginning: str) -> str:
+    """The text of EmojiShift's claim that begins so."""
+    (text,) = [claim.text for claim in EMOJI_CLAIMS if claim.text.startswith(beginning)]
+    return text
+
+
+CLAIMS = (
+    Claim(
+        _emoji("Self-distillation forgets less"),
+        CHOSEN,
+        ("TRACER", "static", "direct FT"),
+        all_of(better("retention", "TRACER", "direct FT"), better("retention", "static", "direct FT")),
+    ),
+    Claim(
+        _emoji("TRACER and a static teacher forget less"),
+        CHOSEN,
+        ("TRACER", "static", "L2-SP"),
+        all_of(better("retention", "TRACER", "L2-SP"), better("retention", "static", "L2-SP")),
+    ),
+    Claim(_emoji("A WMA teacher keeps a gap"), ONE, ("TRACER", "EMA"), lasting_gap("TRACER", "EMA")),
+    Claim(
+        _emoji("A WMA teacher is better than a static one"),
+        CHOSEN,
+        ("TRACER", "static"),
+        keeps_more("TRACER", "static"),
+    ),
+    Claim(
+        _emoji("A WMA teacher is better than an EMA teacher"),
+        CHOSEN,
+        ("TRACER", "EMA"),
+        better_in_all("TRACER", "EMA"),
+    ),
+    Claim(
+        _emoji("TRACER improves OOD accuracy"), CHOSEN, ("TRACER", "FLYP"), better("ood", "TRACER", "FLYP")
+    ),
+    Claim(
+        _emoji("TRACER improves OOD calibration"),
+        CHOSEN,
+        ("TRACER", "FLYP"),
+        better("ece ood", "TRACER", "FLYP"),
+    ),
+    Claim(_emoji("TRACER costs less"), ONE, ("TRACER", "direct FT"), cheap("TRACER", "direct FT", 1.5)),
+)
+FURTHER_CLAIMS = (
+    Claim(
+        "At one rate and λ a static teacher learns less than TRACER, and keeps more",
+        ONE,
+        ("TRACER", "static"),
+        all_of(better("id", "TRACER", "static"), better("retention", "static", "TRACER")),
+    ),
+    Claim(
+        "At one rate and λ every teacher keeps more than FLYP",
+        ONE,
+        ("TRACER", "static", "EMA", "FLYP"),
+        all_of(*(better("retention", name, "FLYP") for name in ("TRACER", "static", "EMA"))),
+    ),
+    Claim(
+        "At one rate TRACER is more robust to corruptions than direct finetuning",
+        ONE,
+        ("TRACER", "direct FT"),
+        better("corrupted", "TRACER", "direct FT"),
+    ),
+    Claim(
+        "TRACER's frontier has a larger area than a static teacher's",
+        ALL,
+        ("TRACER", "static"),
+        larger_area("TRACER", "static"),
+    ),
+    Claim(
+        "An EMA teacher with a short memory has a larger area than TRACER and a static teacher",
+        ALL,
+        ("EMA", "TRACER", "static"),
+        larger_area("EMA", "TRACER", "static"),
+    ),
+    Claim(
+        "Teachers have a larger area than direct finetuning with WiSE-FT",
+        ALL,
+        ("TRACER", "static", "EMA", "direct FT"),
+        all_of(*(larger_area(name, "direct FT") for name in ("TRACER", "static", "EMA"))),
+    ),
+    Claim(
+        "Lipsum-FT has a larger area than direct finetuning with WiSE-FT",
+        ALL,
+        ("Lipsum-FT", "direct FT"),
+        larger_area("Lipsum-FT", "direct FT"),
+    ),
+)
+
+
+def studies(rows: Sequence[PhotoRow]) -> dict[str, Arms]:
+    """The rows of each arm at its first setting, at the chosen one, and at all, where every arm has finished."""
+    arms = {name: [row for row in rows if row.arm == name] for name in (ZERO_SHOT, *ARM_OF)}
+    return {
+        ONE: _complete({name: [row for row in own if is_first(row)] for name, own in arms.items()}),
+        CHOSEN: _complete({name: chosen(finished(own)) for name, own in arms.items()}),
+        ALL: _complete({name: finished(own) for name, own in arms.items() if name != ZERO_SHOT}),
+    }
+
+
+def is_first(row: PhotoRow) -> bool:
+    """Whether the run has the setting at which arms are compared without a choice."""
+    return row.arm == ZERO_SHOT or (row.rate, row.strength) == tuple(FIRST[row.arm])
+
+
+def finished(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
+    """The rows of the trials that have as many settings as any."""
+    trials = by_trial(rows)
+    most = max(map(len, trials.values()), default=0)
+    return [row for own in trials.values() if len(own) == most for row in own]
+
+
+def chosen(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
+    """In each task, the rows of the setting with the highest mean accuracy on held-out pictures; ties: the first."""
+    rows_of: dict[int, dict[tuple[float, float | None], list[PhotoRow]]] = {}
+    for row in rows:
+        rows_of.setdefault(row.fold, {}).setdefault((row.rate, row.strength), []).append(row)
+    best = [max(own.values(), key=_held_out) for own in rows_of.values()]
+    return [row for own in best for row in own]
+
+
+def _held_out(rows: Sequence[PhotoRow]) -> float:
+    return sum(row.validation for row in rows) / len(rows)
+
+
+def _complete(arms: dict[str, list[PhotoRow]]) -> Arms:
+    """The trials that every arm has, sorted."""
+    common = set.intersection(*({(row.fold, row.seed) for row in own} for own in arms.values()))
+    return {
+        name: sorted(
+            (row for row in own if (row.fold, row.seed) in common), key=lambda row: (row.fold, row.seed)
+        )
+        for name, own in arms.items()
+    }
