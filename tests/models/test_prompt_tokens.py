@@ -155,6 +155,13 @@ def test_a_run_holds_them_and_a_mixture_ends_in_the_pretrained_model(run: tracer
         assert 0 < (between - before).norm() < (after - before).norm()
 
 
+def test_onnx_holds_them(run: tracer.Run, tmp_path: Path) -> None:
+    """The writer compares the graphs with the model, for batches of several sizes."""
+    notes: list[str] = []
+    tracer.export(run, tmp_path / "onnx", format="onnx", note=notes.append)
+    assert "its embeddings differ by at most" in notes[0]
+
+
 def test_formats_that_have_no_place_for_them_are_refused(run: tracer.Run, tmp_path: Path) -> None:
     for form in ("open_clip", "hf"):
         with pytest.raises(UserError, match="no place for the learned tokens"):

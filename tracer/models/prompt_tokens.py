@@ -117,7 +117,7 @@ class PromptedTransformer(Transformer):
         if attn_mask is not None:
             mask[:length, :length] = attn_mask
             mask[length:, :length] = -math.inf
-        prompt = self.prompt.to(x.dtype).expand(len(x), -1, -1)
+        prompt = self.prompt.to(x.dtype).expand(x.shape[0], -1, -1)  # not len(x), a constant in ONNX
         return super().forward(torch.cat([x, prompt], dim=1), attn_mask=mask)[:, :length]
 
 
