@@ -189,7 +189,7 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
         "merged − pretrained": (before, after, share["merged"] - share["pretrained"]),
         "merged − finetuned": (unmerged, after, share["merged"] - share["finetuned"]),
     }
-    tests = covered_by_test_sets(hits)
+    tests = covered_by_test_sets(hits, seed)
     return Outcome(
         data=sample.name,
         images=len(sample),
@@ -212,13 +212,17 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
     )
 
 
-def covered_by_test_sets(hits: dict[str, np.ndarray]) -> list[tuple[bool, bool]]:
-    """For each small test set, whether the intervals that `tracer eval` prints hold the truth of the other images."""
+def covered_by_test_sets(hits: dict[str, np.ndarray], seed: int) -> list[tuple[bool, bool]]:
+    """For each small test set, whether the intervals that `tracer eval` prints hold the truth of the other images.
+
+    Test sets are drawn anew for each seed: the same ones in all runs would be few, however many runs there are.
+    """
     n = len(hits["merged"])
+    order = np.random.default_rng(seed).permutation(n)
     covered = []
     for start in range(0, n - TEST_SET + 1, TEST_SET):
         own = np.zeros(n, bool)
-        own[start : start + TEST_SET] = True
+        own[order[start : start + TEST_SET]] = True
         change = Change.of(hits["pretrained"][own].tolist(), hits["merged"][own].tolist())
         before, after = (float(hits[name][~own].mean()) for name in ("pretrained", "merged"))
         covered.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,12 @@ import torch
 
 from tracer.cli import dry_run
 from tracer.cli.app import main
-from tracer.parallel import memory
-from tracer.runs.plan import Plan
+from tracer.methods.base import Stage
+from tracer.models.student import Student
+from tracer.parallel import World, memory
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import Plan, plan
+from tracer.training import duration
 from tracer.training.memory.estimate import Estimate
 
 TINY = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--device", "cpu", "--batch", "256"]
@@ -30,7 +35,7 @@ def test_it_fits(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch
     monkeypatch.setattr(dry_run, "free_memory", lambda device: 64 * 2**30)
     shown = lines(capsys, "--dry-run", "--lr", "3e-6")
     assert shown[0].startswith("fits: needs ")
-    assert "steps of 256 images" in shown[1]
+    assert re.search(r"steps of 256 images, about [\d.]+ (s|min|h) on this machine; ", shown[1])
     assert "held out" in shown[1]
     names = settings(shown)
     assert {"method", "data", "model", "lr", "steps", "batch"} <= set(names)
@@ -65,6 +70,23 @@ def test_it_does_not_fit_and_a_chunk_would(
     assert first.startswith("does not fit in ")
     assert ": use --chunk 32 (" in first
     assert lines(capsys, "--dry-run", "--chunk", "32")[0].startswith("fits")
+
+
+@pytest.mark.parametrize(("cost", "timed"), [(0.01, 60), (0.1, 16)])
+def test_the_time_is_that_of_all_steps(monkeypatch: pytest.MonkeyPatch, cost: float, timed: int) -> None:
+    """More images are timed until a step takes a second or the batch is whole; `lpft` has two stages."""
+    settled = plan(
+        Experiment(data="digits", method="lpft", model="tiny-28", pretrained="none", batch=60, steps=40)
+    )
+    counts = []
+
+    def seconds(plan: Plan, stage: Stage, student: Student, world: World, count: int) -> float:
+        counts.append(count)
+        return cost * count
+
+    monkeypatch.setattr(duration, "_seconds", seconds)
+    assert duration.training_seconds(settled, "cpu") == pytest.approx(40 * 60 * cost)
+    assert max(counts) == timed
 
 
 def test_all_settings_if_they_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:

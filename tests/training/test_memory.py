@@ -17,7 +17,7 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
 from tracer.training.memory.allocations import AllocationCounter
 from tracer.training.memory.estimate import estimate
-from tracer.training.memory.simulation import _sample, step_bytes
+from tracer.training.memory.simulation import sample_batch, step_bytes
 from tracer.training.setup import first_stage
 
 
@@ -48,7 +48,7 @@ def test_the_simulated_step_takes_what_a_real_one_takes(settings: dict[str, int]
     student = load("tiny-28")
     stage.tune(student)
     save_memory(student.train(), chunk=chunk, checkpointing=made.experiment.checkpointing)
-    batch = _sample(made, stage, student, 64)
+    batch = sample_batch(made, stage, student, 64)
     simulated = step_bytes(made, stage, student)
     teacher = torch.no_grad()(student)
     with AllocationCounter([*student.parameters(), *student.buffers(), batch.image]) as counter:
@@ -81,7 +81,7 @@ def test_the_estimate_knows_what_is_frozen_and_shared(settings: dict[str, Any]) 
     assert predicted.teacher == sum(own[name].nbytes for name in trained)
     assert not own.keys() & (dict(state.student.named_parameters()).keys() - trained.keys())
     assert predicted.optimiser == 2 * predicted.teacher < 4 * predicted.parameters
-    batch = _sample(settled, state.stage, state.student, 64)
+    batch = sample_batch(settled, state.stage, state.student, 64)
     excluded = [*state.student.parameters(), *state.student.buffers()]
     excluded += [*state.shadow.model.parameters(), *state.shadow.model.buffers(), batch.image]
     with AllocationCounter(excluded) as counter:

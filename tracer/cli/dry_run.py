@@ -14,6 +14,8 @@ from tracer.parallel.memory import free_memory
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
 from tracer.terminal import counting, errors, say, show_table
+from tracer.training.clock import time_text
+from tracer.training.duration import training_seconds
 from tracer.training.memory.estimate import Estimate, estimate
 
 CHUNKS = (64, 32, 16, 8, 4)
@@ -30,9 +32,11 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
         with errors.status("estimating the memory"):
             need = estimate(settled)
             verdict = _verdict(settled, need, target.type, free_memory(target))
+        with errors.status("timing a step"):
+            duration = _duration(settled, device) if verdict.startswith("fits") else ""
     settled = replace(settled, experiment=replace(settled.experiment, model=experiment.model))
     say(verdict)
-    say(f"{settled.steps:,} steps of {settled.batch} images; {settled.division}")
+    say(f"{settled.steps:,} steps of {settled.batch} images{duration}; {settled.division}")
     for warning in settled.warnings:
         say(f"warning: {warning}", to=errors)
     rows = _settings(settled.experiment, everything)
@@ -65,6 +69,12 @@ def _verdict(settled: Plan, need: Estimate, kind: str, free: int | None) -> str:
             if bytes_on_device(smaller) <= room:
                 return f"{start}: use --chunk {chunk} ({bytes_on_device(smaller) / GIB:.1f} GiB)"
     return f"{start}: use a smaller --model; --chunk and --checkpointing do not suffice"
+
+
+def _duration(settled: Plan, device: str) -> str:
+    """How long the steps take here; reading data, evaluating and saving come on top."""
+    seconds = training_seconds(settled, device, settled.experiment.precision)
+    return f", about {time_text(seconds)} on this machine" if seconds else ""
 
 
 def _settings(experiment: Experiment, everything: bool) -> list[tuple[str, str]]:

@@ -46,11 +46,12 @@ class Clock:
 
     def __str__(self) -> str:
         total = sum(self.seconds.values())
-        parts = [f"{name} {_text(value)}" for name, value in self.seconds.items() if value > 0.01 * total]
-        return f"{_text(total)}: {', '.join(parts)}"
+        parts = [f"{name} {time_text(value)}" for name, value in self.seconds.items() if value > 0.01 * total]
+        return f"{time_text(total)}: {', '.join(parts)}"
 
 
-def _text(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """Seconds, minutes or hours, to two digits or so: 9.5 s, 12 min, 3.4 h."""
     if seconds < 99.5:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
     minutes = round(seconds / 60)

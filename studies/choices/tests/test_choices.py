@@ -101,7 +101,7 @@ def test_small_test_sets_are_judged_by_the_other_images() -> None:
         rng = np.random.default_rng(seed)
         before = rng.random(4_000) < 0.6
         hits = {"pretrained": before, "merged": before ^ (rng.random(4_000) < 0.1)}
-        covered += covered_by_test_sets(hits)
+        covered += covered_by_test_sets(hits, seed)
     assert len(covered) == 20 * 13
     for share in np.mean(covered, axis=0):
         assert 0.9 < share < 0.99

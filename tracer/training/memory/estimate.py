@@ -70,7 +70,8 @@ def estimate(plan: Plan) -> Estimate:
     return max(stages, key=lambda each: each.total, default=idle)
 
 
-def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
+def prepared(plan: Plan, stage: Stage, student: Student) -> tuple[Stage, Student]:
+    """A stage that fits the student, and the student as it trains in it."""
     stage = fit(stage, student)
     if "scores" in stage.objective.needs:
         student.head = Head(torch.zeros(len(plan.train.classes), student.config["embed_dim"]))
@@ -80,6 +81,11 @@ def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estima
     student.train()
     save_memory(student, chunk=plan.experiment.chunk, checkpointing=plan.experiment.checkpointing)
     class_token_only(student, not stage.objective.needs & {"features", "tokens"})
+    return stage, student
+
+
+def _stage(plan: Plan, stage: Stage, student: Student, idle: Estimate) -> Estimate:
+    stage, student = prepared(plan, stage, student)
     trainable = sum(p.numel() for p in student.parameters() if p.requires_grad)
     replicas = plan.method.replicas.count if plan.method.replicas else 1
     copies = stage.regularizer.copies if stage.regularizer else 0

@@ -33,7 +33,7 @@ def step_bytes(plan: Plan, stage: Stage, student: Student) -> int | None:
     """Peak bytes of gradients, activations and images of one step; None if the model cannot be simulated."""
     chunk = plan.experiment.chunk
     count = plan.batch if chunk is None else min(plan.batch, 2 * chunk)  # more chunks take no more memory
-    sample = _sample(plan, stage, student, count)
+    sample = sample_batch(plan, stage, student, count)
     images = plan.batch * sample.image[0].numel()
     mode = FakeTensorMode()
     fake = _fake(student, mode)
@@ -85,7 +85,7 @@ def _loss_peak(stage: Stage, student: Student, batch: Batch, count: int) -> int:
     return counter.peak
 
 
-def _sample(plan: Plan, stage: Stage, student: Student, count: int) -> Batch:
+def sample_batch(plan: Plan, stage: Stage, student: Student, count: int) -> Batch:
     """The first `count` examples of the first batch, with their texts and blank images."""
     needs, experiment = stage.objective.needs, plan.experiment
     transform = Transform(student.preprocess_cfg)
