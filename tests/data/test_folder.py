@@ -158,3 +158,17 @@ def test_embedded_classes_can_be_reordered():
     straight, reverse = load("digits", split="test"), load("digits", split="test", classes=list("9876543210"))
     assert reverse.classes == tuple("9876543210")
     assert (reverse.labels == 9 - straight.labels).all()
+
+
+def test_images_of_kinds_that_are_not_read_are_counted(picture, tmp_path):
+    picture("cat/1.png")
+    picture("dog/1.png")
+    assert load(tmp_path).warnings == ()
+    for name in ("cat/2.HEIC", "cat/3.heic", "dog/4.svg", "dog/notes.md"):
+        (tmp_path / name).write_bytes(b"x")
+    (warning,) = load(tmp_path).warnings
+    assert "are left out (2 .heic, 1 .svg): convert them to JPEG or PNG" in warning
+    for file in tmp_path.rglob("*.png"):
+        file.unlink()
+    with pytest.raises(UserError, match=r"no images in .* \(2 \.heic, 1 \.svg\): convert them"):
+        load(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +14,38 @@ from tracer.data.examples import Examples
 from tracer.data.nesting import nesting_warnings, splits_of
 from tracer.data.options import Options, sort_splits
 
+# Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
+OTHER_SUFFIXES = frozenset(
+    (
+        *(".heic", ".heif", ".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
+        *(
+            ".tga",
+            ".wmf",
+            ".emf",
+            ".dng",
+            ".cr2",
+            ".cr3",
+            ".nef",
+            ".arw",
+            ".raf",
+            ".orf",
+            ".rw2",
+            ".exr",
+            ".hdr",
+        ),
+    )
+)
+
 
 def read_folder(root: Path, options: Options) -> Examples:
     """Read the images below `root`: labels from the top-level folders, captions from `.txt` files beside the images."""
     options.refuse("a folder of images", "image", "caption", "label", "separator")
     files = sorted(_files(root))
-    images = [path for path in files if path[path.rfind(".") :].lower() in SUFFIXES]
+    images = [path for path in files if _suffix(path) in SUFFIXES]
+    other_kinds = _other_kinds(files, root)
     if not images:
-        raise UserError(f"no images in {root}: looked for {', '.join(sorted(SUFFIXES))} at any depth")
+        looked = f"looked for {', '.join(sorted(SUFFIXES))} at any depth"
+        raise UserError("; ".join((f"no images in {root}: {looked}", *other_kinds)))
     split_folders = splits_of(images, root)
     splits = sort_splits(set(split_folders.values()))
     paths, split_note = _choose_split(images, split_folders, options, root)
@@ -41,7 +66,7 @@ def read_folder(root: Path, options: Options) -> Examples:
         captions=captions,
         splits=splits,
         detected=(split_note, "captions: text files beside the images" if any(captions) else "", note),
-        warnings=(*warnings, *(_empty(root, images, splits) if labelled else ())),
+        warnings=(*warnings, *other_kinds, *(_empty(root, images, splits) if labelled else ())),
     )
 
 
@@ -58,6 +83,21 @@ def _files(root: Path) -> Iterator[str]:
         parents |= {os.path.join(folder, name): parents[folder] | {here} for name in below}  # noqa: PTH118
         prefix = "".join(f"{part}/" for part in Path(folder).relative_to(root).parts)
         yield from (prefix + name for name in names if not name.startswith("."))
+
+
+def _suffix(path: str) -> str:
+    return path[path.rfind(".") :].lower()
+
+
+def _other_kinds(files: list[str], root: Path) -> tuple[str, ...]:
+    """A warning if there are images of kinds that are not read."""
+    counts = Counter(_suffix(path) for path in files if _suffix(path) in OTHER_SUFFIXES)
+    if not counts:
+        return ()
+    listed = ", ".join(f"{count} {suffix}" for suffix, count in counts.most_common())
+    return (
+        f"{root}: images of kinds that are not read are left out ({listed}): convert them to JPEG or PNG",
+    )
 
 
 def _choose_split(
