@@ -91,6 +91,10 @@ def test_the_dry_run_shows_steps_memory_and_what_is_missing(
     assert "ImageNet has 1,281,167 training images" in shown
     for missing in ("6 of 50000", "8 of 10000", "6 of 30000", "4 of 7500", "4 of 50889", "6 of 18574"):
         assert f"{missing} images" in shown
+    assert cli.main([*recipe, *rows, "--dry-run"]) == 1  # what the settings say is shown of a refused run too
+    shown = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"25,030 │ 500 │ +│ refused", shown)
+    assert "batch 512 is larger than the data" in shown
     assert cli.main([*recipe, *rows]) == 2  # the real thing is refused before anything is trained
     assert "test sets of this recipe are not complete" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

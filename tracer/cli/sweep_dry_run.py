@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 from tracer.core.errors import UserError
 from tracer.data.division import Division, divide
 from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
-from tracer.methods.base import options
+from tracer.methods.base import method, options
 from tracer.models.download import Download
 from tracer.models.registry import locate, pretrained_tag
 from tracer.report.comparison import show
 from tracer.runs.experiment import Experiment
-from tracer.runs.plan import plan
+from tracer.runs.plan import plan, warmup_steps
 from tracer.sweep.product import START, Sweep
 from tracer.terminal import errors, say, show_table
 from tracer.training.memory.estimate import estimate
@@ -37,7 +38,7 @@ def dry_run(sweep: Sweep, folder: Path) -> int:
                 figures = planned(experiment)
             except UserError as error:
                 problems.setdefault(str(error), number)
-                state = "refused"
+                state, figures = "refused", _settled(experiment)
         rows.append((str(number), run.name, _differences(experiment, first), *figures, state))
         first = first or experiment
     show_table(f"{len(runs)} runs in {folder}", COLUMNS, rows)
@@ -46,6 +47,15 @@ def dry_run(sweep: Sweep, folder: Path) -> int:
     for line in [*planned.found(), *_found(sweep), *refused]:
         say(line)
     return int(bool(problems))
+
+
+def _settled(experiment: Experiment) -> tuple[str, str, str]:
+    """Steps and warm-up of a run that would be refused, as far as its settings say them without the data."""
+    with suppress(UserError):
+        trains = any(stage.share for stage in method(experiment.method, **experiment.options).stages)
+        if experiment.steps is not None and trains:
+            return f"{experiment.steps:,}", f"{warmup_steps(experiment.warmup, experiment.steps):,}", ""
+    return "", "", ""
 
 
 class Planned:
@@ -70,9 +80,15 @@ class Planned:
 
     def _division(self, experiment: Experiment) -> Division:
         source = (experiment.data, experiment.held_out, experiment.held_out_share)
-        if source not in self.divisions:
-            self.divisions[source] = divide(*source, check=lambda examples: examples, **experiment.keywords)
-        return self.divisions[source]
+        key = (*source, experiment.test_share)
+        if key not in self.divisions:
+            self.divisions[key] = divide(
+                *source,
+                test_share=experiment.test_share,
+                check=lambda examples: examples,
+                **experiment.keywords,
+            )
+        return self.divisions[key]
 
     def found(self) -> list[str]:
         """One line for each source of training data; ImageNet's is complete or not."""

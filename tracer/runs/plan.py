@@ -187,12 +187,12 @@ def _resolve(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
         raise UserError(f"give --epochs {experiment.epochs} or --steps {experiment.steps}, not both")
     epochs = experiment.epochs or (20 if count < 5000 else 10)
     steps = experiment.steps or max(1, round(epochs * (count // batch)))
-    warmup = _warmup(experiment.warmup, steps)
+    warmup = warmup_steps(experiment.warmup, steps)
     resolved = replace(experiment, batch=batch, steps=steps, epochs=None, warmup=warmup)
     return resolved, steps, warmup
 
 
-def _warmup(setting: float | None, steps: int) -> int:
+def warmup_steps(setting: float | None, steps: int) -> int:
     """Warm-up in steps."""
     if setting is None:
         return round(max(0.02 * steps, min(0.1 * steps, 50)))
