@@ -57,7 +57,7 @@ def test_rates_are_climbed_until_what_was_known_collapses() -> None:
     tried: list[tuple[float, float]] = []
     while (rate := climb(tried)) is not None:
         tried.append((rate, 0.99 if rate < 3e-4 else 0.2))
-    assert [rate for rate, _ in tried] == [1e-5, 3e-5, 1e-4, 3e-4]
+    assert [rate for rate, _ in tried] == [1e-5, 1e-4, 1e-3, 3e-4]
     assert cliff(tried) == 3e-4
 
 

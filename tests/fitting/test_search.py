@@ -1,4 +1,4 @@
-"""Trials that several processes share."""
+"""Trials that several processes share, and data that leave nothing to search for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from tracer.core.errors import UserError
 from tracer.fitting import search as module
 from tracer.fitting.choice import Point
+from tracer.fitting.parts import check_known
 from tracer.fitting.search import Search
 from tracer.storage.lock import lock
 
@@ -40,3 +42,9 @@ def test_a_trial_that_ends_elsewhere_is_read_whenever_that_happens(
     with lock(tmp_path / ".locks" / trial.name):
         search.complete([cast(Any, trial)])
     assert list(search.paths) == ["one"]
+
+
+def test_what_the_pretrained_model_cannot_do_at_all_cannot_be_kept() -> None:
+    check_known({"digits": 0.2})
+    with pytest.raises(UserError, match="--retain letters: the pretrained model is right on none"):
+        check_known({"digits": 0.2, "letters": 0.0})

@@ -11,11 +11,12 @@ from tracer.methods.cost import cost
 from tracer.runs.experiment import Experiment
 
 RATES = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+TEN = 2  # places of RATES
 FIRST_RATE = 1e-5  # where direct finetuning begins to climb
 # Rates of the other methods, in places of RATES from that where direct finetuning collapses, and their names.
 OFFSETS = (-1, -2, 0, -3, 1)
 NAMES = {-3: "c / 30", -2: "c / 10", -1: "c / 3", 0: "c", 1: "3 c", 2: "10 c", 3: "30 c"}
-ADAPTER_OFFSET = 2  # places of RATES by which an adapter's rate is higher: about ten times
+ADAPTER_OFFSET = TEN  # an adapter's rate is higher
 UNSTEERED = ("zeroshot", "lp")  # the pretrained model, and a linear probe whose head is solved for
 COLLAPSED = 0.5  # of what was known; a rate at which less is kept is past the cliff
 
@@ -112,17 +113,19 @@ def unsteered(labelled: bool) -> tuple[Candidate, ...]:
 def climb(tried: Sequence[tuple[float, float]]) -> float | None:
     """The next rate for direct finetuning, given those that were tried with what each kept; None at the end.
 
-    Upwards from FIRST_RATE until a rate collapses; downwards if that is FIRST_RATE itself, until one does not.
+    From FIRST_RATE in tens, up until a rate collapses or down until one does not; then once between the two.
     """
     if not tried:
         return FIRST_RATE
-    rates = dict(tried)
-    lowest, highest = RATES.index(min(rates)), RATES.index(max(rates))
-    if rates[RATES[highest]] >= COLLAPSED:
-        return RATES[highest + 1] if highest + 1 < len(RATES) else None
-    if rates[RATES[lowest]] < COLLAPSED and lowest > 0:
-        return RATES[lowest - 1]
-    return None
+    past = [RATES.index(rate) for rate, kept in tried if kept < COLLAPSED]
+    before = [RATES.index(rate) for rate, kept in tried if kept >= COLLAPSED]
+    if not past:
+        place = min(max(before) + TEN, len(RATES) - 1)
+    elif not before:
+        place = max(min(past) - TEN, 0)
+    else:
+        place = (max(before) + min(past)) // 2
+    return None if place in (*past, *before) else RATES[place]
 
 
 def ladder(labelled: bool, collapse: float) -> tuple[Candidate, ...]:

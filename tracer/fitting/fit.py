@@ -14,7 +14,7 @@ from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
 from tracer.fitting.budget import Budget, Schedule, Speed, planned
 from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, unsteered
-from tracer.fitting.parts import apart, divided
+from tracer.fitting.parts import apart, check_known, divided
 from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
 from tracer.parallel import World
@@ -121,6 +121,7 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     with lock(folder / ".locks" / zero_shot.name, wait=True):
         finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
     first = time.monotonic() - begun
+    check_known(finished.result["before"]["retain"])
     if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
         search.parts = parts = parts.without_retain()
     split = "" if settled.test is not None else f", {len(parts.test)} in the split test"

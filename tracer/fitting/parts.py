@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,6 +58,16 @@ def divided(settled: Plan) -> Parts:
     retained = settled.retain or (emoji_probe(100 * PROBE, PROBE),)
     first, second = zip(*map(halves, retained), strict=True)
     return Parts(first, test, second)
+
+
+def check_known(accuracies: Mapping[str, float]) -> None:
+    """Raise UserError if the pretrained model is never right on one of the retained data sets."""
+    for name, accuracy in accuracies.items():
+        if not accuracy:
+            raise UserError(
+                f"--retain {name}: the pretrained model is right on none of its images, so there is nothing to keep; "
+                "check its class names, or give other data"
+            )
 
 
 def halves(examples: Examples) -> tuple[Examples, Examples]:
