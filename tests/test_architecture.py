@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,25 @@ def test_only_the_package_itself_names_the_package() -> None:
 def test_the_page_shows_the_layers_that_are_enforced() -> None:
     page = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert tuple(re.findall(r"^\| `tracer/(\w+)(?:\.py|/)` ", page, re.MULTILINE)) == LAYERS
+
+
+def test_the_page_names_what_exists() -> None:
+    """The walk of a run and the table of where to change what: every function and every path is there."""
+    page = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walk = re.findall(r"`([\w.]+):([\w.]+)`", page)
+    assert len(walk) > 20
+    for module, dotted in walk:
+        value: object = import_module(f"tracer.{module}")
+        for name in dotted.split("."):
+            value = getattr(value, name)
+    paths = re.findall(r"`(tracer/[\w/.]+)`", page)
+    assert [path for path in paths if not (ROOT.parent / path).exists()] == []
+    for layer_name, holds in re.findall(r"^\| `tracer/(\w+)/` \| (.*) \|$", page, re.MULTILINE):
+        modules = {
+            path.stem for path in (ROOT / layer_name).rglob("*") if path.suffix == ".py" or path.is_dir()
+        }
+        named = {name.strip("/") for name in re.findall(r"`([a-z_]+/?)`", holds)}
+        assert named <= modules | {"finetune", "evaluate", "merge", "export", "load"}, layer_name
 
 
 def test_core_is_free_of_effects() -> None:

@@ -24,7 +24,8 @@ from tracer.models.student import Head, load
 from tracer.parallel import World
 from tracer.training import checkpoint
 from tracer.training.checkpoint import Checkpoint, capture, latest, restore, save
-from tracer.training.optim import Schedule, adamw
+from tracer.training.optim import adamw
+from tracer.training.schedule import Schedule
 from tracer.training.step import State, step
 
 STEPS = 8

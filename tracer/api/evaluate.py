@@ -115,11 +115,11 @@ def evaluate(
         templates=templates,
     )
     if isinstance(model, Student):
-        chosen: tuple[Target, ...] = (Target(model.name, lambda: model),)
+        models: tuple[Target, ...] = (Target(model.name, lambda: model),)
     else:
-        chosen = _targets(model, pretrained, weights, None if out is None else Path(out))
+        models = _targets(model, pretrained, weights, None if out is None else Path(out))
     with launched(device) as world:
-        return score(chosen, sets, world, warnings.warn)
+        return score(models, sets, world, warnings.warn)
 
 
 def _targets(
@@ -134,13 +134,13 @@ def _targets(
     return target(run, run.weights, "after", out), before
 
 
-def score(chosen: Sequence[Target], sets: TestSets, world: World, tell: Tell) -> Scores:
-    """Score every target on the same test sets; `tell` receives remarks about how data are read and scored."""
-    first = chosen[0]
+def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) -> Scores:
+    """Score models on the same test sets; `tell` receives remarks about how data are read and scored."""
+    first = models[0]
     notify = tell if world.first else _silent
     for role, spec in sets.roles if sets.data else ():
-        read = sets.reading_of(first, role, spec).flags
-        inherited = [f"--{name} {value}" for name, value in read.items() if name not in sets.reading.flags]
+        flags = sets.reading_of(first, role, spec).flags
+        inherited = [f"--{name} {value}" for name, value in flags.items() if name not in sets.reading.flags]
         if inherited:
             notify(f"{spec} is read as the run read its data: {' '.join(inherited)}")
     suite, opening = sets.open(first, world)
@@ -148,8 +148,8 @@ def score(chosen: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         notify(warning)
     if sets.data and sets.reading.classes is None:
         _warn_of_other_classes(first, opening, notify)
-    scored = {each.name: _score(each, opening, world, sets.flags, notify) for each in chosen}
-    before_first = [*(each.name for each in chosen[1:]), first.name]
+    scored = {each.name: _score(each, opening, world, sets.flags, notify) for each in models}
+    before_first = [*(each.name for each in models[1:]), first.name]
     return Scores({name: scored[name] for name in before_first}, suite, opening)
 
 

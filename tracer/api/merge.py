@@ -69,17 +69,18 @@ class Merge:
     def way(self) -> str:
         """The one way that is chosen; raises UserError for none, several, or options that do not fit it."""
         at_least(1, steps=self.steps)
-        chosen = [way for way in WAYS if getattr(self, way) is not None]
-        if len(chosen) != 1:
-            problem = f"{' and '.join(chosen)} are given" if chosen else "none is given"
+        ways = [way for way in WAYS if getattr(self, way) is not None]
+        if len(ways) != 1:
+            problem = f"{' and '.join(ways)} are given" if ways else "none is given"
             raise UserError(f"choose one way to merge ({', '.join(WAYS)}): {problem}")
+        (way,) = ways
         if self.keep is not None:
             check_keep(self.keep)
-            if chosen[0] not in LINES:
-                raise UserError(f"--keep chooses from a sweep of wise, paint or fisher; {chosen[0]} has none")
-        if chosen[0] in LINES:
-            alphas(getattr(self, chosen[0]), extrapolate=self.extrapolate)
-        return chosen[0]
+            if way not in LINES:
+                raise UserError(f"--keep chooses from a sweep of wise, paint or fisher; {way} has none")
+        if way in LINES:
+            alphas(getattr(self, way), extrapolate=self.extrapolate)
+        return way
 
 
 class Prepared(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tracer.core.errors import UserError
+from tracer.data.check_report import Leaks, Lengths, Report, Spread
 from tracer.data.duplicates import duplicates
 from tracer.data.examples import Examples
 from tracer.data.near_duplicates import near_duplicates
-from tracer.data.report import Leaks, Lengths, Report, Spread
 
 CONTEXT = 77  # context length of CLIP's text tower, in tokens
 SAMPLED = 20_000  # about this many captions are tokenised; the count of too long ones is extrapolated

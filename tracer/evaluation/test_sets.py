@@ -22,13 +22,22 @@ class TestSets:
     """What to measure on: own data with roles, or a suite by name."""
 
     data: tuple[str, ...] = ()
+    """Test sets; several are given as role=data with a role of id, ood or retain."""
     suite: str | None = None
+    """imagenet, iwildcam, fmow or emojishift, instead of --data; emojishift:STYLE:FOLD for another than the run's."""
     root: Path | None = None
+    """The folder of the suite's data sets."""
     at: tuple[str, ...] = ()
+    """Sets of imagenet in other places, each NAME=PLACE: a folder, a table, shards or hf:NAME, where NAME is val, v2,
+    r, a, sketch or objectnet."""
     corrupt: tuple[str, ...] = ()
+    """Also evaluate the id sets under corruptions, each KIND:SEVERITY, KIND (severities 1, 3, 5) or all:
+    gaussian_noise, shot_noise, gaussian_blur, defocus_blur, jpeg, brightness, contrast, pixelate."""
     templates: str | None = None
+    """Prompt templates: openai, simple, name, or a file."""
     reading: Reading = AS_FOUND
     allow_partial: bool = False
+    """Score incomplete data sets too, and mark their scores."""
 
     @property
     def flags(self) -> list[str]:

@@ -73,11 +73,11 @@ class Comparison:
         """The held-out images that each model finds nearest to a text, the nearest first."""
         if not text.strip():
             raise UserError("give a text to search for")
-        found = []
+        nearest = []
         for model, images in zip(self.models, self._embedded, strict=True):
             similarity = images @ model.embed_text(model.tokenise(text.strip()))[0]
-            found.append(similarity.topk(min(count, len(similarity))).indices.tolist())
-        return found[0], found[1]
+            nearest.append(similarity.topk(min(count, len(similarity))).indices.tolist())
+        return nearest[0], nearest[1]
 
     def changed(self, most: int = 24) -> list[Strip]:
         """Held-out images that were learned and forgotten; a UserError where there are no predictions of them."""
@@ -85,10 +85,10 @@ class Comparison:
         first = next(paired_sets(data), None)
         if first is None:
             raise UserError(f"{self.run.folder} has no predictions of both models on the same images")
-        shown = gallery(data, first, most)
-        if shown.note:
-            raise UserError(shown.note)
-        return [strip for strip in shown.strips if strip.title in ("Learned", "Forgotten")]
+        images = gallery(data, first, most)
+        if images.note:
+            raise UserError(images.note)
+        return [strip for strip in images.strips if strip.title in ("Learned", "Forgotten")]
 
     def _shares(self, model: Student, image: Image.Image, names: list[str]) -> Float[Tensor, " c"]:
         features = model.encode_image(model.preprocess(image))
@@ -103,6 +103,6 @@ class Comparison:
         parts: tuple[list[Tensor], ...] = ([], [])
         for start in range(0, len(self.examples), PART):
             images = [self.image(i) for i in range(start, min(start + PART, len(self.examples)))]
-            for model, found in zip(self.models, parts, strict=True):
-                found.append(model.embed_image(model.preprocess(images)))
+            for model, embeddings in zip(self.models, parts, strict=True):
+                embeddings.append(model.embed_image(model.preprocess(images)))
         return tuple(torch.cat(each) for each in parts)

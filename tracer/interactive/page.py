@@ -27,9 +27,8 @@ def start(comparisons: Sequence[Comparison], port: int) -> tuple[Any, str]:
     import gradio
     from starlette.middleware import Middleware
 
-    system = gradio.themes.Base(
-        font=["system-ui", "sans-serif"], font_mono=["monospace"]
-    )  # no fonts from the web
+    # No fonts from the web.
+    system = gradio.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"])
     blocks = page(comparisons)
     _, address, _ = blocks.launch(
         server_name=ADDRESS,

@@ -51,19 +51,17 @@ def interpolation(
     merge = _interpolation(group, evaluator, end, how)
     candidates = tuple(choose.sweep(alphas, merge, evaluator))
     if keep is not None:
-        chosen = choose.strongest(candidates, keep, evaluator.before)
+        best = choose.strongest(candidates, keep, evaluator.before)
         why = f"the strongest that keeps {keep:g} of {_retention_images(evaluator)}"
     elif len(candidates) == 1:
-        chosen, why = candidates[0], "as given"
+        best, why = candidates[0], "as given"
     elif how == "paint":
-        chosen, why = choose.balanced(candidates)
+        best, why = choose.balanced(candidates)
     else:
-        chosen, why = choose.best(candidates)
-    weights = choose.weights_at(chosen.alpha, merge, evaluator)
-    note = f"α = {chosen.alpha:g}: {why}"
-    return Merged(
-        f"{how}-{chosen.alpha:g}", weights, chosen.scores, (note,), candidates, {"alpha": chosen.alpha}
-    )
+        best, why = choose.best(candidates)
+    weights = choose.weights_at(best.alpha, merge, evaluator)
+    note = f"α = {best.alpha:g}: {why}"
+    return Merged(f"{how}-{best.alpha:g}", weights, best.scores, (note,), candidates, {"alpha": best.alpha})
 
 
 def soup(group: RunGroup, evaluator: Evaluator, kind: str) -> Merged:
@@ -79,14 +77,12 @@ def soup(group: RunGroup, evaluator: Evaluator, kind: str) -> Merged:
                 f"{images} held-out images are too few to leave runs out by (--held-out gives more data)"
             )
         return Merged("soup-uniform", weights, evaluator(weights), tuple(notes))
-    chosen = greedy(
+    best = greedy(
         group.ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy
     )
-    weights = (
-        chosen.weights if len(chosen.members) == 1 else evaluator.with_batchnorm_statistics(chosen.weights)
-    )
+    weights = best.weights if len(best.members) == 1 else evaluator.with_batchnorm_statistics(best.weights)
     return Merged(
-        "soup-greedy", weights, evaluator(weights), chosen.notes, details={"members": list(chosen.members)}
+        "soup-greedy", weights, evaluator(weights), best.notes, details={"members": list(best.members)}
     )
 
 

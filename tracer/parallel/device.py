@@ -19,13 +19,13 @@ def device(name: str, index: int | None = None) -> torch.device:
         available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
         name = next(kind for kind, usable in available.items() if usable)
     try:
-        chosen = torch.device(name)
-        if chosen.type == "cuda" and chosen.index is None and index is not None:
-            chosen = torch.device("cuda", index)
-        torch.empty(0, device=chosen)
+        result = torch.device(name)
+        if result.type == "cuda" and result.index is None and index is not None:
+            result = torch.device("cuda", index)
+        torch.empty(0, device=result)
     except (RuntimeError, AssertionError):
         raise unknown("or absent device", name, ("auto", "cpu", "cuda", "mps")) from None
-    return chosen
+    return result
 
 
 def bf16(device: torch.device, precision: str) -> bool:

@@ -26,14 +26,8 @@ T = TypeVar("T")
 
 MEETING = timedelta(minutes=5)  # to start all processes
 TIMEOUT = timedelta(minutes=30)  # of collectives; long, because the first process may be writing files
-LOST_PEER = (
-    "gloo",
-    "nccl",
-    "connection",
-    "peer",
-    "broken pipe",
-    "timed out",
-)  # in messages of errors it causes
+# Words in the messages of errors that a lost process causes in the others.
+LOST_PEER = ("gloo", "nccl", "connection", "peer", "broken pipe", "timed out")
 
 
 class FunctionOf(nn.Module):
@@ -71,9 +65,7 @@ class Group(World):
 
     def share(self, rows: range) -> Sequence[int]:
         own = _shares(len(rows), self.size)[self.rank]
-        return (
-            rows[own.start : own.stop] or rows[:1]
-        )  # a process without rows computes one that `collect` drops
+        return rows[own.start : own.stop] or rows[:1]  # without rows: one, which `collect` drops
 
     def collect(self, own: Tensor, count: int) -> Tensor:
         shares = _shares(count, self.size)

@@ -45,7 +45,7 @@ ROWS: dict[str, Row] = {
     "lpft": (
         {**CLIPPED, "steps": imagenet_steps(15)},
         {"head_share": 1 / 3},
-    ),  # 5 and 10 epochs; AdamW, not SGD
+    ),  # 5 + 10 epochs; AdamW, not SGD
     "flyp": ({}, PAIRS),
     "carft": ({}, {"strength": 1.0}),  # λ and the recipe are unverified
     "lipsum": ({"batch": 256, "steps": 50_000, "warmup": 0.1, "decay": 0.0}, {}),
@@ -63,9 +63,8 @@ RN50: dict[str, Row] = {
     ),
     "carot": ({}, {"orthogonal_side": "rows", "buffers": "keep"}),  # its other settings are unverified
 }
-VITL14: dict[str, Row] = {
-    "tracer": ({}, {"feature": 2000 / 768})
-}  # the mean over d = 768 coordinates, times 2000
+# The mean over d = 768 coordinates, times 2000.
+VITL14: dict[str, Row] = {"tracer": ({}, {"feature": 2000 / 768})}
 
 
 BACKBONES = ("zeroshot", "ft", "lpft", "flyp", "carot", "tracer")

@@ -11,15 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-COLUMNS = (
-    "val",
-    "v2",
-    "r",
-    "a",
-    "sketch",
-    "objectnet",
-    "average",
-)  # as `tracer.evaluation.suites.imagenet.SETS`
+# As `tracer.evaluation.suites.imagenet.SETS`.
+COLUMNS = ("val", "v2", "r", "a", "sketch", "objectnet", "average")
 Row = tuple[str, str]  # what is printed at the left, and the metric
 
 

@@ -44,8 +44,8 @@ def closer_look(group: Group) -> Closer | None:
         return None
     setting = best_setting(finished)
     run = setting.finished[0]
-    chosen, others = _choose([*paired_sets(run)])
-    if not chosen:
+    sets, others = _choose([*paired_sets(run)])
+    if not sets:
         return None
     notes = []
     if len(group.runs) > 1:
@@ -54,7 +54,7 @@ def closer_look(group: Group) -> Closer | None:
         )
     if others:
         notes.append(f"Not shown here: {', '.join(others[:8])}{' and others' if len(others) > 8 else ''}.")
-    return Closer(tuple(_look(run, data) for data in chosen), " ".join(notes))
+    return Closer(tuple(_look(run, data) for data in sets), " ".join(notes))
 
 
 def _choose(sets: list[Paired]) -> tuple[list[Paired], list[str]]:
@@ -62,8 +62,7 @@ def _choose(sets: list[Paired]) -> tuple[list[Paired], list[str]]:
     ordered = sorted(sets, key=lambda data: ORDER.index(data.role))
     task = [data for data in ordered if data.role in ORDER[:2]][:1]
     rest = [data for data in ordered if data.role in ORDER[2:]][:1]
-    chosen = task + rest
-    return chosen, [_title(data) for data in sets if data not in chosen]
+    return task + rest, [_title(data) for data in sets if data not in task + rest]
 
 
 def _look(run: RunData, data: Paired) -> DataSet:

@@ -26,11 +26,11 @@ def headline(group: Group) -> str:
 
 def setting_verdict(setting: Setting) -> Verdict | None:
     """What a setting gained and lost: on test data of `tracer eval` where there are some, else on held-out images."""
-    known = setting.changes
-    own = [key for key in known if key.path[:2] == (SUITE, "id")] or [key for key in known if key == TASK]
+    changes = setting.changes
+    own = [key for key in changes if key.path[:2] == (SUITE, "id")] or [key for key in changes if key == TASK]
     if not own:
         return None
-    return Verdict(mean_change([known[key] for key in own]), _retained(known))
+    return Verdict(mean_change([changes[key] for key in own]), _retained(changes))
 
 
 def listed(names: Sequence[str]) -> str:

@@ -63,9 +63,9 @@ def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     """The examples among which the images are: of a test set, or of the run's own data."""
     if not data.role:
         return own_images(Experiment.from_json(run.experiment))
-    _require_local(*(value for values in flag_values(data.asked).values() for value in values))
+    _require_local(*(value for values in flag_values(data.flags).values() for value in values))
     target = Target(run.name, _no_student, run.classes, run=Run.open(run.folder))
-    suite = TestSets.from_flags(data.asked).suite_for(target)
+    suite = TestSets.from_flags(data.flags).suite_for(target)
     shift = next((shift for shift in suite if shift.name == data.name), None)
     if shift is None:
         raise UserError(f"{data.name} is not among the data that were evaluated")

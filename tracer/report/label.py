@@ -48,8 +48,8 @@ class Area(NamedTuple):
 def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
     """A label for each named point where it overlaps least; in a crowd only those with little overlap."""
     points = [(s, x(s.x[-1]), y(s.y[-1])) for s in chart.series if s.x and not s.guide]
-    taken = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
-    taken += [
+    occupied = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
+    occupied += [
         Area(left - 2, y(high), left + 2, y(low))
         for series, left, _ in points
         for low, high in zip(series.low, series.high, strict=True)
@@ -60,11 +60,13 @@ def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
     crowded = len(points) > CROWD
     for series, left, top in sorted(points, key=lambda point: (point[2], -point[1])):
         candidates = _candidates(series, left, top)
-        cost, best = min((_cost(area, taken, plot) + 0.01 * i, i) for i, (_, area) in enumerate(candidates))
+        cost, best = min(
+            (_cost(area, occupied, plot) + 0.01 * i, i) for i, (_, area) in enumerate(candidates)
+        )
         label, area = candidates[best]
         if series.named and not (crowded and cost > 0.1 * area.size):
             labels.append(label)
-            taken.append(area)
+            occupied.append(area)
     return labels
 
 
@@ -83,7 +85,7 @@ def _candidates(series: Series, left: float, top: float) -> list[tuple[Label, Ar
     return candidates
 
 
-def _cost(area: Area, taken: list[Area], plot: Area) -> float:
+def _cost(area: Area, occupied: list[Area], plot: Area) -> float:
     """The area that overlaps others, plus three times the area outside the plot."""
     outside = area.size - area.overlap(plot)
-    return sum(area.overlap(other) for other in taken) + 3 * outside
+    return sum(area.overlap(other) for other in occupied) + 3 * outside

@@ -32,8 +32,8 @@ def best_setting(settings: list[Setting]) -> Setting:
         outcome = setting_verdict(setting)
         if outcome is None:
             return -1.0, 0.0
-        kept = [change.difference.value for change in outcome.retained.values()]
-        return round(outcome.task.after.value, 3), sum(kept) / max(1, len(kept))
+        changes = [change.difference.value for change in outcome.retained.values()]
+        return round(outcome.task.after.value, 3), sum(changes) / max(1, len(changes))
 
     return max(settings, key=rank)
 

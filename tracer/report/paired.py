@@ -21,14 +21,14 @@ from tracer.report.scored import WEIGHTS, predictions
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """Predictions on one data set, before and after; `asked` are the flags of `tracer eval` that named it."""
+    """Predictions on one data set, before and after; `flags` are those of `tracer eval` that named it."""
 
     name: str
     role: str  # id, ood or retain; "" for the held-out set of training
     classes: tuple[str, ...]
     before: Predictions
     after: Predictions
-    asked: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
     @cached_property
     def hits(self) -> tuple[list[bool], list[bool]]:
@@ -55,11 +55,11 @@ def paired_sets(run: RunData) -> Iterator[Paired]:
     if HELD_OUT not in map(file_name, sets):  # else a test set of this name has replaced the file
         yield from _read(run, HELD_OUT, "", ())
     for name, row in sets.items():
-        asked = row.get("asked")
-        yield from _read(run, name, row["role"], tuple(map(str, asked)) if isinstance(asked, list) else ())
+        flags = row.get("asked")
+        yield from _read(run, name, row["role"], tuple(map(str, flags)) if isinstance(flags, list) else ())
 
 
-def _read(run: RunData, name: str, role: str, asked: tuple[str, ...]) -> Iterator[Paired]:
+def _read(run: RunData, name: str, role: str, flags: tuple[str, ...]) -> Iterator[Paired]:
     """The data set if both models have predictions of the same images, else nothing."""
     files = [predictions(run.folder, moment) / f"{file_name(name)}.safetensors" for moment in WEIGHTS]
     try:
@@ -72,7 +72,7 @@ def _read(run: RunData, name: str, role: str, asked: tuple[str, ...]) -> Iterato
         return
     if not classes and role != "retain" and after.logits.shape[1] == len(run.classes):
         classes = run.classes  # files of older versions have no class names
-    yield Paired(name, role, classes, before, after, asked)
+    yield Paired(name, role, classes, before, after, flags)
 
 
 def _valid(predicted: Predictions) -> bool:

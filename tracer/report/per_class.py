@@ -39,13 +39,13 @@ def class_table(data: Paired) -> HtmlTable:
     """Each class's accuracy before and after with the paired difference, from most gained to most lost."""
     changes = _changes(data)
     order = sorted(changes, key=lambda label: (-changes[label].difference.value, label))
-    chosen, part = order, ""
+    labels, part = order, ""
     if len(order) > 2 * ENDS:
         gained = [label for label in order if changes[label].difference.value > 0]
         lost = [label for label in order if changes[label].difference.value < 0]
-        chosen = [*gained[:ENDS], *lost[-ENDS:]]
+        labels = [*gained[:ENDS], *lost[-ENDS:]]
         part = f"{len(gained)} of {len(order)} classes gained and {len(lost)} lost; at most {ENDS} of each are shown. "
-    rows = tuple(_row(data.name_of(label), changes[label]) for label in chosen)
+    rows = tuple(_row(data.name_of(label), changes[label]) for label in labels)
     clear = sum(changes[label].clear for label in order)
     expected = (
         f"{clear} of {len(order)} differences are more than noise; by chance alone about 1 in 20 would be."
@@ -62,7 +62,7 @@ def class_table(data: Paired) -> HtmlTable:
         f"{part}Differences are in points, paired by image, with their 95 % "
         f"interval in brackets; bold where it excludes zero. {expected}"
     )
-    reach = max((abs(end) for label in chosen for end in changes[label].difference), default=1.0)
+    reach = max((abs(end) for label in labels for end in changes[label].difference), default=1.0)
     return HtmlTable(caption, columns, rows, title="Gain and loss by class", compact=True, reach=reach)
 
 

@@ -17,14 +17,14 @@ DASHES = ("-", "--", ":")
 
 def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
     """Write each chart as SVG, PDF and CSV, named by its id on the page; returns the files."""
-    written = []
+    paths: list[Path] = []
     for chart in charts:
         files = {kind: folder / f"{chart.name}.{kind}" for kind in ("svg", "pdf", "csv")}
         write_text(files["csv"], chart.csv())
         for kind in ("svg", "pdf"):
             write_bytes(files[kind], render(chart, kind))
-        written += files.values()
-    return written
+        paths += files.values()
+    return paths
 
 
 def render(chart: Chart, kind: str) -> bytes:

@@ -1,4 +1,4 @@
-"""One process of a sweep: takes what nobody works on, runs it to its end, and looks for more."""
+"""A worker process of a sweep: runs experiments one after another until all are complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ warn = logging.getLogger(__name__).warning
 
 
 class Orphaned(Exception):
-    """The process that watches over this one has gone."""
+    """The process that started this worker has ended."""
 
 
 def work(
@@ -38,10 +38,10 @@ def work(
     workers: int | None = 0,
     pause: float = 0.5,
 ) -> None:
-    """Run and score every experiment that is neither done nor failed nor in another process's hands.
+    """Run and score every experiment that is not complete; returns when all are.
 
-    Several of these may work on one folder, on several machines; a lock for each run prevents double work. `only` runs
-    one experiment, by its number, even if it has failed before. `workers` processes decode the images of a run.
+    Workers on several machines may share a folder; a per-run file lock prevents double work. `only` runs one experiment
+    by its number, even if it has failed before. `workers` processes decode the images of a run.
     """
     begin(sweep, folder, device)
     waiting = list(sweep.by_folder(folder).items())
@@ -56,11 +56,11 @@ def work(
                     attempt(experiment, place, device, sweep.tests, workers)
         waiting = [(place, experiment) for place, experiment in waiting if not complete(place, sweep.tests)]
         if waiting:
-            time.sleep(pause)  # all that is left is in other hands
+            time.sleep(pause)  # other workers hold the locks of the rest
 
 
 def begin(sweep: Sweep, folder: Path, device: str) -> None:
-    """Make the model that the experiments start from; whoever comes second waits for it."""
+    """Train and export the model that the experiments start from, once; other workers wait for it."""
     if sweep.start is None:
         return
     place = folder / "start"
@@ -73,7 +73,7 @@ def begin(sweep: Sweep, folder: Path, device: str) -> None:
 def attempt(
     experiment: Experiment, place: Path, device: str, tests: TestSets | None = None, workers: int | None = 0
 ) -> None:
-    """Run and score it; what goes wrong is written down, and the sweep goes on."""
+    """Run and score an experiment; an error is written to FAILED in its folder and does not end the sweep."""
     try:
         trained = finished(experiment, place, device, workers)
         if tests is not None and not scored(place):
@@ -84,7 +84,7 @@ def attempt(
 
 
 def finished(experiment: Experiment, place: Path, device: str, workers: int | None = 0) -> Run:
-    """The run of this experiment, made now, gone on with, or found finished."""
+    """The finished run of an experiment; trains it, or resumes it, if it is not finished."""
     parent = os.getppid()
 
     def stop_if_orphaned(report: Report) -> None:
@@ -97,7 +97,7 @@ def finished(experiment: Experiment, place: Path, device: str, workers: int | No
 
 
 def ended(place: Path) -> bool:
-    """Whether a run has a result, or has failed for good."""
+    """Whether a run has a result or has failed."""
     return (place / "result.json").exists() or (place / FAILED).exists()
 
 

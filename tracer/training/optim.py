@@ -1,9 +1,7 @@
-"""AdamW and its schedule. The learning rate is a function of the step: there is no scheduler state to save."""
+"""AdamW. The learning rate is set at each step (`schedule`)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -13,21 +11,6 @@ from torch.optim import AdamW
 from tracer.core.errors import unknown
 
 Decay = Literal["matrices", "all"]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Learning rate by step: linear warm-up to `peak`, then cosine decay to zero at `steps`."""
-
-    peak: float
-    warmup: int
-    steps: int
-
-    def __call__(self, step: int) -> float:
-        if step < self.warmup:
-            return self.peak * (step + 1) / self.warmup
-        progress = (step - self.warmup) / max(1, self.steps - self.warmup)
-        return self.peak * (1 + math.cos(math.pi * progress)) / 2
 
 
 def adamw(model: nn.Module, decay: float, decay_on: Decay = "matrices") -> AdamW:

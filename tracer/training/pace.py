@@ -1,4 +1,4 @@
-"""When a run logs, evaluates and saves: by steps where it was asked for, else by the time that these take."""
+"""When a run logs, evaluates and saves: at the steps that were set, else by the time that these take."""
 
 from __future__ import annotations
 

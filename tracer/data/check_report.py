@@ -1,4 +1,4 @@
-"""Report on the content of a data set."""
+"""What `tracer check` says about a data set."""
 
 from __future__ import annotations
 
