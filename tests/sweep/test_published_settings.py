@@ -40,6 +40,7 @@ PROTOCOL: dict[str, Any] = {
     "clamp_scale": False,
     "regularizer": None,
     "adapter": None,
+    "batchnorm": "train",
     "augment": "crop",
     "decode": "draft",
     "precision": "auto",
