@@ -149,6 +149,21 @@ def test_weights_in_several_files_are_read(originals: dict[str, tuple[Path, Any]
     assert close(own_embeddings(parts), own_embeddings(whole), 0)
 
 
+def test_weights_in_several_files_are_part_of_a_run_s_identity(tmp_path: Path) -> None:
+    from tracer.runs.experiment import Experiment
+    from tracer.runs.identity import start
+
+    tiny.write("clip", tmp_path, max_shard_size="10KB")
+    experiment = Experiment(data="digits", model=str(tmp_path))
+    before, part = start(experiment), min(tmp_path.glob("model-*.safetensors"))
+    content = part.read_bytes()
+    part.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert start(experiment) != before
+    part.unlink()
+    with pytest.raises(UserError, match=f"lists {part.name}, which is not there"):
+        start(experiment)
+
+
 def edited(file: str, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     def spoil(folder: Path) -> None:
         content = json.loads((folder / file).read_text())

@@ -91,6 +91,11 @@ class ModelSource:
         file = Path(self.weights) if self.weights else folder / WEIGHTS_FILE
         return file if file.is_file() else None
 
+    @property
+    def files(self) -> list[Path]:
+        """The local files that the weights are in; none if they are not on this machine or come by name."""
+        return [self.file] if self.file else []
+
     def _check_digest(self) -> None:
         if self.digest is not None and self.file and file_blake2b(self.file) != self.digest:
             raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tracer.core.errors import printable
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Change, plus_minus, verdict
@@ -45,7 +46,7 @@ def model_card(folder: Path, weights: str, format: str, name: str) -> str:
         f"## What it learned, and what it kept\n\n{_outcome(folder, run, weights)}",
         f"## Data\n\n{_data(run)}",
         f"## Use\n\n{_use(format, run)}",
-        f"## How it was made\n\n```\n{training(run)}\n```\n\n{_provenance(run)}",
+        f"## How it was made\n\n{_fenced(training(run))}\n\n{_provenance(run)}",
         f"## Licence\n\n- Base model {_code(_base(run))}: {licence}.\n- Data: {_data_licence(run)}.",
     ]
     return "\n\n".join(parts) + "\n"
@@ -63,7 +64,7 @@ def _outcome(folder: Path, run: RunData, weights: str) -> str:
     rows = [_row("task, held out", outcome.task)]
     rows += [_row(f"{_line(name)}, to be kept", change) for name, change in outcome.retained.items()]
     columns = ("accuracy on", "before", "after", "difference", "images")
-    parts = [outcome.sentence(), markdown_table(columns, rows)]
+    parts = [_line(outcome.sentence()), markdown_table(columns, rows)]
     parts.append("Intervals are 95 %: Wilson's for accuracies, paired for differences.")
     retention = (run.result or {}).get("retention", {})
     same, n = number(retention.get("agreement")), retention.get("n")
@@ -213,8 +214,14 @@ def _shortened(value: Any) -> Any:
 
 def _line(text: str) -> str:
     """Text of a run on one line, with Markdown's and HTML's signs escaped."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(str(text).split()))
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(" ".join(str(text).split())))
 
 
 def _code(text: object) -> str:
-    return f"`{' '.join(str(text).split()).replace('`', '')}`"
+    return f"`{printable(' '.join(str(text).split())).replace('`', '')}`"
+
+
+def _fenced(text: str) -> str:
+    """A block of code that no line of the text can end."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{printable(text)}\n{fence}"

@@ -66,12 +66,15 @@ def model_config(experiment: Experiment) -> str | None:
 
 
 def start(experiment: Experiment) -> str | None:
-    """A checksum of the pretrained weights if they are a file, because a file can be replaced under its name."""
-    place = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
-    if place.file is None:
-        return None
-    status = place.file.stat()
-    return _file_checksum(place.file, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    """A checksum of the pretrained weights if they are files, because a file can be replaced under its name."""
+    files = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).files
+    checksums = [_checksum(file) for file in files]
+    return short_hash(checksums) if len(checksums) > 1 else next(iter(checksums), None)
+
+
+def _checksum(file: Path) -> str:
+    status = file.stat()
+    return _file_checksum(file, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 @cache

@@ -76,17 +76,24 @@ class TransformersSource(ModelSource):
         """The weights, or the list of the files that they are divided into."""
         return next((self.folder / name for name in (WEIGHTS, INDEX) if (self.folder / name).is_file()), None)
 
-    def _weights(self) -> Weights:
-        assert self.file is not None
-        if self.file.name == WEIGHTS:
-            return read_weights(self.file)
+    @property
+    def files(self) -> list[Path]:
+        """The files that the weights are in; raises UserError for a list that names others, or missing ones."""
+        if self.file is None or self.file.name == WEIGHTS:
+            return super().files
         listed = read_config(self.file).get("weight_map")
         names = set(listed.values()) if isinstance(listed, dict) else set()
         if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
             raise UserError(f"{self.file} does not list files of its own folder")
+        files = [self.folder / name for name in sorted(names)]
+        if missing := next((file for file in files if not file.is_file()), None):
+            raise UserError(f"{self.file} lists {missing.name}, which is not there")
+        return files
+
+    def _weights(self) -> Weights:
         weights = Weights()
-        for name in sorted(names):
-            weights |= read_weights(self.folder / name)
+        for file in self.files:
+            weights |= read_weights(file)
         return weights
 
     def tokeniser(self) -> Any:
