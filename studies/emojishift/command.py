@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from studies.emojishift.frontiers import frontiers
-from studies.emojishift.page import FIGURE, overview, page, searched
+from studies.emojishift.page import FIGURE, overview, page, searched, studies_page
 from studies.emojishift.rows import read, write
 from studies.emojishift.runner import Workspace, run_studies
 from studies.emojishift.study import SCALES, studies
@@ -37,7 +37,8 @@ def main(arguments: list[str]) -> int:
                 (about a day of two).
             out: folder of the runs; the commands in the results name the models by this path.
             results: result file; by default SCALE.json in the folder of the runs.
-            verdicts: Markdown page of the verdicts; by default SCALE.md beside the result file.
+            verdicts: Markdown page of the verdicts; by default SCALE.md beside the result file. The tables that it
+                rests on are written beside it, as SCALE-studies.md.
             jobs: number of processes, each on one core.
             redraw: run nothing; write page and figure from the existing result file.
         """
@@ -66,9 +67,11 @@ def _run(scale: str, workspace: Workspace, file: Path, verdicts_file: Path) -> N
 
 
 def _write_page(file: Path, verdicts_file: Path) -> None:
-    """Write the page of a result file, and its figure beside it."""
+    """Write the page of a result file, and beside it its tables and its figure."""
     head, rows = read(file)
-    write_text(verdicts_file, page(head, rows))
+    tables = verdicts_file.with_stem(f"{verdicts_file.stem}-studies")
+    write_text(verdicts_file, page(head, rows, tables.name))
+    write_text(tables, studies_page(head, rows, verdicts_file.name))
     try:
         save(frontiers(grouped(rows)), verdicts_file.parent / FIGURE.parent, FIGURE.stem, ["svg"])
     except UserError as error:  # no matplotlib: the page is complete without the figure

@@ -1,4 +1,4 @@
-"""The page docs/evidence.md, written from a result file."""
+"""The pages docs/evidence.md and docs/evidence-studies.md, written from a result file."""
 
 from __future__ import annotations
 
@@ -207,10 +207,17 @@ def percent(interval: Interval) -> str:
     return f"{middle:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def page(head: dict[str, Any], rows: Sequence[Row], intro: str = INTRODUCTION) -> str:
-    """The whole page."""
-    parts = [intro.strip(), "## Verdicts", verdicts(rows, CLAIMS)]
+def page(head: dict[str, Any], rows: Sequence[Row], studies: str, intro: str = INTRODUCTION) -> str:
+    """The page of the verdicts; `studies` is the file beside it that holds every arm and run."""
+    link = f"Every arm, by style, and every run with its commit and command: [Studies and runs]({studies})."
+    parts = [intro.strip(), _source(head), link, "## Verdicts", verdicts(rows, CLAIMS)]
     parts += ["## Further claims", verdicts(rows, FURTHER_CLAIMS), PICTURE]
+    return "\n\n".join(parts) + "\n"
+
+
+def studies_page(head: dict[str, Any], rows: Sequence[Row], verdicts: str) -> str:
+    """The page of every study and run; `verdicts` is the file beside it that draws the conclusions."""
+    parts = ["# Studies and runs", f"What [the verdicts]({verdicts}) rest on. {_source(head)}"]
     for study, arms in grouped(rows).items():
         parts += [
             f"## Study: {study}",
@@ -224,8 +231,10 @@ def page(head: dict[str, Any], rows: Sequence[Row], intro: str = INTRODUCTION) -
                 "Divergence between teacher and student in the last tenth of training, in % of its peak:"
             )
             parts += [heading, teachers(arms)]
-    commit = f", commit `{head['commit'][:10]}`" if "commit" in head else ""
-    source = f"Put together by `{head['command']}` on {head['date']} with torch {head['versions']['torch']}{commit}."
-    details = f"<details><summary>{len(rows)} runs</summary>\n\n{runs(rows)}\n\n</details>"
-    parts += ["## Runs", source, details]
+    parts += ["## Runs", f"<details><summary>{len(rows)} runs</summary>\n\n{runs(rows)}\n\n</details>"]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _source(head: dict[str, Any]) -> str:
+    commit = f", commit `{head['commit'][:10]}`" if "commit" in head else ""
+    return f"Put together by `{head['command']}` on {head['date']} with torch {head['versions']['torch']}{commit}."

@@ -6,11 +6,14 @@ import inspect
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from tracer.cli.app import main
 from tracer.cli.commands.train import Machine
+from tracer.core.batch import Embedding, Scene
 from tracer.methods.base import method, methods, options
 from tracer.methods.catalogue import entries, page
 from tracer.methods.cost import cost
@@ -87,3 +90,18 @@ def test_the_example_of_the_page_is_a_method() -> None:
     made = space["mine"](strength=0.2)  # type: ignore[operator]
     assert repr(made.stages[0].objective) == "contrastive + 0.2·feature"
     assert isinstance(made.stages[0].tune, tune.All)
+
+
+def test_the_term_of_the_page_is_a_term() -> None:
+    text = (ROOT / "docs" / "add-a-method.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    space: dict[str, Any] = {}
+    exec(compile(code, "term.py", "exec"), space)
+    unit = torch.eye(2)
+    student, teacher = (
+        Embedding(unit, unit, torch.tensor(1.0)),
+        Embedding(unit.flip(0), unit, torch.tensor(1.0)),
+    )
+    scene = Scene(student=student, teacher=teacher)
+    assert space["image_drift"]()(scene) == 2.0  # orthogonal unit vectors
+    assert space["image_drift"]()(Scene(student=student, teacher=student)) == 0.0

@@ -56,8 +56,8 @@ RECOMMENDATION = "\n".join(
 CHOICE = """\
 ## Which to use
 
-`tracer fit` ([Fit](fit.md)) chooses method, rate, strength and mixture by your own data. Without a search, start
-with"""
+`tracer fit` ([Fit](fit.md)) chooses method, rate, strength and mixture by your own data. Without a search
+([Which method, and how strong](which-method.md)), start with"""
 UNSEARCHED = """\
 then `tracer merge RUN --wise 0:1:0.1`. Of rates that held-out images cannot tell apart take the lowest: three times
 as high a one cost TRACER half of what it kept, and taught it nothing more. Measured on [EmojiShift](emojishift.md),

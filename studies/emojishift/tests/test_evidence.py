@@ -29,7 +29,7 @@ from studies.emojishift.compare import answers, difference, per_style, seed_erro
 from studies.emojishift.frontiers import frontiers
 from studies.emojishift.further_claims import FURTHER_CLAIMS
 from studies.emojishift.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
-from studies.emojishift.page import edges, overview, page, sentence, setting, verdicts
+from studies.emojishift.page import edges, overview, page, sentence, setting, studies_page, verdicts
 from studies.emojishift.rows import Row, command, corrupted_shifts, ids, read, write
 from studies.emojishift.runner import _trials, best
 from studies.emojishift.study import (
@@ -267,10 +267,12 @@ def test_result_files_come_back_and_make_a_page(tmp_path: Path, monkeypatch: pyt
     head, back = read(tmp_path / "results.json")
     assert back == rows
     assert head["command"] == "tracer evidence quick"
-    text = page(head, back)
+    text, tables = page(head, back, "x-studies.md"), studies_page(head, back, "x.md")
+    assert "](x-studies.md)" in text
+    assert "](x.md)" in tables
     for arm in MAIN:
-        assert f"| {arm.name} |" in text
-        assert f"`{arm.name}-0`" in text
+        assert f"| {arm.name} |" in tables
+        assert f"`{arm.name}-0`" in tables
     claims = (*CLAIMS, *FURTHER_CLAIMS)
     assert verdicts(back, claims).count("not tested yet") == sum(claim.study != "main" for claim in claims)
     assert text.count("not tested yet") == 1 + verdicts(back, claims).count("not tested yet")
@@ -345,7 +347,7 @@ def test_results_that_lack_a_test_set_are_refused(tmp_path: Path) -> None:
 def test_the_page_says_who_took_the_rate_of_another_and_which_commit_it_was() -> None:
     rows = [*three("A", ALL), *three("B", ALL), synthetic("A", ALL, role="search")]
     head = {"command": "c", "date": "d", "versions": {"torch": "2"}, "commit": "0" * 40}
-    text = page(head, rows)
+    text = studies_page(head, rows, "x.md")
     table = {line.split(" | ")[0]: line.split(" | ") for line in text.splitlines() if "100.0 [" in line}
     assert (table["| A"][-2], table["| B"][-2]) == ("0.0003", "0.0003°")
     assert "commit `0000000000`" in text
