@@ -26,7 +26,10 @@ from tracer.storage.atomic import write_json
 
 STEPS, BATCH, BUDGET = 20, 64, "10-runs"
 METHODS = (direct(labelled=True), *LABELLED)
-DEFAULTS = tuple(map(Candidate, ("ft", "lpft", "lipsum", "static_sd", "ema_sd", "tracer", "l2sp")))
+DEFAULTS = (
+    *map(Candidate, ("ft", "lipsum", "static_sd", "ema_sd", "tracer", "l2sp")),
+    Candidate("lpft", {"unit": True}),  # without, it cannot be mixed with the zero-shot classifier
+)
 RATES = (3e-4, 1e-3)
 LARGE_GRID = tuple(  # a hundred runs
     replace(method, lr=rate)

@@ -97,3 +97,14 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     with pytest.raises(tracer.UserError, match="argument of fit 'lr'"):
         tracer.fit("photos", model="model", lr=1e-3)
     assert not (world / "none").exists()
+
+
+def test_ctrl_c_between_two_trials_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tracer.cli.commands.fit.fitted", interrupted)
+    assert main(["fit", "--data", "photos", "--model", "tiny-28"]) == 130
+    assert "the same command goes on" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -87,9 +88,9 @@ def main(arguments: list[str]) -> int:
             return _dry_run(_request(flags, Path(temporary)), machine)
     try:
         result = fitted(_request(flags, flags.out), machine, say)
-    except Interrupted as stop:
+    except (Interrupted, KeyboardInterrupt) as stop:  # in a trial, or between two
         say("stopped; the same command goes on", to=errors)
-        return 128 + stop.signal_number
+        return 128 + (stop.signal_number if isinstance(stop, Interrupted) else signal.SIGINT)
     say(f"Why: {result.reason}.")
     if result.commands:
         say(f"Made again without the search by: {' && '.join(result.commands)}")
