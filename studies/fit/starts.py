@@ -15,8 +15,8 @@ from tracer.models.export import export
 
 STARTS: dict[str, Callable[[Path], tuple[Any, dict[str, Any]]]] = {
     "digits": lambda cache: (load("digits"), {"steps": 250}),
-    "strong": lambda cache: (emoji_names("strong"), {"steps": 500, "batch": 64, "targets": "class"}),
-    "weak": lambda cache: (emoji_names("weak"), {"steps": 500, "batch": 64, "targets": "class"}),
+    "strong": lambda cache: (emoji_names("strong"), {"steps": 1500, "targets": "class"}),
+    "weak": lambda cache: (emoji_names("weak"), {"steps": 1500, "targets": "class"}),
     "things": lambda cache: (known_things(cache), {"steps": 300}),
 }
 
@@ -31,6 +31,7 @@ def start(name: str, folder: Path, cache: Path) -> Path:
             model=str(MODEL),
             method="flyp",
             pretrained="none",
+            batch=128,
             lr=1e-3,
             held_out_share=0.02,
             augment="none",
@@ -39,7 +40,7 @@ def start(name: str, folder: Path, cache: Path) -> Path:
             device="cpu",
             workers=0,
             callback=lambda report: None,
-            **{"batch": 128, **settings},
+            **settings,
         )
         export(finished.student(), model)
     return model

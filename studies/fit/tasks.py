@@ -93,9 +93,9 @@ TASKS = {
     "digits: colour": digits("digits:colour"),
     "digits: group": digits("digits:group"),
     "digits: value": digits("digits:coloured"),
+    "Fashion-MNIST": things("fashion", range(10)),
+    "CIFAR-10: vehicles": things("cifar", (0, 1, 8, 9)),
     "emoji, strong: twemoji": emoji("strong", "twemoji"),
     "emoji, weak: twemoji": emoji("weak", "twemoji"),
     "emoji, strong: openmoji": emoji("strong", "openmoji-color"),
-    "Fashion-MNIST": things("fashion", range(10)),
-    "CIFAR-10: vehicles": things("cifar", (0, 1, 8, 9)),
 }

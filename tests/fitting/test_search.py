@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from tracer.core.errors import UserError
+from tracer.data.examples import Examples, Pixels
 from tracer.fitting import search as module
+from tracer.fitting.candidates import unsteered
 from tracer.fitting.choice import Point
-from tracer.fitting.parts import check_known
+from tracer.fitting.parts import Parts, check_known
 from tracer.fitting.search import Search
+from tracer.fitting.trial import Trial
 from tracer.storage.lock import lock
 
 
@@ -26,7 +31,7 @@ class Elsewhere:
         self.looks -= 1
         return self.looks < 0
 
-    def path(self) -> list[Point]:
+    def path(self, parts: object) -> list[Point]:
         return [Point(self.name, 1.0, [True], {"names": [True]})]
 
 
@@ -48,3 +53,21 @@ def test_what_the_pretrained_model_cannot_do_at_all_cannot_be_kept() -> None:
     check_known({"digits": 0.2})
     with pytest.raises(UserError, match="--retain letters: the pretrained model is right on none"):
         check_known({"digits": 0.2, "letters": 0.0})
+
+
+def test_a_probe_is_sure_to_keep_only_what_its_head_does_not_answer(tmp_path: Path) -> None:
+    """On retained data with the classes of the task the new head answers, and can lose what the old one knew."""
+    absent: Any = None
+    trial = Trial(unsteered(labelled=True)[1], absent, tmp_path)
+    point = {"alpha": 1.0, "hits": "11", "kept": {"digits": "10"}}
+    (tmp_path / "path.json").write_text(json.dumps({"points": [point]}))
+
+    def parts(*classes: str) -> Parts:
+        return Parts(*(cast(Any, each) for each in ((sized(classes),), sized(("cat", "dog")), ())))
+
+    def sized(classes: tuple[str, ...]) -> Examples:
+        rows = np.zeros((2, 4, 4, 3), np.uint8)
+        return Examples("digits", Pixels(rows), ["a", "b"], np.zeros(2, np.int64), [()] * 2, classes)
+
+    assert [each.frozen for each in trial.path(parts("one", "two"))] == [True]
+    assert [each.frozen for each in trial.path(parts("cat", "dog"))] == [False]

@@ -22,7 +22,7 @@ class Point(NamedTuple):
     alpha: float
     hits: Hits
     kept: Mapping[str, Hits]
-    frozen: bool = False  # a head on unchanged towers, which can still do all that they could
+    frozen: bool = False  # unchanged towers, without a new head on the retained data: nothing can be lost
 
     @property
     def accuracy(self) -> float:

@@ -29,6 +29,11 @@ class Parts:
     test: Examples
     test_retain: tuple[Examples, ...]
 
+    @property
+    def retained_by_head(self) -> bool:
+        """Whether a trained head answers on retained data, because they have the classes of the task."""
+        return any(each.classes == self.test.classes for each in self.retain)
+
     def without_retain(self) -> Parts:
         """The same without retained data: retention is then the agreement with the pretrained model."""
         return replace(self, retain=(), test_retain=())

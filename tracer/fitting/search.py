@@ -137,7 +137,7 @@ class Search:
                     if mine and not trial.ended:
                         self._carry_out(trial)
                 if trial.ended and trial.name not in self.trials:
-                    self.trials[trial.name], self.paths[trial.name] = trial, trial.path()
+                    self.trials[trial.name], self.paths[trial.name] = trial, trial.path(self.parts)
                     self._say(trial)
             waiting = [trial for trial in waiting if trial.name not in self.trials]
             if waiting:

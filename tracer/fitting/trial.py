@@ -79,11 +79,11 @@ class Trial:
         """The scores in the folder."""
         return json.loads((self.folder / FILE).read_text(encoding="utf-8"))
 
-    def path(self) -> list[Point]:
+    def path(self, parts: Parts) -> list[Point]:
         """The mixtures of a trial that has ended; none of one that failed."""
         if self.failed:
             return []
-        frozen = not self.candidate.steered
+        frozen = not self.candidate.steered and not parts.retained_by_head
         return [_point(self.name, row)._replace(frozen=frozen) for row in self.read()["points"]]
 
     def before(self) -> Point:
