@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
+from studies.emojishift.checks import Arms
+from studies.emojishift.claims import CLAIMS
 from studies.emojishift.frontiers import frontiers
 from studies.emojishift.page import FIGURE, overview, page, searched, studies_page
 from studies.emojishift.rows import read, write
@@ -17,6 +20,8 @@ from studies.figure import save
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.storage.atomic import write_text
 from tracer.terminal import console
+
+PHOTOS = Path(__file__).parents[1] / "photoshift" / "results" / "part.json"
 
 
 def main(arguments: list[str]) -> int:
@@ -70,12 +75,21 @@ def _write_page(file: Path, verdicts_file: Path) -> None:
     """Write the page of a result file, and beside it its tables and its figure."""
     head, rows = read(file)
     tables = verdicts_file.with_stem(f"{verdicts_file.stem}-studies")
-    write_text(verdicts_file, page(head, rows, tables.name))
+    write_text(verdicts_file, page(head, rows, tables.name, both=_both(grouped(rows))))
     write_text(tables, studies_page(head, rows, verdicts_file.name))
     try:
         save(frontiers(grouped(rows)), verdicts_file.parent / FIGURE.parent, FIGURE.stem, ["svg"])
     except UserError as error:  # no matplotlib: the page is complete without the figure
         _print(str(error))
+
+
+def _both(studies: Mapping[str, Arms]) -> str:
+    """The verdicts beside those of PhotoShift, if that has results."""
+    from studies.photoshift.claims import studies as photo_studies  # late: it needs this study's modules
+    from studies.photoshift.page import side_by_side
+    from studies.photoshift.rows import read as read_photos
+
+    return side_by_side(studies, photo_studies(read_photos(PHOTOS)[1]), CLAIMS) if PHOTOS.exists() else ""
 
 
 def _print(text: str) -> None:

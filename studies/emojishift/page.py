@@ -26,7 +26,7 @@ Each claim of the paper, tried on [EmojiShift](emojishift.md): a CLIP of 5.8 M p
 emoji, is finetuned to tell their kinds in one art style. ID are unseen emoji in that style, OOD unseen emoji in eleven
 other styles (mean over styles), corrupted the ID pictures under noise, blur, JPEG, light and pixels (mean over eight
 kinds, severity 3 of 5), retention is the naming task of pretraining (top-1 of 1 379 names). This page is written by
-`tracer evidence` from its result file alone.
+`tracer evidence` from result files alone: its own, and for the first table that of [PhotoShift](photoshift.md).
 
 "Unseen" means unseen in finetuning: pretraining has seen nearly every emoji drawn by another artist, with its name
 and, in the strong regime, its kind. It has seen no test image, nor a drawing of the same family.
@@ -207,10 +207,16 @@ def percent(interval: Interval) -> str:
     return f"{middle:.1f} [{low:.1f}, {high:.1f}]"
 
 
-def page(head: dict[str, Any], rows: Sequence[Row], studies: str, intro: str = INTRODUCTION) -> str:
-    """The page of the verdicts; `studies` is the file beside it that holds every arm and run."""
+def page(
+    head: dict[str, Any], rows: Sequence[Row], studies: str, intro: str = INTRODUCTION, both: str = ""
+) -> str:
+    """The page of the verdicts; `studies` is the file beside it that holds every arm and run.
+
+    `both` is the table of the verdicts on this benchmark and on PhotoShift.
+    """
     link = f"Every arm, by style, and every run with its commit and command: [Studies and runs]({studies})."
-    parts = [intro.strip(), _source(head), link, "## Verdicts", verdicts(rows, CLAIMS)]
+    parts = [intro.strip(), _source(head), link, *(("## Both benchmarks", both) if both else ())]
+    parts += ["## Verdicts", verdicts(rows, CLAIMS)]
     parts += ["## Further claims", verdicts(rows, FURTHER_CLAIMS), PICTURE]
     return "\n\n".join(parts) + "\n"
 

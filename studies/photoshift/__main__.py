@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tyro
 
-from studies.emojishift.measure import unpacked_bits
+from studies.emojishift.measure import FILE, unpacked_bits
 from studies.emojishift.rows import write
 from studies.figure import save
 from studies.photoshift.bridge import PROMPT, bridge
@@ -54,6 +54,7 @@ def study(
     runs: Path = RUNS,
     results: Path | None = None,
     processes: int = 2,
+    collect: bool = False,
 ) -> None:
     """Run every job of a scale that is not measured yet, and write the result file.
 
@@ -63,12 +64,14 @@ def study(
         runs: folder of the runs.
         results: result file; by default SCALE.json in the folder of the runs.
         processes: processes of one thread each.
+        collect: run nothing more: write the result file of what is measured.
     """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     file, rows = results or runs / f"{scale}.json", list[PhotoRow]()
     bridge(cache, SCALES[scale].size)  # once, before processes ask for it at the same time
-    for each in run_jobs(jobs(SCALES[scale]), Workspace(cache, runs, processes), say):
+    wanted = [job for job in jobs(SCALES[scale]) if not collect or (runs / job.name / FILE).exists()]
+    for each in run_jobs(wanted, Workspace(cache, runs, processes), say):
         rows.append(each)
         rows.sort(
             key=lambda row: (list(TASKS).index(row.study), row.seed, row.arm, row.rate, row.strength or 0)

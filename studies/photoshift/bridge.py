@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import AutoModel
+from transformers.utils import logging
 
 from studies.packages import Package, unpacked
 from tracer.models.export import export
@@ -82,6 +83,8 @@ def joined(model: dict[str, Any], image: Mapping[str, Tensor], text: Path, file:
     *tensors, rows, _ = image.values()
     names = trunk.state_dict().keys()
     trunk.load_state_dict(dict(zip(names, tensors, strict=True)))
+    logging.set_verbosity_error()  # the file also holds a pooler, which mean pooling does not use
+    logging.disable_progress_bar()
     base = AutoModel.from_pretrained(text, add_pooling_layer=False)
     student.clip.text.transformer.load_state_dict(base.state_dict())
     names_of_rows = open_clip.IMAGENET_CLASSNAMES[: len(rows)]

@@ -12,6 +12,7 @@ from studies.photoshift.rows import ZERO_SHOT, PhotoRow
 from studies.photoshift.study import ARM_OF, ARMS
 
 ONE, CHOSEN, ALL = "one setting", "chosen settings", "all settings"
+TRIES = min(len(arm.few) for arm in ARMS)
 FIRST = {arm.name: arm.few[0] for arm in ARMS}
 
 
@@ -120,10 +121,11 @@ def is_first(row: PhotoRow) -> bool:
 
 
 def finished(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
-    """The rows of the trials that have as many settings as any."""
+    """The rows of the trials with every setting of the grid, which has three of each arm, or more."""
     trials = by_trial(rows)
     most = max(map(len, trials.values()), default=0)
-    return [row for own in trials.values() if len(own) == most for row in own]
+    whole = most >= TRIES or all(row.arm == ZERO_SHOT for row in rows)
+    return [row for own in trials.values() if whole and len(own) == most for row in own]
 
 
 def chosen(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
@@ -140,11 +142,14 @@ def _held_out(rows: Sequence[PhotoRow]) -> float:
 
 
 def _complete(arms: dict[str, list[PhotoRow]]) -> Arms:
-    """The trials that every arm has, sorted."""
-    common = set.intersection(*({(row.fold, row.seed) for row in own} for own in arms.values()))
+    """The trials that every arm has that was run at all, sorted; none of a study in which no arm was run."""
+    run = {name: own for name, own in arms.items() if own}
+    if not run.keys() - {ZERO_SHOT}:
+        return {}
+    common = set.intersection(*({(row.fold, row.seed) for row in own} for own in run.values()))
     return {
         name: sorted(
             (row for row in own if (row.fold, row.seed) in common), key=lambda row: (row.fold, row.seed)
         )
-        for name, own in arms.items()
+        for name, own in run.items()
     }

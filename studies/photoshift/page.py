@@ -41,11 +41,12 @@ is done, and the rules that were fixed before: [`studies/photoshift`](../studies
 every run with its command and commit.
 """
 READING = """
-An interval is 95 %, over pictures (an emoji in all its styles is one) and seeds, paired where two arms are compared;
-with two seeds its seed part is coarse. ✓ supports a claim, ✗ contradicts it, · does neither; [Evidence](evidence.md)
-says how a verdict is made of them, and has those of both benchmarks side by side. *One setting* is rate 3e-4 and
-λ = 0.9 for the three teachers; *chosen settings* are those of highest accuracy on held-out training pictures; *all
-settings* compares the areas under frontiers.
+A claim needs three runs of each arm for a verdict. An interval is 95 %, over pictures (an emoji in all its styles is
+one) and seeds, paired where two arms are compared; with two seeds its seed part is coarse, with one it is absent. ✓
+supports a claim, ✗ contradicts it, · does neither; [Evidence](evidence.md) says how a verdict is made of them, and has
+those of both benchmarks side by side. *One setting* is rate 3e-4 and λ = 0.9 for the three teachers; *chosen settings*
+are those of highest accuracy on held-out training pictures; *all settings* compares the areas under frontiers. CaRot is
+not among the arms: where a claim names it, the others are compared.
 """
 
 
@@ -65,14 +66,14 @@ def page(head: dict[str, Any], rows: Sequence[PhotoRow]) -> str:
         "## Frontiers",
         f"![Task accuracy against what is kept, for every setting and α]({FIGURE})",
         "*Large: finetuned; small: mixed with the start (WiSE-FT); a line joins the best points of an arm.*",
-        "The area under task accuracy × share kept, in %, over all settings and α:",
+        "The area under task accuracy × share kept, in %, over all settings and α:" if of[ALL] else "",
         area_table(of[ALL]),
-        "## When does a moving teacher help?",
-        moving_table(rows),
+        "## When does a moving teacher help?" if of[ALL] else "",
+        moving_table(rows) if of[ALL] else "",
         "## At one setting",
         overview(of[ONE]),
-        "## At the chosen settings",
-        overview(of[CHOSEN]),
+        "## At the chosen settings" if of[CHOSEN] else "",
+        overview(of[CHOSEN]) if of[CHOSEN] else "",
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -81,12 +82,12 @@ def extent(rows: Sequence[PhotoRow]) -> str:
     """What was run, and what of the full study was not."""
     trained = [row for row in rows if row.arm != ZERO_SHOT]
     names = list(dict.fromkeys(row.study for row in trained))
-    seeds = len({row.seed for row in trained})
-    absent = [name for name in SCALES["full"].tasks if name not in names]
-    lacking = f" Not run: the tasks {', '.join(absent)}," if absent else " Not run:"
+    seeds = f"{count} seeds" if (count := len({row.seed for row in trained})) > 1 else "one seed"
+    absent = [name for name in TASKS if name not in names]
+    lacking = f"the tasks {', '.join(absent)}, and " if absent else ""
     return (
-        f"Run so far: {len(trained)} runs on {len(names)} tasks ({', '.join(names)}) with {seeds} seeds.{lacking} and "
-        f"of the full study nine settings an arm and {SCALES['full'].seeds} seeds"
+        f"Run so far: {len(trained)} runs on {len(names)} of {len(TASKS)} tasks ({', '.join(names)}) with {seeds}. Not "
+        f"run: {lacking}of the full study nine settings an arm and {SCALES['full'].seeds} seeds"
     )
 
 
@@ -103,7 +104,7 @@ def area_table(arms: Arms) -> str:
     """The area below each arm's frontier, over all tasks and on each, and its difference from direct finetuning."""
     present = {name: rows for name, rows in arms.items() if rows}
     if not present:
-        return "Not run yet."
+        return "No arm has run all its settings yet, so that there is no area to compare."
     names = list(dict.fromkeys(row.study for row in next(iter(present.values()))))
     lines = []
     for name, rows in present.items():
