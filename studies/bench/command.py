@@ -1,4 +1,4 @@
-"""Measure time and memory of training against released-style code: `tracer bench`."""
+"""Time and memory against released-style code: `tracer bench`."""
 
 from __future__ import annotations
 

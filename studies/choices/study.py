@@ -215,10 +215,10 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
 def covered_by_test_sets(hits: dict[str, np.ndarray], seed: int) -> list[tuple[bool, bool]]:
     """For each small test set, whether the intervals that `tracer eval` prints hold the truth of the other images.
 
-    Test sets are drawn anew for each seed: the same ones in all runs would be few, however many runs there are.
+    Test sets are drawn anew for each run: the same ones in all runs would be few, however many runs there are.
     """
     n = len(hits["merged"])
-    order = np.random.default_rng(seed).permutation(n)
+    order = np.random.default_rng([seed, int(hits["merged"].sum())]).permutation(n)
     covered = []
     for start in range(0, n - TEST_SET + 1, TEST_SET):
         own = np.zeros(n, bool)

@@ -1,4 +1,4 @@
-"""Try the paper's claims on EmojiShift: `tracer evidence quick|adapters|part|full`."""
+"""Try the paper's claims on EmojiShift: `tracer evidence quick`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test every theorem of the paper on random instances and draw its figures: `tracer theory`."""
+"""Test every theorem of the paper, draw its figures: `tracer theory`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's controlled experiment on embedded digits, over a range of λ: `tracer toy`."""
+"""The paper's controlled experiment on digits: `tracer toy`."""
 
 from __future__ import annotations
 

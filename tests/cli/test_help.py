@@ -100,3 +100,8 @@ def test_underscores_in_a_flag_are_dashes(tmp_path: Path) -> None:
 def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train"]) == 2
     assert "tracer train needs --data" in capsys.readouterr().err
+
+
+def test_the_overview_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

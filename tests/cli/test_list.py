@@ -27,6 +27,7 @@ def test_methods_are_recommended_first_and_take_a_line_each(capsys: pytest.Captu
     assert any("docs/emojishift.md" in line for line in lines)
     assert max(map(len, lines)) <= 80
     assert [line.split()[0] for line in lines[-len(methods()) :]] == list(methods())
+    assert not any("…" in line for line in lines), "a line is cut"
 
 
 def test_recommended_methods_exist_and_the_page_has_them() -> None:

@@ -16,14 +16,14 @@ from tracer.core.errors import AlreadyReported, UserError, os_error_message, unk
 from tracer.terminal import console, errors, say
 
 EXAMPLES = """\
-  tracer check photos/                     a summary of your data, and the command to train on it
-  tracer fit --data photos/                the best model that keeps what it knew, in half an hour
-  tracer train --data photos/              TRACER on CLIP ViT-B-16, defaults chosen by the size of your data
+  tracer check photos/                  what is in your data
+  tracer fit --data photos/             a search for the best that keeps all
+  tracer train --data photos/           TRACER on CLIP ViT-B-16, with defaults
   tracer train flyp --data pairs.csv --lr 3e-6 --dry-run
-  tracer resume runs/1a2b3c                after a crash or Ctrl-C, bit for bit
-  tracer eval runs/1a2b3c --data test/     accuracy and calibration, before and after
-  tracer export runs/1a2b3c                a folder that open_clip loads in one line
-  tracer demo                              a complete example on built-in digits, in minutes"""
+  tracer resume runs/1a2b3c             after a crash or Ctrl-C, bit for bit
+  tracer eval runs/1a2b3c --data test/  accuracy before and after
+  tracer export runs/1a2b3c             a folder that open_clip loads
+  tracer demo                           a complete example, in minutes"""
 
 # Commands of the repository that are not part of the installed package, by the folder in `studies` that has them.
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}

@@ -12,7 +12,9 @@ from tracer.models.trainable import ImageTower
 
 
 def carft(*, strength: float = 1.0, contexts: str = "openai", direction: Direction = "teacher") -> Method:
-    """Cross-entropy plus λ KL between the context distributions of the zero-shot and the finetuned model.
+    """Cross-entropy plus λ KL between distributions over contexts.
+
+    The KL is between the context distributions of the zero-shot and the finetuned model.
 
     No code was published: λ and the direction of the KL are unverified.
 

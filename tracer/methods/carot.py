@@ -20,7 +20,9 @@ def carot(
     targets: Targets = "class",
     buffers: Buffers = "copy",
 ) -> Method:
-    """Contrastive loss, two penalties on the projections, and distillation of soft labels from an EMA teacher.
+    """Contrastive loss, penalties on the projections, and an EMA teacher.
+
+    The two penalties are on the projections; the teacher's labels of the pairs are soft.
 
     Args:
         strength: λ, the weight of the distillation loss.

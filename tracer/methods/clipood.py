@@ -12,7 +12,9 @@ from tracer.models.trainable import ImageTower
 
 
 def clipood(*, strength: float = 0.3, beta: float = 0.5, prompt: str = "a photo of a {}.") -> Method:
-    """Margin metric softmax on the image tower with fixed class texts; keeps the Beta average of the weights.
+    """Margin metric softmax on the image tower; keeps a Beta average.
+
+    Class texts are fixed; what is kept is the Beta average of the weights.
 
     Args:
         strength: λ, the size of the margin.

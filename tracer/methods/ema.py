@@ -17,7 +17,9 @@ def ema(
     tune: Towers = "both",
     buffers: Buffers = "copy",
 ) -> Method:
-    """A task loss; the result is the EMA of the weights, without distillation from it.
+    """A task loss; the result is the EMA of the weights.
+
+    Nothing is distilled from it.
 
     Args:
         horizon: averaging time as a fraction of training.

@@ -22,7 +22,9 @@ def ema_sd(
     distill_every: int = 1,
     buffers: Buffers = "copy",
 ) -> Method:
-    """TRACER's loss with an EMA of the student as teacher, which forgets the pretrained weights over time.
+    """TRACER's loss with an EMA of the student as teacher.
+
+    Such a teacher forgets the pretrained weights over time.
 
     Args:
         horizon: averaging time as a fraction of training; at 0.5 the mean age is that of TRACER's teacher.

@@ -9,7 +9,9 @@ from tracer.models.trainable import Towers, towers
 
 
 def flyp(*, targets: Targets = "class", tune: Towers = "both") -> Method:
-    """Contrastive loss on (image, prompt) pairs; trains both towers and the temperature.
+    """Contrastive loss on (image, prompt) pairs; trains both towers.
+
+    The temperature is trained too.
 
     Args:
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.

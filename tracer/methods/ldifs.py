@@ -22,7 +22,9 @@ def ldifs(
     loss: Loss = "classify",
     tune: Towers = "both",
 ) -> Method:
-    """A task loss plus λ times the squared change of intermediate features of the image tower.
+    """A task loss plus λ times the squared change of image features.
+
+    The features are those of intermediate blocks of the image tower.
 
     Args:
         variant: "authors": all tokens at five depths, as in their code; "blocks": one vector of each block.

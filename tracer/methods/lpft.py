@@ -17,7 +17,9 @@ def lpft(
     head_share: float = 1 / 3,
     norms: bool = True,
 ) -> Method:
-    """A linear probe, then cross-entropy on the image tower and the probe's head.
+    """A linear probe, then cross-entropy on the image tower and that head.
+
+    The head of the second stage is the probe's.
 
     Args:
         solver: of the probe: "steps" of training, or "lbfgs" on features computed once.

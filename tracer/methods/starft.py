@@ -13,7 +13,9 @@ from tracer.models.prompts import templates
 def starft(
     *, strength: float = 0.5, levels: int = 0, nuisances: str = "", targets: Targets = "class"
 ) -> Method:
-    """FLYP plus λ(t) KL(zero-shot ‖ student) over captions of other classes with a nuisance setting.
+    """FLYP plus λ(t) KL(zero-shot ‖ student) over captions with nuisances.
+
+    The captions are of other classes, with a nuisance setting.
 
     Args:
         strength: λ at the start; it decays linearly to 0.

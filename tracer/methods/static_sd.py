@@ -17,7 +17,9 @@ def static_sd(
     tune: Towers = "both",
     distill_every: int = 1,
 ) -> Method:
-    """TRACER's loss with the frozen pretrained model as teacher: the control for TRACER's moving teacher.
+    """TRACER's loss with the frozen pretrained model as teacher.
+
+    The control for TRACER's moving teacher.
 
     Args:
         preset: coefficients of the loss terms, as in TRACER.

@@ -20,7 +20,7 @@ def steady(
     distill_every: int = 1,
     buffers: Buffers = "copy",
 ) -> Method:
-    """TRACER without its interactive term and with λ = 10: a variant of ours that did not hold on fresh data.
+    """TRACER without its interactive term; did not hold on fresh data.
 
     It was the best of TRACER's variants on the folds of EmojiShift that chose it; on fresh folds its lead is inside the
     noise, and where the pretrained model is weak on the task it learns half as much as TRACER (docs/emojishift.md).

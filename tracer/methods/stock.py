@@ -18,7 +18,9 @@ def stock(
     loss: Loss = "classify",
     tune: Towers = "both",
 ) -> Method:
-    """A task loss on several students, merged with the pretrained weights by the angle between the students.
+    """A task loss on several students, merged by the angle between them.
+
+    The pretrained weights are the third corner of the merge.
 
     Args:
         replicas: number of students, each with its own order of the data.

@@ -28,7 +28,9 @@ def tracer(
     cross: float | None = None,
     frobenius: float | None = None,
 ) -> Method:
-    """Contrastive loss plus four distillation losses from a weighted average of all weights since pretraining.
+    """Contrastive loss plus distillation from the average of all weights.
+
+    Four distillation losses; the average is a weighted one, since the pretrained model.
 
     Args:
         preset: coefficients: "released" (the paper's tables), "equations" (its text), "feature" (FD only).

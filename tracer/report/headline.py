@@ -30,7 +30,8 @@ def setting_verdict(setting: Setting) -> Verdict | None:
     own = [key for key in changes if key.path[:2] == (SUITE, "id")] or [key for key in changes if key == TASK]
     if not own:
         return None
-    return Verdict(mean_change([changes[key] for key in own]), _retained(changes))
+    # The same images under two names, as `test` and `./test`, count once: equal changes are taken for the same set.
+    return Verdict(mean_change(list(dict.fromkeys(changes[key] for key in own))), _retained(changes))
 
 
 def listed(names: Sequence[str]) -> str:

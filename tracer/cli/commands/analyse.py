@@ -1,4 +1,4 @@
-"""Analyse how a run changed the model, layer by layer: `tracer analyse RUN`."""
+"""How a run changed the model, layer by layer: `tracer analyse RUN`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluate a run or a model: `tracer eval RUN|MODEL --data … | --suite … --root …`."""
+"""Evaluate a run or a model: `tracer eval RUN|MODEL --data DATA`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a run as a model that open_clip, transformers or onnxruntime loads: `tracer export RUN`."""
+"""Write a model that other libraries load: `tracer export RUN`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the best model that still knows what it knew, within a budget: `tracer fit --data …`."""
+"""Find the best model within a time: `tracer fit --data DATA`."""
 
 from __future__ import annotations
 

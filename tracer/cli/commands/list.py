@@ -1,4 +1,4 @@
-"""List what is available: `tracer list methods|models|kernels|regularizers|suites`."""
+"""List methods, models, kernels and test suites: `tracer list`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merge finished runs with their pretrained model or with each other: `tracer merge RUN… --wise 0:1:0.1`."""
+"""Merge runs with their pretrained model: `tracer merge RUN`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def main(arguments: list[str]) -> int:
     unmerged = next((each.scores for each in result.candidates if each.alpha == 1), None)
     if unmerged is not None and unmerged is not result.scores:
         change = result.scores.verdict(unmerged)
-        say(f"Against no merge: {change.sentence()}")
+        chosen_by = "" if request.keep is not None else ", on the images that chose α"
+        say(f"Against no merge{chosen_by}: {change.sentence()}")
     say(f"Kept as {run.weights}. Against the pretrained model:")
     command = command_line("eval", run.folder, "--weights", run.weights, "--data", "TEST-IMAGES")
     show_verdict(result.scores.verdict(prepared.evaluator.before), command)

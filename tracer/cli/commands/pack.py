@@ -1,4 +1,4 @@
-"""Resize a data set once, so that training reads small images: `tracer pack DATA --out FILE.tar`."""
+"""Resize data once, to train faster: `tracer pack DATA --out X.tar`."""
 
 from __future__ import annotations
 

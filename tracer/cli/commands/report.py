@@ -1,4 +1,4 @@
-"""Write an HTML report of runs, with curves and comparisons: `tracer report RUN…`."""
+"""Write an HTML page of runs and their images: `tracer report RUN…`."""
 
 from __future__ import annotations
 

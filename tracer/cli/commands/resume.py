@@ -1,4 +1,4 @@
-"""Resume a run that was stopped, with bit-identical results: `tracer resume RUN`."""
+"""Resume a stopped run, bit for bit: `tracer resume RUN`."""
 
 from __future__ import annotations
 

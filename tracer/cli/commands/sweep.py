@@ -1,4 +1,4 @@
-"""Run all experiments of a recipe, in parallel and resumable: `tracer sweep RECIPE`."""
+"""Run all experiments of a recipe, resumable: `tracer sweep RECIPE`."""
 
 from __future__ import annotations
 

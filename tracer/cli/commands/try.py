@@ -1,4 +1,4 @@
-"""Compare both models of finished runs by hand, on a page of this machine: `tracer try RUN…`."""
+"""Compare both models of a run on a local page: `tracer try RUN…`."""
 
 from __future__ import annotations
 
