@@ -152,14 +152,14 @@ def _update(layer: Any, x: Float[Tensor, "*n i"], rows: slice = slice(None)) -> 
     """(α/r) B A x, of some rows of B."""
     if layer.lora_dropout:
         x = dropout(x, layer.lora_dropout, layer.training)
-    return linear(linear(x, layer.lora_A), layer.lora_B[rows]) * layer.scaling
+    return linear(linear(x, layer.lora_A) * layer.scaling, layer.lora_B[rows])
 
 
 class LoRALinear(nn.Linear):
     """A linear layer with factors. The class of an existing layer is set to it; it is not constructed."""
 
     def forward(self, input: Float[Tensor, "*n i"]) -> Float[Tensor, "*n o"]:
-        return super().forward(input) + _update(self, input)
+        return super().forward(input).add_(_update(self, input))  # in place: outputs are large
 
 
 class LoRAAttention(nn.MultiheadAttention):
@@ -214,4 +214,4 @@ class LoRAAttention(nn.MultiheadAttention):
     def _project(self, x: Tensor, rows: slice) -> Tensor:
         weight, bias = self.in_proj_weight, self.in_proj_bias
         assert weight is not None  # packed
-        return linear(x, weight[rows], None if bias is None else bias[rows]) + _update(self, x, rows)
+        return linear(x, weight[rows], None if bias is None else bias[rows]).add_(_update(self, x, rows))
