@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tracer.cli.app import main
-from tracer.core.metrics import bootstrap, ece, match_ranks, mean_interval, recall_at, temperature, top1
+from tracer.core.metrics import accuracy, bootstrap, ece, match_ranks, mean_interval, recall_at, temperature
 from tracer.data.sources import load as load_data
 from tracer.evaluation.predict import Predictions, Scorer
 from tracer.evaluation.retrieval import DEPTHS, Retrieval, retrieve
@@ -46,7 +46,7 @@ def test_mean_interval_is_the_bootstrap_of_accuracy() -> None:
     generator = torch.Generator().manual_seed(1)
     logits, label = torch.randn(200, 4, generator=generator), torch.randint(4, (200,), generator=generator)
     hits = (logits.argmax(1) == label).double()
-    assert mean_interval(hits) == pytest.approx(bootstrap(top1, logits, label))
+    assert mean_interval(hits) == pytest.approx(bootstrap(accuracy, logits, label))
 
 
 def test_images_without_a_caption_are_left_out(captioned: Path) -> None:

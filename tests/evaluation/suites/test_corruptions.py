@@ -23,7 +23,6 @@ from tracer.evaluation.suites import (
     Suite,
     corrupt,
     corrupted,
-    corrupted_shifts,
 )
 from tracer.evaluation.suites.corruptions import KINDS, disk
 from tracer.models.student import load as model
@@ -144,7 +143,8 @@ def test_unknown_kinds_and_severities_are_told() -> None:
 def test_a_shift_for_each_kind_and_severity() -> None:
     examples = Examples("x", PHOTOS, ["a", "b", "c"], np.zeros(3, np.int64), [()] * 3, ("k",))
     base = Shift("mine", "id", lambda: examples, ("k",), Everything(1), size=3)
-    made = corrupted_shifts(base, kinds=("jpeg", "contrast"), severities=(1, 5))
+    suite = Suite("own", (base,))
+    made = corrupt(suite, "jpeg:1", "jpeg:5", "contrast:1", "contrast:5").shifts[1:]
     assert [shift.name for shift in made] == [
         "mine jpeg 1",
         "mine jpeg 5",
@@ -157,7 +157,7 @@ def test_a_shift_for_each_kind_and_severity() -> None:
         assert isinstance(images, Corrupted)
         assert shift.name == f"mine {images.kind} {images.severity}"
     with pytest.raises(UserError, match="unknown corruption"):
-        corrupted_shifts(base, kinds=("fog",))
+        corrupt(suite, "fog")
 
 
 def test_a_suite_under_corruptions_keeps_its_mean_over_shifts() -> None:

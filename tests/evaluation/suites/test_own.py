@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.evaluation.suites import Suite, own, suite
+from tracer.evaluation.suites import Suite, own, with_role
 
 
 def folders(root: Path, *splits: str, images: int = 2) -> Path:
@@ -53,24 +53,16 @@ def test_embedded_data_bring_their_prompts() -> None:
     assert own("digits", "id", prompts="a photo of {}.").templates == ("a photo of {}.",)
 
 
-def test_a_suite_in_words(tmp_path: Path) -> None:
-    day, night = folders(tmp_path / "day"), folders(tmp_path / "night")
-    made = suite(f"id={day}", f"ood={night}", classes=("owl", "red fox"), prompts="{}")
-    assert [(shift.name, shift.role) for shift in made] == [(str(day), "id"), (str(night), "ood")]
-    assert [len(each.examples) for each in made.open().shifts] == [4, 4]
-
-
 @pytest.mark.parametrize("wrong", ["photos", "ood=", ""])
 def test_a_role_is_needed(wrong: str) -> None:
     with pytest.raises(UserError, match="role=data"):
-        suite(wrong)
-    with pytest.raises(UserError, match="at least one"):
-        suite()
+        with_role(wrong)
+    assert with_role("ood=a=b") == ("ood", "a=b")
 
 
 def test_unknown_roles_are_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="did you mean retain"):
-        suite(f"retains={tmp_path}")
+        with_role(f"retains={tmp_path}")
 
 
 def test_data_without_labels_cannot_be_scored(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from tracer.core.metrics.retrieval import Recall, match_ranks, recall_at
 from tracer.core.metrics.scaling import temperature
 from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, topk
 
-top1 = accuracy
 top5 = topk.fixed("top5", k=5)
 
 METRICS: dict[str, Metric[...]] = {
@@ -65,7 +64,6 @@ __all__ = [
     "t_interval",
     "t_quantile",
     "temperature",
-    "top1",
     "top5",
     "topk",
     "wilson_interval",

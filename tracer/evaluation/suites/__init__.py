@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tracer.evaluation.suites.corruptions import Corrupted, corrupt, corrupted, corrupted_shifts
+from tracer.evaluation.suites.corruptions import Corrupted, corrupt, corrupted
 from tracer.evaluation.suites.emojishift import emojishift
 from tracer.evaluation.suites.imagenet import COMPLETE, check, imagenet, parse_locations
-from tracer.evaluation.suites.own import own, suite, with_role
+from tracer.evaluation.suites.own import own, with_role
 from tracer.evaluation.suites.projection import Columns, Everything, LargestOf, Projection
 from tracer.evaluation.suites.shift import AbsentError, Average, Opened, Opening, Role, Shift, Suite
 from tracer.evaluation.suites.wilds import fmow, iwildcam
@@ -39,13 +39,11 @@ __all__ = [
     "check",
     "corrupt",
     "corrupted",
-    "corrupted_shifts",
     "emojishift",
     "fmow",
     "imagenet",
     "iwildcam",
     "own",
     "parse_locations",
-    "suite",
     "with_role",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from io import BytesIO
@@ -130,16 +130,6 @@ def corrupted(examples: Examples, kind: str, severity: int = 3, seed: int = 0) -
     """The examples with corrupted images."""
     images = Corrupted(examples.images, kind, severity, seed)
     return replace(examples, name=f"{examples.name} {kind} {severity}", images=images)
-
-
-def corrupted_shifts(
-    shift: Shift, kinds: Iterable[str] = KINDS, severities: Iterable[int] = DEFAULT_SEVERITIES, seed: int = 0
-) -> tuple[Shift, ...]:
-    """A test set under each corruption, as shifts with role "ood"."""
-    pairs = [(kind, severity) for kind in kinds for severity in severities]
-    for kind, severity in pairs:
-        strength(kind, severity)  # validate before any data is read
-    return tuple(_shift(shift, kind, severity, seed) for kind, severity in pairs)
 
 
 def corrupt(suite: Suite, *specs: str, seed: int = 0) -> Suite:

@@ -12,7 +12,7 @@ from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.data.split import align_labels
 from tracer.evaluation.suites.projection import Everything
-from tracer.evaluation.suites.shift import ROLES, Role, Shift, Suite
+from tracer.evaluation.suites.shift import ROLES, Role, Shift
 from tracer.models.prompts import templates
 
 
@@ -53,13 +53,6 @@ def own(
         templates=examples.templates if own_prompts else templates(prompts or "openai"),
         size=size,
     )
-
-
-def suite(*specs: str, **options: Any) -> Suite:
-    """A suite of test sets, each written `role=data`, for example `ood=photos/night`; options go to `own`."""
-    if not specs:
-        raise UserError("a suite needs at least one test set, written role=data")
-    return Suite("own", tuple(own(spec, role, name=spec, **options) for role, spec in map(with_role, specs)))
 
 
 def with_role(spec: str) -> tuple[Role, str]:
