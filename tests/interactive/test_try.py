@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import EpsImagePlugin, Image
 
 import tracer
 from tracer.cli.app import main
 from tracer.core.errors import UserError
+from tracer.interactive import page
 from tracer.interactive.comparison import Comparison
 from tracer.interactive.page import changes, name, search
 from tracer.report.paired import paired_sets
@@ -80,14 +83,26 @@ def test_learned_and_forgotten_are_counted(run: tracer.Run, comparison: Comparis
     assert len(learned.pictures) <= 2
 
 
-def test_the_page_escapes_names_and_shows_problems_as_text(comparison: Comparison) -> None:
-    table = name(comparison, comparison.image(0), "<img src=x>\na dog")
+def test_the_page_escapes_names_and_shows_problems_as_text(comparison: Comparison, tmp_path: Path) -> None:
+    image = str(tmp_path / "image.png")
+    comparison.image(0).save(image)
+    table = name(comparison, image, "<img src=x>\na dog")
     assert "&lt;img src=x&gt;" in table
     assert "<img" not in table
-    assert "not 1" in name(comparison, comparison.image(0), "a dog")
+    assert "not 1" in name(comparison, image, "a dog")
     assert "Drop an image" in name(comparison, None, "a\nb")
     assert search(comparison, " ") == ([], [], "<p>give a text to search for</p>")
     assert "Learned (" in changes(comparison)
+
+
+def test_an_upload_starts_no_other_program(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "cat.jpg", "EPS")
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("started"))
+    assert "is no image of a known kind" in name(comparison, str(tmp_path / "cat.jpg"), "a\nb")
+    # Gradio hands over the file as it came, without decoding it.
+    assert 'type="filepath",\n                image_mode=None,' in inspect.getsource(page)
 
 
 def test_what_cannot_be_tried_is_refused_before_the_page(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from tracer.core.errors import UserError
+from tracer.data.encoded import Files
 from tracer.interactive.comparison import Comparison
 from tracer.report.gallery import Strip
 
@@ -78,8 +80,14 @@ def _run(gradio: Any, each: Comparison) -> None:
     own = [each.image(i) for i in range(min(PICKED, len(each.examples)))]
     with gradio.Tab("Name an image"), gradio.Row():
         with gradio.Column():
+            # By path: Gradio would decode any format that Pillow knows, PostScript among them.
             image = gradio.Image(
-                type="pil", sources=["upload", "clipboard"], label="Drop an image", height=240
+                type="filepath",
+                image_mode=None,
+                format="png",
+                sources=["upload", "clipboard"],
+                label="Drop an image",
+                height=240,
             )
             gradio.Markdown("or pick one of the run's held-out images:")
             picked = gradio.Gallery(own, columns=6, height=240, allow_preview=False, show_label=False)
@@ -105,11 +113,12 @@ def _run(gradio: Any, each: Comparison) -> None:
         gradio.HTML(changes(each))
 
 
-def name(each: Comparison, image: Image.Image | None, names: str) -> str:
-    """The scores of an image over names as a table, or what is missing."""
-    if image is None:
+def name(each: Comparison, file: str | None, names: str) -> str:
+    """The scores of an image over names as a table, or what is missing. It is read like an image of a data set."""
+    if file is None:
         return "<p>Drop an image, or pick one.</p>"
-    return _or_message(lambda: _table(each, image, names))
+    images = Files(Path(file).parent, (Path(file).name,))
+    return _or_message(lambda: _table(each, images[0], names))
 
 
 def search(each: Comparison, text: str) -> tuple[list[Image.Image], list[Image.Image], str]:
