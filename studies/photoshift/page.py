@@ -16,7 +16,7 @@ from studies.emojishift.verdict import Claim, claim_comparisons, verdict
 from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, FURTHER_CLAIMS, ONE, studies
 from studies.photoshift.frontier import area_difference, area_of, trial_areas
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow
-from studies.photoshift.study import SCALES
+from studies.photoshift.study import SCALES, jobs
 from studies.photoshift.tasks import TASKS
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
@@ -85,9 +85,11 @@ def extent(rows: Sequence[PhotoRow]) -> str:
     seeds = f"{count} seeds" if (count := len({row.seed for row in trained})) > 1 else "one seed"
     absent = [name for name in TASKS if name not in names]
     lacking = f"the tasks {', '.join(absent)}, and " if absent else ""
+    planned = len(list(jobs(SCALES["part"])))
     return (
-        f"Run so far: {len(trained)} runs on {len(names)} of {len(TASKS)} tasks ({', '.join(names)}) with {seeds}. Not "
-        f"run: {lacking}of the full study nine settings an arm and {SCALES['full'].seeds} seeds"
+        f"Run so far: {len(trained)} runs on {len(names)} of {len(TASKS)} tasks ({', '.join(names)}) with {seeds}; the "
+        f"scale `part` has {planned}. Not run: {lacking}of the full study nine settings an arm and "
+        f"{SCALES['full'].seeds} seeds"
     )
 
 
