@@ -67,6 +67,8 @@ bench: $(VENV)/ready
 	$(BIN)/tracer bench --models ViT-B-16 --only head chunks data sizes --rounds 3 $(BENCH_FILES)
 	$(BIN)/tracer bench --models ViT-B-32 --only growth eval --rounds 3 $(BENCH_FILES)
 	$(BIN)/tracer bench --models ViT-B-16 RN50 --only memory $(BENCH_FILES)
+	$(BIN)/tracer bench --models EfficientNet-Lite0-MiniLM --batch 64 --only texts convolutions --rounds 2 $(BENCH_FILES)
+	$(BIN)/tracer bench --models RN50 --only convolutions --rounds 2 $(BENCH_FILES)
 
 # Batch 256 of ViT-B-16 in 6 GiB: ten minutes or more for one number.
 bench-large: $(VENV)/ready

@@ -188,3 +188,20 @@ def test_every_method_takes_a_step(kind: str, name: str, folder: Path) -> None:
         learner = build_learner(settled, stage, 3, student, weights, World("cpu", "fp32"))
         (loss, *_) = learner.step(1, learner.data[0])
         assert loss.total.isfinite()
+
+
+@pytest.mark.parametrize("name", HUGGING_FACE)
+def test_an_export_needs_the_files_of_its_text_tower_no_more(name: str, folder: Path, tmp_path: Path) -> None:
+    student = build(name, folder).eval()
+    export(student, tmp_path / "export")
+    elsewhere = [folder / name, folder / "tokenizer"]
+    for place in elsewhere:
+        place.rename(place.with_suffix(".away"))
+    try:
+        back = load(str(tmp_path / "export")).eval()
+    finally:
+        for place in elsewhere:
+            place.with_suffix(".away").rename(place)
+    tokens = student.tokenise(families.TEXTS)
+    assert torch.equal(back.tokenise(families.TEXTS), tokens)
+    assert torch.equal(back.embed_text(tokens), student.embed_text(tokens))
