@@ -72,5 +72,5 @@ def _recalls(data: str, results: Results) -> dict[str, dict[str, Cell]]:
 def _cell(row: Row) -> Cell:
     metric = METRICS.get(row.metric)
     if metric is not None and metric.ordered:  # resampling would change the order: no interval
-        return cell(row.value, row.partial)
-    return cell(Interval(row.low, row.value, row.high), row.partial)
+        return cell(row.value, row.partial, row.n)
+    return cell(Interval(row.low, row.value, row.high), row.partial, row.n)

@@ -18,9 +18,11 @@ from tracer.evaluation.suites import Average, Everything, Shift, Suite
 from tracer.evaluation.suites.imagenet import FOUR, SETS
 from tracer.evaluation.tables import (
     Cell,
+    Column,
     Table,
     averaged,
     cell,
+    document,
     render,
     tabulated,
     to_csv,
@@ -234,3 +236,20 @@ def test_unknown_formats_are_told() -> None:
 def test_a_cell_holds_numbers(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match="finite"):
         cell(wrong)
+
+
+def test_a_summary_has_every_number_with_its_interval_and_count() -> None:
+    rows = tuple(
+        (name, {"x": cell(Interval(value - 0.1, value, value + 0.1), n=50)})
+        for name, value in (("a", 0.3), ("b", 0.5))
+    )
+    columns = (Column("x", "photos", "id"), Column("y", "missing", "ood"))
+    tables = [Table(metric, "higher", True, columns, rows) for metric in ("accuracy", "top5")]
+    assert [line.split() for line in document(tables).splitlines()] == [
+        ["a", "b", "images"],
+        ["─" * 18, "─" * 20, "─" * 20, "─" * 6],
+        *(
+            f"photos, {metric} ↑ 30.00 [20.00, 40.00] 50.00 [40.00, 60.00] 50".split()
+            for metric in ("accuracy", "top5")
+        ),
+    ]

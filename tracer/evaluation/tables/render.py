@@ -19,11 +19,31 @@ Style = Callable[[str, str, Mark, bool], str]  # value, uncertainty, mark, parti
 
 def text(table: Table, intervals: bool = False) -> str:
     """Aligned columns for a terminal."""
-    grid = _grid(table, _plain, intervals)
+    return "\n".join([*_title(table), *_columns(_grid(table, _plain, intervals)), *_notes(table)])
+
+
+def summary(tables: Sequence[Table]) -> str:
+    """All tables as one for a terminal: a row per test set and metric, a column per model, and the number of images."""
+    models = dict.fromkeys(name for table in tables for name, _ in table.rows)
+    grid = [["", *models, "images"]]
+    for table in tables:
+        (metric, *heads), *rows = _grid(table, _plain, intervals=True)
+        values = {name: cells for name, *cells in rows}
+        for index, column in enumerate(table.columns):
+            cells = [each[column.name] for _, each in table.rows if column.name in each]
+            if cells:
+                line = [values[name][index] if name in values else MISSING for name in models]
+                counts = dict.fromkeys(str(cell.n) for cell in cells if cell.n is not None)
+                label = ", ".join(filter(None, (table.title, heads[index], metric)))
+                grid.append([label, *line, " or ".join(counts)])
+    return "\n".join([*_columns(grid), *(note for table in tables for note in _notes(table))])
+
+
+def _columns(grid: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a grid with aligned columns, and a rule under the first one."""
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     lines = ["  ".join(_aligned(row, widths)).rstrip() for row in grid]
-    rule = "  ".join("─" * width for width in widths)
-    return "\n".join([*_title(table), lines[0], rule, *lines[1:], *_notes(table)])
+    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
 
 
 def markdown(table: Table, intervals: bool = False) -> str:
@@ -61,15 +81,15 @@ def render(table: Table, format: str = "text") -> str:
 
 
 def document(tables: Sequence[Table], format: str = "text") -> str:
-    """Several tables as one text; text has intervals, JSON is one list, CSV has one header."""
+    """Several tables as one text; text is one table with intervals, JSON is one list, CSV has one header."""
     if format == "json":
         return f"[{', '.join(map(to_json, tables))}]"
     if format == "csv":
         head, *_ = to_csv(tables[0]).splitlines(keepends=True)
         return head + "".join(to_csv(table).removeprefix(head) for table in tables)
-    return "\n\n".join(
-        text(table, intervals=True) if format == "text" else render(table, format) for table in tables
-    )
+    if format == "text":
+        return summary(tables)
+    return "\n\n".join(render(table, format) for table in tables)
 
 
 def _grid(table: Table, style: Style, intervals: bool) -> list[list[str]]:
@@ -128,7 +148,7 @@ def _escaped(name: str) -> str:
     return name.replace("\0", r"\textbackslash{}")
 
 
-def _aligned(row: list[str], widths: list[int]) -> list[str]:
+def _aligned(row: Sequence[str], widths: list[int]) -> list[str]:
     return [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
 
 

@@ -11,7 +11,7 @@ from tracer.evaluation.tables.table import Cell, Table
 
 FIELDS = (
     *("model", "column", "head", "role", "metric", "better", "percent"),
-    *("seed", "value", "low", "high", "partial"),
+    *("seed", "value", "low", "high", "partial", "n"),
 )
 
 
@@ -28,11 +28,11 @@ def to_csv(table: Table) -> str:
 
 
 def _numbers(cell: Cell | None) -> list[tuple[object, ...]]:
-    """Seed, value, bounds and completeness of each number in a cell; an empty line for an empty cell."""
+    """Seed, value, bounds, completeness and count of each number in a cell; an empty line for an empty cell."""
     if cell is None:
-        return [("", "", "", "", "")]
-    bounds = ["" if bound is None else repr(bound) for bound in (cell.low, cell.high)]
-    return [(seed, repr(value), *bounds, int(cell.partial)) for seed, value in enumerate(cell.values)]
+        return [("", "", "", "", "", "")]
+    low, high, n = ("" if each is None else repr(each) for each in (cell.low, cell.high, cell.n))
+    return [(seed, repr(value), low, high, int(cell.partial), n) for seed, value in enumerate(cell.values)]
 
 
 def to_json(table: Table) -> str:

@@ -16,12 +16,13 @@ ORDER = ("id", "ood", "average", "retain")  # of columns, as in the paper; retai
 
 @dataclass(frozen=True)
 class Cell:
-    """A value per seed, an interval if known, and whether the data were incomplete."""
+    """A value per seed, an interval and the number of images if known, and whether the data were incomplete."""
 
     values: tuple[float, ...]
     low: float | None = None
     high: float | None = None
     partial: bool = False
+    n: int | None = None
 
     def __post_init__(self) -> None:
         if not self.values or not all(map(math.isfinite, self.values)):
@@ -75,14 +76,13 @@ class Table:
         return "best" if rank == 0 else "second" if rank == 1 else ""
 
 
-def cell(values: float | Interval | Iterable[float], partial: bool = False) -> Cell:
+def cell(values: float | Interval | Iterable[float], partial: bool = False, n: int | None = None) -> Cell:
     """A cell of one value, of a value with its interval, or of one value per seed."""
     if isinstance(values, Interval):
         low, high = (values.low, values.high) if values.known else (None, None)
-        return Cell((values.value,), low, high, partial)
-    return Cell(
-        (float(values),) if isinstance(values, int | float) else tuple(map(float, values)), partial=partial
-    )
+        return Cell((values.value,), low, high, partial, n)
+    numbers = (float(values),) if isinstance(values, int | float) else tuple(map(float, values))
+    return Cell(numbers, partial=partial, n=n)
 
 
 def tabulated(
