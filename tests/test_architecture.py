@@ -37,10 +37,8 @@ LAYERS = (
     "merging",
     "analysis",
     "report",
-    "terminal",
     "api",
     "integrations",
-    "interactive",
     "sweep",
     "fitting",
     "recipes",
@@ -70,7 +68,7 @@ EFFECTS |= {
     "datasets",
     "webdataset",
 }
-SCREEN = ("tracer.cli", "tracer.terminal", "tracer.__main__")
+SCREEN = ("tracer.cli", "tracer.api.terminal", "tracer.__main__")
 
 
 def within(module: str, *packages: str) -> bool:

@@ -457,7 +457,7 @@ def test_rows_without_room_for_them_are_not_read(tmp_path: Path) -> None:
 
 
 def test_class_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    from tracer.terminal import _Printable, show_table
+    from tracer.api.terminal import _Printable, show_table
 
     name = "cat\x1b]0;x\x07\u202e[red]"
     show_table(name, ("class", name), [(name, "1")])

@@ -9,9 +9,9 @@ from typing import Literal
 
 import tyro
 
+from tracer.api.terminal import console, show_table
 from tracer.core.errors import at_least, unknown
 from tracer.storage.atomic import write_text
-from tracer.terminal import console, show_table
 
 ONCE = {"data": "Data", "sizes": "Parameters"}  # independent of the model
 CLOCKS = {

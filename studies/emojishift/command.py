@@ -17,9 +17,9 @@ from studies.emojishift.runner import Workspace, run_studies
 from studies.emojishift.study import SCALES, studies
 from studies.emojishift.verdict import grouped
 from studies.figure import save
+from tracer.api.terminal import console
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.storage.atomic import write_text
-from tracer.terminal import console
 
 PHOTOS = Path(__file__).parents[1] / "photoshift" / "results" / "part.json"
 

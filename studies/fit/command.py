@@ -11,12 +11,12 @@ import tyro
 from studies.fit.compare import Reached, Scored, compared, promises, worse_than_pretrained
 from studies.fit.measure import measured
 from studies.fit.tasks import TASKS
+from tracer.api.terminal import say
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import t_interval
 from tracer.data.scan_cache import cache_folder
 from tracer.evaluation import summary
 from tracer.storage.atomic import write_json, write_text
-from tracer.terminal import say
 
 HERE = Path(__file__).parent
 LARGE = ("CIFAR-10: vehicles", "digits: group")  # with a grid of a hundred runs, for the first seed

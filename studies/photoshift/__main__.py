@@ -20,13 +20,13 @@ from studies.photoshift.rows import PhotoRow, read
 from studies.photoshift.runner import Workspace, measured, run_jobs
 from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import TASKS
+from tracer.api.terminal import say
 from tracer.core.errors import UserError, unknown
 from tracer.data.scan_cache import cache_folder
 from tracer.evaluation.predict import Scorer
 from tracer.models.student import load
 from tracer.parallel import World
 from tracer.storage.atomic import write_text
-from tracer.terminal import say
 
 CACHE = cache_folder() / "photoshift"
 RUNS = Path("runs/photoshift")

@@ -7,8 +7,8 @@ from pathlib import Path
 import tyro
 
 from studies.theory.study import study
+from tracer.api.terminal import console, errors
 from tracer.core.errors import at_least
-from tracer.terminal import console, errors
 
 
 def main(arguments: list[str]) -> int:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import tyro
 
+from tracer.api.terminal import console, errors
 from tracer.core.errors import at_least
-from tracer.terminal import console, errors
 from tracer.training.interrupt import Interrupted
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def test_recommended_methods_exist_and_the_page_has_them() -> None:
 def test_the_long_list_has_papers_and_costs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracer.terminal.console._width", 400)
+    monkeypatch.setattr("tracer.api.terminal.console._width", 400)
     text = "\n".join(listed(capsys, "methods", "--long"))
     assert "arXiv:2404.00860" in text
     assert "extra forwards" in text

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import replicas
 
+from tracer.api.terminal import console
 from tracer.cli import app as cli
 from tracer.evaluation.suites.synsets import synsets
 from tracer.recipes import ablation, paper
@@ -18,7 +19,6 @@ from tracer.sweep.published import Published
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.supervisor import sweep_progress
 from tracer.sweep.worker import work
-from tracer.terminal import console
 
 SHORT = ("IN", "IN-V2", "IN-R", "IN-A", "IN-S", "ObjNet")
 

@@ -11,13 +11,13 @@ from typing import Any
 from tracer.api.inputs import data_name, data_names, model_name
 from tracer.api.merge import merge
 from tracer.api.run import Machine, Observer, run
+from tracer.api.terminal import Display, counting
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
 from tracer.merging.choose import check_keep
 from tracer.methods.base import Method, methods, options
 from tracer.runs.experiment import Experiment, Settings
 from tracer.runs.run import Run
-from tracer.terminal import Display, counting
 from tracer.training.loop import Report
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import tracer
+from tracer.api.terminal import console, errors, say
 from tracer.cli import commands
 from tracer.core.errors import AlreadyReported, UserError, os_error_message, unknown
-from tracer.terminal import console, errors, say
 
 EXAMPLES = """\
   tracer check photos/                  what is in your data

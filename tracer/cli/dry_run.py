@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tracer.api.inputs import model_name
+from tracer.api.terminal import counting, errors, say, show_table
 from tracer.methods.base import options
 from tracer.parallel.device import device as find_device
 from tracer.parallel.memory import free_memory
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.terminal import counting, errors, say, show_table
 from tracer.training.clock import time_text
 from tracer.training.duration import training_seconds
 from tracer.training.memory.estimate import Estimate, estimate

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import tyro
 
+from tracer.api.terminal import say
 from tracer.core.errors import UserError, unknown
-from tracer.terminal import say
 
 T = TypeVar("T")
 FLAT = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tracer.api.terminal import errors, say, show_table
 from tracer.core.errors import UserError
 from tracer.data.division import Division, divide
 from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
@@ -17,7 +18,6 @@ from tracer.report.comparison import show
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan, warmup_steps
 from tracer.sweep.product import START, Sweep
-from tracer.terminal import errors, say, show_table
 from tracer.training.memory.estimate import estimate
 
 COLUMNS = ("number", "run", "settings; from 1 on, what differs from 0", "steps", "warm-up", "memory", "state")

@@ -8,6 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from tracer.api.run import Machine, Observer, run
+from tracer.api.terminal import Display, console, counting, errors, say, show_table, stop_at_once
 from tracer.core.command_line import command_line
 from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.summary import describe_compared
@@ -15,7 +16,6 @@ from tracer.evaluation.verdict import Change, Verdict, plus_minus, verdict
 from tracer.methods.base import method
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
-from tracer.terminal import Display, console, counting, errors, say, show_table, stop_at_once
 from tracer.training.interrupt import Interrupted
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tracer.api.inputs import data_name, data_names, model_name
 from tracer.api.run import Machine, Observer, run
+from tracer.api.terminal import say
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
 from tracer.fitting.budget import Budget, Schedule, Speed, planned
@@ -23,7 +24,6 @@ from tracer.runs.identity import identity
 from tracer.runs.plan import Plan, plan
 from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
-from tracer.terminal import say
 from tracer.training.setup import first_stage
 
 DEFAULT_BUDGET = "30m"

@@ -14,7 +14,7 @@ from random import Random
 
 from rich.console import Console
 
-import tracer.terminal
+import tracer.api.terminal
 from studies.faults.verdict import Verdict, judged
 from studies.faults.workspace import Workspace
 from tracer.core.command_line import command_line
@@ -77,14 +77,14 @@ def _harmless(text: str) -> None:
 def _terminal(name: str) -> None:
     _harmless(str(UserError(f"no such file: {name}")))
     file = io.StringIO()
-    before = tracer.terminal.console
-    tracer.terminal.console = type(before)(file=file, soft_wrap=True, width=200)
+    before = tracer.api.terminal.console
+    tracer.api.terminal.console = type(before)(file=file, soft_wrap=True, width=200)
     try:
-        assert isinstance(tracer.terminal.console, Console)
-        tracer.terminal.show_table(name, ("class", name), [(name, "1")])
-        tracer.terminal.console.print(name, markup=False, highlight=False)
+        assert isinstance(tracer.api.terminal.console, Console)
+        tracer.api.terminal.show_table(name, ("class", name), [(name, "1")])
+        tracer.api.terminal.console.print(name, markup=False, highlight=False)
     finally:
-        tracer.terminal.console = before
+        tracer.api.terminal.console = before
     _harmless(file.getvalue())
 
 

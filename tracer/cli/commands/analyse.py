@@ -12,6 +12,7 @@ import tyro
 
 from tracer.analysis.cka import MIN_SAMPLES
 from tracer.analysis.drift import tower_and_layer
+from tracer.api.terminal import console, errors, percent, say, show_table
 from tracer.cli.flags import cli
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, at_least
@@ -20,7 +21,6 @@ from tracer.report.run_data import find_runs
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
-from tracer.terminal import console, errors, percent, say, show_table
 
 ABOUT = """\
 Compare the result of a finished run with its pretrained model, on the run's held-out images.

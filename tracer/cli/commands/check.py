@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from tracer.api.terminal import counting, say
 from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.data.check import describe
@@ -16,7 +17,6 @@ from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.sources import load
 from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
-from tracer.terminal import counting, say
 
 
 def main(arguments: list[str]) -> int:

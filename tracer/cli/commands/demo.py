@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracer.api.export import export
+from tracer.api.terminal import percent, say, show_table
 from tracer.cli.flags import cli
 from tracer.cli.training import run_with_progress
 from tracer.core.errors import at_least
 from tracer.methods.base import method
 from tracer.report import write_report
 from tracer.runs.experiment import Experiment
-from tracer.terminal import percent, say, show_table
 
 METHODS = ("ft", "l2sp", "static_sd", "tracer")
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.evaluate import score
+from tracer.api.terminal import console, errors, say, stop_at_once
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
@@ -17,7 +18,6 @@ from tracer.evaluation.tables import FORMATS
 from tracer.evaluation.target import run_at, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.parallel import launched
-from tracer.terminal import console, errors, say, stop_at_once
 
 NOT_WRITTEN = "nothing is written: --out FOLDER keeps predictions and all scores"
 

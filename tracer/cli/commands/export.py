@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import tyro
 
 from tracer.api.export import export
+from tracer.api.terminal import say
 from tracer.cli.flags import cli
 from tracer.runs.run import Run
-from tracer.terminal import say
 
 LOADING = {
     "open_clip": 'open_clip.create_model("local-dir:{folder}")',

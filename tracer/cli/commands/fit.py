@@ -12,6 +12,7 @@ import tyro
 
 from tracer.api.inputs import model_name
 from tracer.api.run import Machine
+from tracer.api.terminal import errors, say, show_table
 from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.data.reading import Reading
@@ -19,7 +20,6 @@ from tracer.fitting.candidates import preview
 from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare
 from tracer.fitting.result import PAGE
 from tracer.runs.experiment import Experiment, Source
-from tracer.terminal import errors, say, show_table
 from tracer.training.interrupt import Interrupted
 
 ABOUT = """\

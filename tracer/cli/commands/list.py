@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from tracer.api.terminal import say, show_table
 from tracer.cli.flags import cli
 from tracer.core.errors import unknown
 from tracer.core.kernels import KERNELS
@@ -18,7 +19,6 @@ from tracer.models.download import Download, text_files_missing
 from tracer.models.huggingface.source import cached_repositories
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models, shipped_models
-from tracer.terminal import say, show_table
 
 WIDTH = 80
 RECOMMENDED = ("ViT-B-16", "ViT-B-32", "ViT-L-14")  # the default, a faster and a larger one

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.merge import Merge, Prepared, keep, merged, prepare
+from tracer.api.terminal import percent, say, show_table
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
@@ -18,7 +19,6 @@ from tracer.merging.evaluator import Scores
 from tracer.merging.inference import ModelPair
 from tracer.merging.merges import Merged
 from tracer.runs.run import Run
-from tracer.terminal import percent, say, show_table
 
 EXAMPLES = """
 

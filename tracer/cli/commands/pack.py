@@ -7,13 +7,13 @@ from typing import Annotated
 
 import tyro
 
+from tracer.api.terminal import counting, say
 from tracer.cli.flags import cli
 from tracer.core.command_line import command_line
 from tracer.data.pack import check_place, pack
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
 from tracer.data.sources import load
-from tracer.terminal import counting, say
 
 
 def main(arguments: list[str]) -> int:

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import tyro
 
+from tracer.api.terminal import say
 from tracer.cli.flags import cli
 from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
-from tracer.terminal import say
 
 ABOUT = """\
 Write an HTML report of one run or several, as a single file that needs no network.

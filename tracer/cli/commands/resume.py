@@ -8,11 +8,11 @@ from typing import Annotated
 import tyro
 
 from tracer.api.run import Machine
+from tracer.api.terminal import say
 from tracer.cli.flags import cli
 from tracer.cli.training import carry_out
 from tracer.runs.run import Run
 from tracer.runs.sinks import Name
-from tracer.terminal import say
 
 
 def main(arguments: list[str]) -> int:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tracer.api.terminal import console, errors, say
 from tracer.cli.flags import HELP, cli, cli_of_two, flags_of
 from tracer.core.errors import UserError, at_least
 from tracer.evaluation.suites import COMPLETE, check
@@ -25,7 +26,6 @@ from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.supervisor import SweepProgress, supervise, sweep_progress
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
-from tracer.terminal import console, errors, say
 from tracer.training.interrupt import Interrupted
 
 EXAMPLES = """

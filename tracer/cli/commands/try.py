@@ -8,12 +8,12 @@ from typing import Annotated
 
 import tyro
 
+from tracer.api.terminal import say
 from tracer.cli.flags import cli
 from tracer.core.errors import UserError
-from tracer.interactive.comparison import Comparison
-from tracer.interactive.page import start
+from tracer.report.interactive.comparison import Comparison
+from tracer.report.interactive.page import start
 from tracer.runs.run import Run
-from tracer.terminal import say
 
 ABOUT = """\
 Open a page on which a run's pretrained and finetuned model stand side by side.

@@ -12,9 +12,9 @@ from PIL import EpsImagePlugin, Image
 import tracer
 from tracer.cli.app import main
 from tracer.core.errors import UserError
-from tracer.interactive import page
-from tracer.interactive.comparison import Comparison
-from tracer.interactive.page import changes, name, search
+from tracer.report.interactive import page
+from tracer.report.interactive.comparison import Comparison
+from tracer.report.interactive.page import changes, name, search
 from tracer.report.paired import paired_sets
 from tracer.report.run_data import read_run
 

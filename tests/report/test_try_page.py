@@ -16,10 +16,8 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from PIL import Image
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 from browser import Browser, chromium
+from PIL import Image
 
 import tracer
 

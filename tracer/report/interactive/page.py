@@ -12,8 +12,8 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
-from tracer.interactive.comparison import Comparison
 from tracer.report.gallery import Strip
+from tracer.report.interactive.comparison import Comparison
 
 ADDRESS = "127.0.0.1"
 LARGEST_UPLOAD = "10mb"
