@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tracer.core.kernels import Beta
-from tracer.core.teachers import EMA, WMA, Frozen, Teacher, advance, mean_age
+from tracer.core.teachers import EMA, WMA, Frozen, Teacher, advance, replay
 from tracer.methods.base import method
 
 STEPS = 25_030  # ten epochs of ImageNet at batch 512, the last partial batch of each included
@@ -57,7 +57,7 @@ def test_masses_and_age_at_every_published_interval(every: int, clock: str) -> N
     masses, expected = final_masses(policy), defined_masses(0.5, every, clock)
     np.testing.assert_allclose(masses, expected, rtol=1e-8, atol=1e-15)
     age = (expected * np.arange(STEPS, -1, -1)).sum()
-    assert mean_age(policy, STEPS, STEPS) == pytest.approx(age, rel=1e-9)
+    assert replay(policy, STEPS, STEPS)[0] == pytest.approx(age, rel=1e-9)
 
 
 @pytest.mark.parametrize(("every", "mass"), [(500, 0.160), (2500, 0.338)])
@@ -86,7 +86,7 @@ def test_the_pretrained_weights_at_every_share_of_training() -> None:
     tenth = STEPS // 10
     assert masses[:tenth].sum() == pytest.approx(0.204, abs=2e-3)
     assert masses[-tenth:].sum() == pytest.approx(0.204, abs=2e-3)
-    assert mean_age(WMA(Beta(0.5)), STEPS, STEPS) == pytest.approx(0.5 * STEPS, rel=1e-4)
+    assert replay(WMA(Beta(0.5)), STEPS, STEPS)[0] == pytest.approx(0.5 * STEPS, rel=1e-4)
 
 
 @pytest.mark.parametrize("beta", [0.2, 0.5, 0.7, 0.9, 1.0, 1.5])
@@ -94,7 +94,7 @@ def test_every_published_shape(beta: float) -> None:
     np.testing.assert_allclose(
         final_masses(WMA(Beta(beta))), defined_masses(beta, 1, "progress"), rtol=1e-8, atol=1e-15
     )
-    assert mean_age(WMA(Beta(beta)), STEPS, STEPS) == pytest.approx(
+    assert replay(WMA(Beta(beta)), STEPS, STEPS)[0] == pytest.approx(
         0.5 * STEPS, rel=1e-3
     )  # all are symmetric
 
@@ -109,7 +109,7 @@ def test_the_ema_of_the_dynamics_figures(every: int, memory: int) -> None:
     for end in ends:
         momentum = 0.05 + 0.85 * min(1.0, end / (0.2 * STEPS))
         age, last = (age + end - last) * momentum ** ((end - last) / every), end
-    assert mean_age(policy, STEPS, STEPS) == pytest.approx(age, rel=1e-9)
+    assert replay(policy, STEPS, STEPS)[0] == pytest.approx(age, rel=1e-9)
     assert age == pytest.approx(0.9 * memory, rel=0.05)  # moves arrive at age 0, so m/(1 − m) of an interval
     assert final_masses(policy)[0] < 1e-3
 
@@ -119,7 +119,7 @@ def test_an_ema_with_tracers_mean_age() -> None:
     policy = EMA(horizon=0.5)
     assert 1 - moves(policy)[1] == pytest.approx(0.99992, abs=1e-6)
     assert final_masses(policy)[0] == pytest.approx(math.exp(-2), rel=1e-9)
-    assert mean_age(Frozen(), STEPS, STEPS) == STEPS
+    assert replay(Frozen(), STEPS, STEPS)[0] == STEPS
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ SCRIPT = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from studies.emojishift.runner import _start_process
+from studies.emojishift.runner import start_process
 
 if __name__ == "__main__":
-    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=_start_process)
+    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=start_process)
     print(pool.submit(os.getpid).result(), flush=True)
     time.sleep(600)
 """

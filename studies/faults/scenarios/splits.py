@@ -157,13 +157,17 @@ def _check_folder(root: Path, rng: Random) -> None:
     tops = rng.sample(
         ["train", "Train", "TRAINING", "val", "Valid", "test", "Testing", "eval", "extra", "x"], 3
     )
+    splits = {top: SYNONYMS.get(top.lower(), top) for top in tops}
+    others = {split for top, split in splits.items() if top != "eval"}
+    if "val" in others and "test" not in others:
+        splits["eval"] = "test"
     written: dict[str, set[str]] = {}
     for top in tops:
         for label in ("cat", "dog"):
             (root / top / label).mkdir(parents=True)
             name = f"{top}/{label}/1.png"
             Image.new("L", (2, 2)).save(root / name)
-            written.setdefault(SYNONYMS.get(top.lower(), top), set()).add(name)
+            written.setdefault(splits[top], set()).add(name)
     seen: dict[str, set[str]] = {}
     for split in ("train", "val", "test"):
         if split in written:
