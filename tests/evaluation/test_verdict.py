@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tracer.cli.training import next_step
-from tracer.evaluation.verdict import Change, Verdict, verdict
+from tracer.core.metrics import Interval, wilson_interval
+from tracer.evaluation.verdict import Change, Verdict, plus_minus, verdict
 
 
 def change(n: int, before: int, after: int, kept: int) -> Change:
@@ -50,3 +51,9 @@ def test_results_are_read_back_and_old_ones_have_no_verdict() -> None:
     result = {"changes": {"task": task.to_json(), "retain": {"old": task.to_json()}}}
     assert verdict(result) == Verdict(task, {"old": task})
     assert verdict({"before": {}, "after": {}}) is None
+
+
+def test_a_share_near_its_limit_is_shown_with_both_bounds() -> None:
+    assert plus_minus(Interval(0.62, 0.68, 0.73)) == "68.0 ± 5.5 %"
+    assert plus_minus(wilson_interval(1.0, 3)) == "100.0 [43.9, 100.0] %"
+    assert plus_minus(wilson_interval(0.0, 20)) == "0.0 [0.0, 16.1] %"

@@ -85,8 +85,10 @@ def verdict(result: Mapping[str, Any]) -> Verdict | None:
 
 
 def plus_minus(interval: Interval) -> str:
-    """A share with half of its interval: 68.0 ± 5.3 %."""
-    return f"{100 * interval.value:.1f} ± {100 * interval.half_width:.1f} %"
+    """A share with half of its interval: 68.0 ± 5.3 %; with both bounds where that would leave 0 to 100 %."""
+    if interval.value - interval.half_width >= 0 and interval.value + interval.half_width <= 1:
+        return f"{100 * interval.value:.1f} ± {100 * interval.half_width:.1f} %"
+    return f"{100 * interval.value:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}] %"
 
 
 def _part(name: str, change: Change, images: str) -> str:
