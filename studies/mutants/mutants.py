@@ -212,7 +212,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     # Escaping
     ("escaping", "control characters reach the terminal in errors", "core/errors.py",
      "super().__init__(printable(str(message)))", "super().__init__(str(message))", (f"{SECURITY}::test_names_cannot_steer_a_terminal_or_a_script",)),
-    ("escaping", "control characters reach the terminal in tables", "terminal.py",
+    ("escaping", "control characters reach the terminal in tables", "api/terminal.py",
      "table.add_row(*(escape(printable(cell)) for cell in row))", "table.add_row(*(escape(cell) for cell in row))", (f"{SECURITY}::test_class_names_cannot_steer_the_terminal",)),
     ("escaping", "a backslash before a pipe ends a cell", "core/markdown.py",
      r'r"\1\1\\|"', r'r"\1\\|"', (MARKDOWN,)),
