@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from tracer.api.export import export
-from tracer.api.terminal import percent, say, show_table
+from tracer.api.terminal import say, show_table
 from tracer.cli.flags import cli
 from tracer.cli.training import run_with_progress
 from tracer.core.errors import at_least
+from tracer.evaluation.verdict import plus_minus, verdict
 from tracer.methods.base import method
 from tracer.report import write_report
 from tracer.runs.experiment import Experiment
+from tracer.runs.run import Run
 
 METHODS = ("ft", "l2sp", "static_sd", "tracer")
-
-
-class Row(NamedTuple):
-    """Accuracy of one method on the new task and on the original one."""
-
-    title: str
-    task: float
-    retained: float
-    forgotten: float
-    run: Path | None
 
 
 def main(arguments: list[str]) -> int:
@@ -37,30 +28,23 @@ def main(arguments: list[str]) -> int:
             quick: a twentieth of the training, which shows that it works and nothing else; needs another --out.
         """
         at_least(0, seed=seed)
-        rows = demo(out, seed, 0.05 if quick else 1.0)
+        runs = demo(out, seed, 0.05 if quick else 1.0)
+        images = runs[0].result["changes"]["task"]["n"]
         show_table(
-            "A small CLIP that could read digits learns to name their colour",
+            f"A small CLIP that could read digits learns to name their colour ({images} images each)",
             ("method", "new task", "original digits", "forgotten"),
-            [
-                (
-                    row.title,
-                    percent(row.task),
-                    percent(row.retained),
-                    percent(row.forgotten) if row.run else "",
-                )
-                for row in rows
-            ],
+            _rows(runs),
         )
         page = out / "report.html"
-        write_report([row.run for row in rows if row.run], page)
+        write_report([run.folder for run in runs], page)
         say(f"The runs are in {out}; open {page} for curves and comparison.")
         return 0
 
     return cli(show, arguments, "tracer demo")
 
 
-def demo(folder: Path, seed: int = 0, share: float = 1.0) -> list[Row]:
-    """Pretrain on grey digits, finetune on coloured ones with each method, and measure both tasks.
+def demo(folder: Path, seed: int = 0, share: float = 1.0) -> list[Run]:
+    """Pretrain on grey digits and finetune on coloured ones with each method, whose runs are returned.
 
     `share` shortens all training.
     """
@@ -79,7 +63,7 @@ def demo(folder: Path, seed: int = 0, share: float = 1.0) -> list[Row]:
     start = run_with_progress(pretraining, folder / "pretraining", f"pretraining (1 of {count})")
     if not pretrained.exists():
         export(start, pretrained)
-    rows = []
+    runs = []
     for number, name in enumerate(METHODS, start=2):
         finetuning = Experiment(
             method=name,
@@ -91,16 +75,21 @@ def demo(folder: Path, seed: int = 0, share: float = 1.0) -> list[Row]:
             lr=3e-4,
             **settings,
         )
-        title = method(name).title
-        finished = run_with_progress(finetuning, folder / name, f"{title} ({number} of {count})")
-        before, after = finished.result["before"], finished.result["after"]
+        title = f"{method(name).title} ({number} of {count})"
+        runs.append(run_with_progress(finetuning, folder / name, title))
+    return runs
+
+
+def _rows(runs: list[Run]) -> list[tuple[str, ...]]:
+    """Accuracies on both tasks with their intervals, first those of the pretrained model."""
+    rows: list[tuple[str, ...]] = []
+    for run in runs:
+        outcome = verdict(run.result)
+        assert outcome is not None
+        task, (kept,) = outcome.task, outcome.retained.values()
         if not rows:
-            rows.append(_row("before", before, before, None))
-        rows.append(_row(title, before, after, finished.folder))
+            rows.append(("before", plus_minus(task.before), plus_minus(kept.before), ""))
+        lost, half = -100 * kept.difference.value, 100 * kept.difference.half_width
+        title, forgotten = method(run.experiment.method).title, f"{lost:.1f} ± {half:.1f}"
+        rows.append((title, plus_minus(task.after), plus_minus(kept.after), forgotten))
     return rows
-
-
-def _row(title: str, before: dict, after: dict, run: Path | None) -> Row:
-    (name,) = after["retain"]
-    retained = after["retain"][name]
-    return Row(title, after["accuracy"], retained, before["retain"][name] - retained, run)
