@@ -76,6 +76,10 @@ COLUMNS: dict[str, Measure] = {
     "ECE OOD": "ece ood",
 }
 
+NOT_COMPARED = (
+    "PhotoShift has no CaRot: where a claim names it, its verdict there rests on the other arms alone."
+)
+
 
 def overview(arms: Arms, searched: Collection[str]) -> str:
     """Every arm and its mixtures: task, shift, retention and calibration, in %, with 95 % intervals."""
@@ -215,7 +219,12 @@ def page(
     `both` is the table of the verdicts on this benchmark and on PhotoShift.
     """
     link = f"Every arm, by style, and every run with its commit and command: [Studies and runs]({studies})."
-    parts = [intro.strip(), _source(head), link, *(("## Both benchmarks", both) if both else ())]
+    parts = [
+        intro.strip(),
+        _source(head),
+        link,
+        *(("## Both benchmarks", NOT_COMPARED, both) if both else ()),
+    ]
     parts += ["## Verdicts", verdicts(rows, CLAIMS)]
     parts += ["## Further claims", verdicts(rows, FURTHER_CLAIMS), PICTURE]
     return "\n\n".join(parts) + "\n"
