@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,7 @@ def main(arguments: list[str]) -> int:
         results: Path | None = None,
         verdicts: Path | None = None,
         jobs: int = 2,
+        again: tuple[str, ...] = (),
         redraw: bool = False,
     ) -> int:
         """Pretrain a small CLIP on emoji, finetune it by every method, and say which claims hold.
@@ -45,6 +47,7 @@ def main(arguments: list[str]) -> int:
             verdicts: Markdown page of the verdicts; by default SCALE.md beside the result file. The tables that it
                 rests on are written beside it, as SCALE-studies.md.
             jobs: number of processes, each on one core.
+            again: arms to run again; every other row of the existing result file is kept.
             redraw: run nothing; write page and figure from the existing result file.
         """
         if scale not in SCALES:
@@ -55,17 +58,26 @@ def main(arguments: list[str]) -> int:
         if redraw:
             _write_page(file, verdicts_file)
         else:
-            _run(scale, Workspace(out, jobs), file, verdicts_file)
+            _run(scale, Workspace(out, jobs), file, verdicts_file, again)
         _print(f"\nresults: {file}\nverdicts: {verdicts_file}")
         return 0
 
     return tyro.cli(evidence, args=arguments, prog="tracer evidence")
 
 
-def _run(scale: str, workspace: Workspace, file: Path, verdicts_file: Path) -> None:
+def _run(scale: str, workspace: Workspace, file: Path, verdicts_file: Path, again: Collection[str]) -> None:
     """Run the studies; after each one, write the result file and the page."""
-    for rows in run_studies(studies(scale), workspace, _print):
-        write(file, rows, f"tracer evidence {scale}")
+    command, earlier = ["tracer", "evidence", scale], []
+    if again:
+        known = {arm.name for study in studies(scale) for arm in study.arms}
+        for name in again:
+            if name not in known:
+                raise unknown("arm", name, known)
+        command += ["--again", *again]
+        earlier = [each for each in read(file)[1] if each.arm not in again]
+    states = run_studies(studies(scale), workspace, _print, earlier)
+    for rows in list(states)[-1:] if again else states:  # a part of the rows must not replace a whole file
+        write(file, rows, shlex.join(command))
         _write_page(file, verdicts_file)
         name, arms = list(grouped(rows).items())[-1]
         _print(f"\n{name}\n{overview(arms, searched(rows, name))}")

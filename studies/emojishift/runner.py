@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from studies.emojishift.measure import measure, validation
-from studies.emojishift.rows import Row, pretraining_row, row
+from studies.emojishift.rows import Role, Row, pretraining_row, row
 from studies.emojishift.study import CHOSEN_ON, Arm, Job, Setting, Study, job, searches
 from tracer.api.run import Machine, Observer, run
 from tracer.core.errors import UserError
@@ -42,39 +42,45 @@ class Workspace(NamedTuple):
         return self.root / "pretrained"
 
 
-def run_studies(studies: Iterable[Study], workspace: Workspace, log: Log) -> Iterator[list[Row]]:
-    """Yield all rows so far after each study; pretraining comes first."""
-    studies = list(studies)
+def run_studies(
+    studies: Iterable[Study], workspace: Workspace, log: Log, earlier: Iterable[Row] = ()
+) -> Iterator[list[Row]]:
+    """Yield all rows so far after each study; pretraining comes first. Rows of `earlier` are not run again."""
+    studies, known = list(studies), {_key(each): each for each in earlier}
     starts = {name: each for study in studies for name, each in study.pretrainings().items()}
+    ready = {each.arm: each for each in known.values() if each.role == "start"}
+    arms = {(each.study, each.arm) for each in known.values()}
+    incomplete = [study for study in studies if any((study.name, arm.name) not in arms for arm in study.arms)]
     with ProcessPoolExecutor(workspace.jobs, get_context("spawn"), initializer=start_process) as pool:
-        for name, each in starts.items():
-            log(f"pretraining {name}: {each.steps} steps, unless it is finished")
-        ready = [pool.submit(_pretrain, workspace, name, each) for name, each in starts.items()]
-        rows = [
-            pretraining_row(name, Run.open(each.result())) for name, each in zip(starts, ready, strict=True)
-        ]
+        futures = {}
+        for name in {name: None for study in incomplete for name in study.pretrainings()}:
+            log(f"pretraining {name}: {starts[name].steps} steps, unless it is finished")
+            futures[name] = pool.submit(_pretrain, workspace, name, starts[name])
+        for name, future in futures.items():
+            start = pretraining_row(name, Run.open(future.result()))
+            if ready.setdefault(name, start).validation != start.validation:
+                raise UserError(f"pretraining {name} differs from that of the earlier rows; run all again")
+        rows = [ready[name] for name in starts]
         for study in studies:
-            rows += _study(study, workspace, pool, log)
+            rows += _study(study, workspace, pool, log, known)
             yield rows
 
 
-def _study(study: Study, workspace: Workspace, pool: ProcessPoolExecutor, log: Log) -> list[Row]:
+def _key(row: Row) -> tuple[Any, ...]:
+    return row.study, row.arm, row.role, row.fold, row.seed, row.rate, row.strength
+
+
+def _study(
+    study: Study, workspace: Workspace, pool: ProcessPoolExecutor, log: Log, known: Mapping[Any, Row]
+) -> list[Row]:
     home = str(workspace.pretrained)
-    searched = list(searches(study, home))
-    tried = _all(pool, workspace, searched, log)
+    searched = _rows(pool, workspace, list(searches(study, home)), "search", log, known)
     accuracies: Accuracies = {}
     for each in searched:
-        if each.experiment.id in tried:
-            validation = tried[each.experiment.id]["validation"]
-            accuracies.setdefault((each.arm, each.trial.fold), {})[each.setting] = validation
+        setting = Setting(each.rate, each.strength)
+        accuracies.setdefault((each.arm, each.fold), {})[setting] = each.validation
     jobs = [each for arm in study.arms for each in _trials(study, arm, accuracies, home)]
-    done = _all(pool, workspace, jobs, log)
-    rows = [row(each, done[each.experiment.id]) for each in jobs if each.experiment.id in done]
-    return rows + [
-        row(each, tried[each.experiment.id], role="search")
-        for each in searched
-        if each.experiment.id in tried
-    ]
+    return _rows(pool, workspace, jobs, "test", log, known) + searched
 
 
 def _trials(study: Study, arm: Arm, accuracies: Accuracies, home: str) -> Iterator[Job]:
@@ -92,11 +98,19 @@ def best(tried: Mapping[Setting, float]) -> Setting:
     return max(tried, key=lambda each: (tried[each], -each.rate, each.strength or 0.0))
 
 
-def _all(
-    pool: ProcessPoolExecutor, workspace: Workspace, jobs: list[Job], log: Log
-) -> dict[str, dict[str, Any]]:
-    """The measurements of each run by experiment id; a run that is refused is logged and left out."""
-    by_id = {each.experiment.id: each for each in jobs}
+def _rows(
+    pool: ProcessPoolExecutor,
+    workspace: Workspace,
+    jobs: list[Job],
+    role: Role,
+    log: Log,
+    known: Mapping[Any, Row],
+) -> list[Row]:
+    """The row of each job, run unless it is known; a run that is refused is logged and left out."""
+    keys = [
+        (each.study, each.arm, role, *each.trial, each.setting.rate, each.setting.strength) for each in jobs
+    ]
+    by_id = {each.experiment.id: each for key, each in zip(keys, jobs, strict=True) if key not in known}
     futures = {pool.submit(_finetune, workspace, each): key for key, each in by_id.items()}
     done = {}
     for count, future in enumerate(as_completed(futures), 1):
@@ -108,7 +122,11 @@ def _all(
             continue
         label = f"{each.study}: {each.arm}, fold {each.trial.fold}, lr {each.experiment.lr:g}"
         log(f"{label}: validation {done[futures[future]]['validation']:.1%} ({count} of {len(futures)})")
-    return done
+    rows = (
+        known.get(key) or (row(each, done[each.experiment.id], role) if each.experiment.id in done else None)
+        for key, each in zip(keys, jobs, strict=True)
+    )
+    return [each for each in rows if each]
 
 
 def _finetune(workspace: Workspace, each: Job) -> dict[str, Any]:

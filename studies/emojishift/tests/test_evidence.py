@@ -31,7 +31,7 @@ from studies.emojishift.further_claims import FURTHER_CLAIMS
 from studies.emojishift.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
 from studies.emojishift.page import edges, overview, page, sentence, setting, studies_page, verdicts
 from studies.emojishift.rows import Row, command, corrupted_shifts, ids, read, write
-from studies.emojishift.runner import _trials, best
+from studies.emojishift.runner import Workspace, _trials, best, run_studies
 from studies.emojishift.study import (
     CHOSEN_ON,
     MAIN,
@@ -53,6 +53,7 @@ from tracer.data.emojishift import FOLDS, emoji_kinds, styles
 from tracer.evaluation.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.evaluation.suites.emojishift import NAMES
 
+PUBLISHED = Path(__file__).parents[1] / "results" / "part.json"
 SHIFTS = (*styles(), *corrupted_shifts("twemoji"), NAMES)
 Right = Callable[[str, np.random.Generator, int], np.ndarray]
 
@@ -473,3 +474,11 @@ def test_corruptions_are_kinds_of_one_style_and_no_part_of_the_shift_to_others()
     rows = three("A", lambda shift, rng, count: np.full(count, shift == "twemoji jpeg 3"))
     assert value(rows, "corrupted").value == pytest.approx(1 / len(CORRUPTIONS))
     assert value(rows, "id").value == value(rows, "ood").value == 0
+
+
+def test_earlier_rows_are_kept_and_are_those_that_the_study_defines(tmp_path: Path) -> None:
+    """With all rows known nothing is run: the published file holds every run of the study, in its order."""
+    rows = read(PUBLISHED)[1]
+    *_, again = run_studies(studies("part"), Workspace(tmp_path), lambda message: None, rows)
+    assert again == rows
+    assert not list(tmp_path.iterdir())
