@@ -26,7 +26,7 @@ class Toy:
     task: Literal["colour", "group", "digit"] = "colour"
     """What coloured digits are called: by their colour, or low (0 to 4) and high (5 to 9); or by their digit."""
     seeds: int = 1
-    """Number of seeds, counted from 0."""
+    """Number of seeds, counted from 0; with --teachers it may be 0, and only the teachers are recorded."""
     frontier: bool = False
     """Run every λ of each strategy instead of two."""
     teachers: bool = False
@@ -43,7 +43,8 @@ class Toy:
 
 def main(arguments: list[str]) -> int:
     options = tyro.cli(Toy, args=arguments, prog="tracer toy")
-    at_least(1, seeds=options.seeds, steps=options.steps, pretraining=options.pretraining)
+    at_least(1, steps=options.steps, pretraining=options.pretraining)
+    at_least(0 if options.teachers else 1, seeds=options.seeds)
     try:
         return _run(options, shlex.join(["tracer", "toy", *arguments]))
     except Interrupted as stop:
@@ -60,9 +61,10 @@ def _run(options: Toy, command: str) -> int:
         _show(show(options.show, options.out))
         return 0
     setting = _setting(options)
-    rows = list(study(setting, variants(options.frontier, options.task), range(options.seeds)))
-    data = "MNIST" if setting.mnist else "embedded digits"
-    _show(write_comparison(Results(setting.task, data, setting.scale, rows), setting.out, command))
+    if options.seeds:
+        rows = list(study(setting, variants(options.frontier, options.task), range(options.seeds)))
+        data = "MNIST" if setting.mnist else "embedded digits"
+        _show(write_comparison(Results(setting.task, data, setting.scale, rows), setting.out, command))
     if options.teachers:
         _show(write_teachers(dict(teacher_curves(setting, seed=0)), setting.task, setting.out, command))
     _show(f"Runs, tables and figures are in {setting.out}.")
