@@ -77,7 +77,8 @@ def test_a_search_finds_the_nearest_images(comparison: Comparison) -> None:
 
 def test_learned_and_forgotten_are_counted(run: tracer.Run, comparison: Comparison) -> None:
     before, after = next(paired_sets(read_run(run.folder))).hits
-    learned, forgotten = comparison.changed(most=2)
+    (data,) = comparison.changed(most=2)
+    learned, forgotten, *_ = data.gallery.strips
     assert learned.total == sum(b < a for b, a in zip(before, after, strict=True))
     assert forgotten.total == sum(b > a for b, a in zip(before, after, strict=True))
     assert len(learned.pictures) <= 2
@@ -92,7 +93,9 @@ def test_the_page_escapes_names_and_shows_problems_as_text(comparison: Compariso
     assert "not 1" in name(comparison, image, "a dog")
     assert "Drop an image" in name(comparison, None, "a\nb")
     assert search(comparison, " ") == ([], [], "<p>give a text to search for</p>")
-    assert "Learned (" in changes(comparison)
+    assert "Held-out images</h2>" in changes(comparison)
+    assert "Forgotten (" in changes(comparison)
+    assert "Most changed" not in changes(comparison)
 
 
 def test_an_upload_starts_no_other_program(

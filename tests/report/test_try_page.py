@@ -26,6 +26,12 @@ pytestmark = [
     pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium"),
 ]
 CLICK = "[...document.querySelectorAll('button')].find(b => b.textContent.trim() === {}).click()"
+# By its role: Gradio keeps a second, hidden row of buttons to measure how many tabs fit.
+TAB = "[...document.querySelectorAll('[role=tab]')].find(tab => tab.textContent.trim() === {}).click()"
+SEARCHED = "[...document.querySelectorAll('button.thumbnail-item img')].filter(e => e.offsetParent)"
+CUT_OFF = """[...document.querySelectorAll('button.thumbnail-item, table, figure, [role=tab]')]
+    .filter(e => e.offsetParent && e.getBoundingClientRect().right > (e.closest('.grid-wrap') ?? document.body)
+        .getBoundingClientRect().right).length"""
 TYPE = """(() => {{
     const box = [...document.querySelectorAll('textarea, input')].filter(e => e.offsetParent)
         .find(e => e.closest('label')?.textContent.includes({label}));
@@ -86,6 +92,28 @@ def test_what_a_person_does_on_the_page(address: str, tmp_path: Path) -> None:
         browser.value(CLICK.format('"Compare"'))
         wait(browser, "document.querySelectorAll('table tr').length === 4")
         assert "a <b>dog</b>" in browser.value("document.querySelector('table').innerText")
+
+        # A text finds images by both models; the key Enter is enough.
+        browser.value(TAB.format('"Search"'))
+        wait(browser, "[...document.querySelectorAll('h3')].some(e => e.offsetParent)")
+        browser.value(TYPE.format(label='"A text"', text='"the digit 3"'))
+        browser.value("document.activeElement.blur()")
+        browser.value("[...document.querySelectorAll('textarea, input')].find(e => e.offsetParent).focus()")
+        browser.press("Enter")
+        wait(browser, f"{SEARCHED}.length === 16")
+        browser.screenshot(tmp_path / "search.png")
+
+        browser.value(TAB.format('"Changes"'))
+        wait(browser, "[...document.querySelectorAll('h3')].filter(e => e.offsetParent).length === 2")
+        assert "Held-out images\n" in browser.value("document.body.innerText")
+        browser.screenshot(tmp_path / "changes.png")
+
+        for width, phone in ((1300, False), (390, True)):
+            browser.size(width, 900, phone=phone)
+            for tab in ("Name", "Search", "Changes"):
+                browser.value(TAB.format(json.dumps(tab)))
+                time.sleep(0.5)
+                assert browser.value(CUT_OFF) == 0, (width, tab)
 
         sent = [each["params"] for each in browser.events if each["method"] == "Network.requestWillBeSent"]
         urls = {each["request"]["url"] for each in sent}

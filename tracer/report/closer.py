@@ -44,7 +44,7 @@ def closer_look(group: Group) -> Closer | None:
         return None
     setting = best_setting(finished)
     run = setting.finished[0]
-    sets, others = _choose([*paired_sets(run)])
+    sets, others = chosen_sets([*paired_sets(run)])
     if not sets:
         return None
     notes = []
@@ -57,18 +57,18 @@ def closer_look(group: Group) -> Closer | None:
     return Closer(tuple(_look(run, data) for data in sets), " ".join(notes))
 
 
-def _choose(sets: list[Paired]) -> tuple[list[Paired], list[str]]:
+def chosen_sets(sets: list[Paired]) -> tuple[list[Paired], list[str]]:
     """One data set of the task and one of what should be retained, else of a shift; and the names of the others."""
     ordered = sorted(sets, key=lambda data: ORDER.index(data.role))
     task = [data for data in ordered if data.role in ORDER[:2]][:1]
     rest = [data for data in ordered if data.role in ORDER[2:]][:1]
-    return task + rest, [_title(data) for data in sets if data not in task + rest]
+    return task + rest, [title(data) for data in sets if data not in task + rest]
 
 
 def _look(run: RunData, data: Paired) -> DataSet:
     return DataSet(
-        _title(data),
-        _levels(data),
+        title(data),
+        levels(data),
         gallery(run, data),
         class_table(data),
         confusion_table(data),
@@ -76,11 +76,11 @@ def _look(run: RunData, data: Paired) -> DataSet:
     )
 
 
-def _title(data: Paired) -> str:
+def title(data: Paired) -> str:
     return "Held-out images" if not data.role else data.name
 
 
-def _levels(data: Paired) -> str:
+def levels(data: Paired) -> str:
     """Accuracy before and after with the paired difference."""
     before, after, difference, n = data.change
     half = 100 * difference.half_width

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from PIL import Image
@@ -16,9 +15,11 @@ from torch.nn.functional import normalize
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples
 from tracer.data.pixels import rgb
+from tracer.evaluation.held_out import evenly_spaced
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
-from tracer.report.gallery import Strip, gallery
+from tracer.report.closer import chosen_sets, levels, title
+from tracer.report.gallery import Gallery, gallery
 from tracer.report.images import own_images
 from tracer.report.paired import paired_sets
 from tracer.report.run_data import read_run
@@ -38,15 +39,23 @@ class Row(NamedTuple):
     after: float
 
 
+class Changed(NamedTuple):
+    """A data set with both accuracies in words (`levels`) and its images by rule."""
+
+    title: str
+    levels: str
+    gallery: Gallery
+
+
 class Comparison:
-    """Both models of a finished run, and its held-out images (`examples`; of many, the first ones)."""
+    """Both models of a finished run, and its held-out images (`examples`; of many, evenly spaced ones)."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.title = f"{run.folder.name} ({run.experiment.method})"
         self.classes: tuple[str, ...] = tuple(run.description["classes"])
         held_out, train = own_images(run.experiment)
-        self.examples: Examples = held_out.take(np.arange(min(len(held_out), MOST_IMAGES)))
+        self.examples: Examples = held_out.take(evenly_spaced(len(held_out), MOST_IMAGES))
         self.templates = prompts_for(train, run.experiment.templates)
         self.models = tuple(run.student(name).eval() for name in ("pretrained", run.weights))
 
@@ -79,16 +88,16 @@ class Comparison:
             nearest.append(similarity.topk(min(count, len(similarity))).indices.tolist())
         return nearest[0], nearest[1]
 
-    def changed(self, most: int = 24) -> list[Strip]:
-        """Held-out images that were learned and forgotten; a UserError where there are no predictions of them."""
+    def changed(self, most: int = 24) -> list[Changed]:
+        """Images that were learned and forgotten, on the task and on what should be retained, as in the report.
+
+        A UserError where no predictions of both models are kept.
+        """
         data = read_run(self.run.folder)
-        first = next(paired_sets(data), None)
-        if first is None:
+        sets, _ = chosen_sets([*paired_sets(data)])
+        if not sets:
             raise UserError(f"{self.run.folder} has no predictions of both models on the same images")
-        images = gallery(data, first, most)
-        if images.note:
-            raise UserError(images.note)
-        return [strip for strip in images.strips if strip.title in ("Learned", "Forgotten")]
+        return [Changed(title(each), levels(each), gallery(data, each, most)) for each in sets]
 
     def _shares(self, model: Student, image: Image.Image, names: list[str]) -> Float[Tensor, " c"]:
         features = model.encode_image(model.preprocess(image))

@@ -12,15 +12,27 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
+from tracer.evaluation.held_out import evenly_spaced
 from tracer.report.gallery import Strip
-from tracer.report.interactive.comparison import Comparison
+from tracer.report.interactive.comparison import Changed, Comparison
 
 ADDRESS = "127.0.0.1"
 LARGEST_UPLOAD = "10mb"
 SHOWN = 8  # images of a search
 PICKED = 24  # images to pick from
+CHANGED = ("Learned", "Forgotten")  # of the report's strips
 # The browser loads nothing from elsewhere, whatever the library's page asks for.
 POLICY = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
+# As many columns as fit: Gradio's own are 100 pixels wide at least and run out of their box. Small images are enlarged.
+STYLE = """
+.grid-container { grid-template-columns: repeat(auto-fill, minmax(min(120px, 30%), 1fr)) !important;
+  grid-template-rows: none !important; grid-auto-rows: auto !important; }
+.grid-wrap { min-height: 0 !important; }
+.image-frame img { object-fit: contain !important; }
+table { width: 100%; }
+meter { display: block; width: 100%; }
+figure { display: inline-block; vertical-align: top; margin: 6px; width: 110px; font-size: 12px; }
+"""
 
 
 def start(comparisons: Sequence[Comparison], port: int) -> tuple[Any, str]:
@@ -38,6 +50,7 @@ def start(comparisons: Sequence[Comparison], port: int) -> tuple[Any, str]:
         share=False,
         max_file_size=LARGEST_UPLOAD,
         theme=system,
+        css=STYLE,
         app_kwargs={"middleware": [Middleware(Guarded)]},
         footer_links=[],
         prevent_thread_lock=True,
@@ -77,8 +90,8 @@ def page(comparisons: Sequence[Comparison]) -> Any:
 
 
 def _run(gradio: Any, each: Comparison) -> None:
-    own = [each.image(i) for i in range(min(PICKED, len(each.examples)))]
-    with gradio.Tab("Name an image"), gradio.Row():
+    own = evenly_spaced(len(each.examples), PICKED).tolist()
+    with gradio.Tab("Name"), gradio.Row():
         with gradio.Column():
             # By path: Gradio would decode any format that Pillow knows, PostScript among them.
             image = gradio.Image(
@@ -86,11 +99,13 @@ def _run(gradio: Any, each: Comparison) -> None:
                 image_mode=None,
                 format="png",
                 sources=["upload", "clipboard"],
+                buttons=[],
                 label="Drop an image",
                 height=240,
             )
             gradio.Markdown("or pick one of the run's held-out images:")
-            picked = gradio.Gallery(own, columns=6, height=240, allow_preview=False, show_label=False)
+            pictures = [*map(each.image, own)]
+            picked = gradio.Gallery(pictures, height=260, allow_preview=False, show_label=False, buttons=[])
         with gradio.Column():
             names = gradio.Textbox("\n".join(each.classes[:20]), lines=6, label="Names, one a line")
             button = gradio.Button("Compare", variant="primary")
@@ -98,18 +113,22 @@ def _run(gradio: Any, each: Comparison) -> None:
         button.click(lambda image, names: name(each, image, names), [image, names], table)
 
         def pick(event: Any) -> Image.Image:
-            return each.image(event.index)
+            return each.image(own[event.index])
 
         pick.__annotations__["event"] = gradio.SelectData  # by which the library knows what to pass
         picked.select(pick, None, image)
-    with gradio.Tab("Find images"):
+    with gradio.Tab("Search"):
         text = gradio.Textbox(label="A text", placeholder="a photo of …")
         find = gradio.Button("Find", variant="primary")
-        with gradio.Row():
-            columns = [gradio.Gallery(label=label, columns=4) for label in ("pretrained", "finetuned")]
         message = gradio.HTML()
-        find.click(lambda text: search(each, text), text, [*columns, message])
-    with gradio.Tab("Learned and forgotten"):
+        galleries = []
+        with gradio.Row():
+            for label in ("pretrained", "finetuned"):
+                with gradio.Column():
+                    gradio.Markdown(f"### {label}")
+                    galleries.append(gradio.Gallery(allow_preview=False, show_label=False, buttons=[]))
+        gradio.on([find.click, text.submit], lambda text: search(each, text), text, [*galleries, message])
+    with gradio.Tab("Changes"):
         gradio.HTML(changes(each))
 
 
@@ -132,7 +151,7 @@ def search(each: Comparison, text: str) -> tuple[list[Image.Image], list[Image.I
 
 def changes(each: Comparison) -> str:
     """The images that were learned and forgotten, with what both models said."""
-    return _or_message(lambda: "".join(map(_strip, each.changed())))
+    return _or_message(lambda: "".join(map(_changed, each.changed())))
 
 
 def _or_message(text: Callable[[], str]) -> str:
@@ -144,18 +163,26 @@ def _or_message(text: Callable[[], str]) -> str:
 
 def _table(each: Comparison, image: Image.Image, names: str) -> str:
     rows = "".join(
-        f"<tr><td>{escape(row.name)}</td><td>{100 * row.before:.1f} %</td><td>{100 * row.after:.1f} %</td>"
-        f'<td><meter value="{row.after:.4f}"></meter></td></tr>'
+        f"<tr><td>{escape(row.name)}</td>{_share(row.before)}{_share(row.after)}</tr>"
         for row in each.scores(image, names.splitlines())
     )
-    head = "<tr><th>name</th><th>pretrained</th><th>finetuned</th><th></th></tr>"
-    return f"<table>{head}{rows}</table>"
+    return f"<table><tr><th>name</th><th>pretrained</th><th>finetuned</th></tr>{rows}</table>"
+
+
+def _share(value: float) -> str:
+    """A cell with a probability and its bar."""
+    return f'<td>{100 * value:.1f} %<meter value="{value:.4f}"></meter></td>'
+
+
+def _changed(data: Changed) -> str:
+    strips = [_strip(each) for each in data.gallery.strips if each.title in CHANGED]
+    note = f"<p>{escape(data.gallery.note)}</p>" if data.gallery.note else ""
+    return f"<h2>{escape(data.title)}</h2><p>{escape(data.levels)}</p>{note}{''.join(strips)}"
 
 
 def _strip(strip: Strip) -> str:
     pictures = "".join(
-        f'<figure style="display:inline-block;margin:6px;width:110px;font-size:12px">'
-        f'<img src="{escape(picture.uri)}" alt="{escape(picture.label)}" width="96">'
+        f'<figure><img src="{escape(picture.uri)}" alt="{escape(picture.label)}" width="96">'
         f"<figcaption><b>{escape(picture.label)}</b><br>before: {escape(picture.before.name)} "
         f"{100 * picture.before.share:.0f} %<br>now: {escape(picture.after.name)} "
         f"{100 * picture.after.share:.0f} %</figcaption></figure>"
