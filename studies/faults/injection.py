@@ -14,12 +14,15 @@ from typing import Any, NoReturn
 
 
 def on_call(number: int, act: Callable[[], object], *names: str) -> None:
-    """Call `act` before the `number`-th and every later call of these functions of `os`, counted together."""
-    calls = count(1)
+    """Call `act` before the `number`-th and every later call of these functions of `os`, counted together.
+
+    Calls of other processes that are forked from this one, such as workers of the data loader, are left alone.
+    """
+    calls, process = count(1), os.getpid()
 
     def wrapped(original: Callable[..., Any]) -> Callable[..., Any]:
         def function(*args: Any, **kwargs: Any) -> Any:
-            if next(calls) >= number:
+            if os.getpid() == process and next(calls) >= number:
                 act()
             return original(*args, **kwargs)
 

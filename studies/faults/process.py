@@ -123,6 +123,9 @@ def finish_child(work: Callable[[], int], inject: Injection | None, output: IO[b
     try:
         for stream in (1, 2):
             os.dup2(output.fileno(), stream)
+        sys.stdout, sys.stderr = (
+            os.fdopen(stream, "w") for stream in (1, 2)
+        )  # the parent's may be redirected
         if inject is not None:
             inject()
         code = work()

@@ -87,3 +87,10 @@ def test_numbered_classes_with_the_same_views(picture, tmp_path):
     for path in below(["type1", "type2"], ("left", "right")):
         picture(path)
     assert load(tmp_path).classes == ("type1", "type2")
+
+
+@pytest.mark.parametrize("tops", [("train", "extra", "x"), ("eval", "extra"), ("Testing", "x")])
+def test_folders_with_the_same_classes_are_refused_if_one_is_named_after_a_split(picture, tmp_path, tops):
+    """Read as classes with a warning, `train` and `extra` would be what the model learns to tell apart."""
+    message = refused(picture, tmp_path, below(tops))
+    assert re.search(r"hold the same folders, cat and dog: give .* if they are data sets, or put", message)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import weakref
 
 import pytest
+import torch
 import torch.distributed as dist
 from torch import nn
 
@@ -12,6 +15,7 @@ from studies.bench.communication import Model, cost, similarity
 from tracer.methods.base import method
 from tracer.parallel.group import _shares
 from tracer.parallel.heartbeat import Heartbeat
+from tracer.parallel.replicated import Replicated
 from tracer.parallel.sharded import blocks
 from tracer.parallel.world import Lost
 
@@ -70,3 +74,25 @@ def test_only_the_similarity_is_not_divided_by_more_processes() -> None:
     assert few.share < many.share
     copied = cost(MODEL, objective, processes=8, batch=512)
     assert copied.held == 8 * few.held == 20 * MODEL.parameters
+
+
+def test_a_wrapped_student_is_freed_before_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reducer that outlives the group ends it while it holds the GIL: now and then a finished run hung for ever."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    for name, value in {**address, "RANK": "0", "WORLD_SIZE": "1"}.items():
+        monkeypatch.setenv(name, value)
+    world, student = Replicated("cpu", "fp32"), nn.Linear(2, 2)
+    world.prepare(student)
+    world.forward(lambda model, images: model(images), student, torch.ones(1, 2)).sum().backward()
+    wrapped = weakref.ref(world._wrapped[student])
+    alive, destroy = [], dist.destroy_process_group
+
+    def destroyed() -> None:
+        alive.append(wrapped() is not None)
+        destroy()
+
+    monkeypatch.setattr(dist, "destroy_process_group", destroyed)
+    world.close()
+    assert alive == [False]

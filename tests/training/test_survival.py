@@ -19,7 +19,7 @@ from tracer.runs.plan import plan
 from tracer.runs.run import Run
 
 TESTS = Path(__file__).parents[1]
-METHODS = ("tracer", "l2sp", "tracer --adapter lora:rank=2,factors=AB")
+METHODS = ("tracer --adapter prompts:image=2,text=2", "l2sp", "tracer --adapter lora:rank=2,factors=AB")
 
 
 @pytest.fixture

@@ -49,8 +49,8 @@ def _refuse_splits_inside(paths: list[str], root: Path) -> None:
 def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> tuple[str, ...]:
     """A warning if the classes seem to lie one level deeper than they were looked for.
 
-    Raises UserError if that is certain: one folder that holds all others, or folders such as photos and test-photos
-    that hold the same folders.
+    Raises UserError if that is certain: one folder that holds all others, or folders such as photos and test-photos,
+    or extra and train, that hold the same folders.
     """
     below: dict[str, set[str]] = defaultdict(set)  # of each class folder, the folders in it; "" for images
     for path in paths:
@@ -65,10 +65,16 @@ def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> t
         return ()
     tops, shown = " and ".join(sorted(below)[:2]), " and ".join(sorted(shared)[:2])
     message = f"{root}: {tops} hold the same folders, {shown}"
-    if len(set(map(_without_split, below))) == 1 and any(map(_split, below)):
+    by_name = len(set(map(_without_split, below))) == 1 and any(map(_split, below))
+    if by_name or splits_by_name(below):
         training = next((top for top in sorted(below) if _split(top) in ("", "train")), min(below))
         held_out = next((f" --held-out {root / top}" for top in sorted(below) if _split(top) == "val"), "")
-        raise UserError(f"{message}, so they are data sets, not classes: give {root / training}{held_out}")
+        instead = f"give {root / training}{held_out}"
+        if by_name:
+            raise UserError(f"{message}, so they are data sets, not classes: {instead}")
+        raise UserError(
+            f"{message}: {instead} if they are data sets, or put the images of each class into its folder"
+        )
     return (f"{message}: if these are the classes, give {root / min(below)}",)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -39,3 +40,10 @@ class Replicated(Group):
 
     def full_tensors(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
         return dict(weights) if self.first or everywhere else {}
+
+    def close(self) -> None:
+        # DDP must go before the group. Otherwise its reducer ends the group while it holds the GIL, and waits for a
+        # thread of the group that may be waiting for the GIL. DDP refers to itself, so only a collection frees it.
+        self._wrapped.clear()
+        gc.collect()
+        super().close()

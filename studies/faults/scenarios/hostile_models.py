@@ -131,7 +131,7 @@ def _loaded(folder: Path, whole: dict[str, torch.Tensor], rng: Random) -> None:
         "NaN": weights[name].index_fill(0, torch.tensor([0]), float("nan")),
         "infinity": weights[name].index_fill(0, torch.tensor([0]), float("inf")),
         "other shape": weights[name][:0],
-        "transposed": weights[name].flatten(),
+        "another rank": weights[name][None],
         "bool": weights[name].bool(),
     }
     kind = rng.choice([*changes, "missing", "added", "cut", "header"])

@@ -1,4 +1,4 @@
-"""SIGKILL in training with workers, --every, --chunk, regularizers, captions and others; bits compared."""
+"""SIGKILL in training with workers, --every, --chunk, adapters, regularizers, captions and others; bits compared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from studies.faults.repeated_kills import killed_repeatedly
 from studies.faults.verdict import Verdict
 from studies.faults.workspace import Workspace
 
-# Options of the loop and of the machine, each with a method that they matter to. Adapters belong here.
+# Options of the loop and of the machine, each with a method that they matter to.
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "two workers": ("tracer", {"workers": 2}),
     "the teacher every 2 steps": ("tracer", {"every": 2}),
@@ -22,6 +22,11 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "retention of emoji": ("flyp", {"retain": None}),
     "captions": ("tracer", {"data": "pairs"}),
     "a save every step": ("tracer", {"save_every": 1}),
+    "LoRA with a frozen factor": ("tracer", {"adapter": "lora:rank=2"}),
+    "LoRA with both factors": ("tracer", {"adapter": "lora:rank=2,factors=AB"}),
+    "prompts": ("tracer", {"adapter": "prompts:image=2,text=2"}),
+    "the last block": ("tracer", {"tune": "last-1"}),
+    "the teacher's loss every 2 steps": ("tracer", {"distill_every": 2}),
 }
 
 
