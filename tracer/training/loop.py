@@ -256,7 +256,6 @@ class Training:
                 f"averaging both factors of the adapter: the teacher's update is {gap:.1%} from the mean of the "
                 "student's (in the worst of three layers); factors=B makes it exact"
             )
-            self.run.recorder.log(step, "adapter", factor_gap=gap)
             yield Report(step, self.plan.steps, message=message)
 
     def _merged(self, student: nn.Module) -> Weights:
