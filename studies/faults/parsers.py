@@ -132,7 +132,10 @@ def name_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
 def table_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
     """CSV, JSON lines and JSON."""
     del workspace
-    Image.new("RGB", (4, 4)).save(folder / "a.png")
+    names = ("a.png", "b.png", "c.png")
+    for number, name in enumerate(names):
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(folder / name)
+    pictures, labels = st.sampled_from(names), st.sampled_from(["x", "y", "X", "1"])
     cells = st.sampled_from(["a.png", "image", "caption", "label", "x", "", '"', "split", "train"]) | st.text(
         max_size=4
     )
@@ -140,14 +143,16 @@ def table_parsers(workspace: Workspace, folder: Path) -> Iterator[Parser]:
     separated = st.builds(
         lambda mark, r: "\n".join(mark.join(each) for each in r), st.sampled_from(",;\t|"), rows
     )
-    right = separated.map(lambda text: f"image,label\na.png,{text}")
+    lines = st.lists(st.tuples(pictures, labels | cells).map(",".join), min_size=1, max_size=5)
+    right = lines.map(lambda each: "\n".join(["image,label", *each]))
     yield Parser(
         "CSV",
         (separated | right).map(encoded) | st.binary(max_size=40),
         partial(reads_table, folder / "t.csv"),
     )
-    likely = st.fixed_dictionaries({"image": st.just("a.png") | json_values, "label": json_values})
-    records = st.lists(likely | json_values, max_size=3)
+    right_record = st.fixed_dictionaries({"image": pictures, "label": labels | json_values})
+    likely = st.fixed_dictionaries({"image": pictures | json_values, "label": json_values})
+    records = st.lists(right_record, min_size=2, max_size=4) | st.lists(likely | json_values, max_size=3)
     lines = records.map(lambda each: "\n".join(map(json.dumps, each)).encode())
     yield Parser("JSON lines", lines | st.binary(max_size=40), partial(reads_table, folder / "t.jsonl"))
     yield Parser(
