@@ -42,7 +42,7 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Links into the source tree, which the site does not have, become the path."""
     return re.sub(
-        r"\[([^\]]*)\]\((?:\.\./)*((?:studies|tracer|tests|examples)/[^)]*|notebooks|LICENSE|NOTICE|SECURITY.md|CODE_OF_CONDUCT.md)\)",
+        r"\[([^\]]*)\]\((?:\.\./)*((?:studies|tracer|tests|examples)/[^)]*|notebooks|docs|LICENSE|NOTICE|SECURITY.md|CODE_OF_CONDUCT.md)\)",
         _path,
         markdown,
     )

@@ -1,9 +1,11 @@
-"""The front page: its links lead somewhere, every page is linked, and its Python runs."""
+"""The front page: one screen whose links lead somewhere, here and on PyPI; and the Python of the pages runs."""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,14 +17,32 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_link_leads_somewhere_and_every_page_is_linked() -> None:
+def test_every_link_leads_somewhere() -> None:
     for page in ("README.md", "CONTRIBUTING.md"):
         links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text(encoding="utf-8"))
         assert [link for link in links if not (ROOT / link).exists()] == [], page
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in README] == []
 
 
-def test_its_verbs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_one_screen() -> None:
+    assert len(README.splitlines()) <= 42
+    assert README.count("![") == 1
+
+
+@pytest.mark.parametrize("repository", ["", "owner/tracer"])
+def test_its_links_lead_somewhere_on_pypi(repository: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    interface = SimpleNamespace(MetadataHookInterface=object)  # hatchling is there when a wheel is built
+    monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", interface)
+    from hatch_build import described
+
+    text = described(README, repository, "v9.9.9")
+    links = re.findall(r"\]\((.*?)\)", text)
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert ("https://github.com/owner/tracer/blob/v9.9.9/docs/fit.md" in links) == bool(repository)
+    assert text.count("![") == bool(repository)
+    assert "Quick start" in text
+
+
+def test_the_verbs_of_the_page_on_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As printed, with a small model in the place of ViT-B-16."""
     rng = np.random.default_rng(0)
     for folder in ("photos", "test-photos"):
@@ -31,9 +51,8 @@ def test_its_verbs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             for number in range(12):
                 pixels = rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)
                 Image.fromarray(pixels).save(tmp_path / folder / label / f"{number}.png")
-    (code,) = [
-        block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "finetune" in block
-    ]
+    page = (ROOT / "docs" / "from-python.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     small = 'model="tiny-32", pretrained="none", steps=2, device="cpu"'
     assert 'model="ViT-B-16"' in code
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""README's commands as printed, on each kind of data that people bring, up to open_clip in a process of its own."""
+"""The quick start's commands as printed, on each kind of data, up to open_clip in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sweep.test_sweep import NANO
 from tracer.cli.app import main
 from tracer.models.open_clip_compat import open_clip
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 COLOURS = {"fire truck": (200, 30, 30), "leaf": (30, 160, 40), "sky": (60, 90, 220)}
 SPLITS = {"train": 12, "val": 10, "test": 10}  # images of each class
 SMALL = "--pretrained none --templates name --augment none --steps 6 --batch 12 --lr 3e-3 --device cpu"
@@ -72,11 +72,12 @@ def parquet() -> str:
 
 
 def commands(data: str, label: str) -> list[list[str]]:
-    """The lines of README's block that call tracer, with these data, a small model and few steps."""
-    (block,) = (part for part in README.read_text(encoding="utf-8").split("```") if "tracer check" in part)
+    """The lines of the page's block that call tracer, with these data, a small model and few steps."""
+    text = (ROOT / "docs" / "quick-start.md").read_text(encoding="utf-8")
+    (block,) = (part for part in text.split("```") if "\ntracer check" in part)
     lines = [line.partition("#")[0].strip() for line in block.splitlines() if line.startswith("tracer ")]
-    names = {"test-photos/": data, "photos/": data, "runs/ID": "run", "my-model": "my-model"}
-    extra = {"check": label, "train": f"{label} {SMALL} --model nano.json --out run", "merge": "--device cpu"}
+    names = {"test-photos/": data, "photos/": data, "runs/photos": "run", "my-model": "my-model"}
+    extra = {"check": label, "train": f"{label} {SMALL} --model nano.json", "merge": "--device cpu"}
     return [
         [*(names.get(word, word) for word in shlex.split(line)[1:]), *extra.get(line.split()[1], "").split()]
         for line in lines
@@ -90,7 +91,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("data", [folder, table, parquet])
-def test_readmes_commands(
+def test_the_commands_of_the_quick_start(
     data,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -122,7 +123,9 @@ def test_the_exports_load_in_open_clip_in_another_process(exported: Path) -> Non
     """Runs after the walks above; README's line as printed, in the same environment, without tracer."""
     if not list(exported.iterdir()):
         pytest.skip("no walk has ended in an export")
-    (line,) = re.findall(r"`(open_clip\.create_model\(.+?\))`", README.read_text(encoding="utf-8"))
+    (line,) = re.findall(
+        r"`(open_clip\.create_model\(.+?\))`", (ROOT / "README.md").read_text(encoding="utf-8")
+    )
     script = [
         "import sys, open_clip, torch",
         *(
