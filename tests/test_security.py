@@ -425,6 +425,28 @@ def test_a_run_of_a_stranger_is_not_written_through_its_links(tmp_path: Path, na
     assert outside.read_text() == "precious"
 
 
+@pytest.mark.parametrize(
+    "name", ["predictions", "predictions/result", "export", "weights/wise-0.5.safetensors"]
+)
+def test_scores_exports_and_merges_do_not_go_through_links_either(tmp_path: Path, name: str) -> None:
+    from tracer.evaluation.target import target
+    from tracer.runs.run import Run
+
+    (tmp_path / "run").mkdir()
+    run, link = Run(tmp_path / "run"), tmp_path / "run" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(tmp_path)
+    (tmp_path / "run" / "experiment.json").write_text('{"id": "1", "experiment": {}, "classes": []}')
+    with pytest.raises(UserError, match="is a link"):
+        target(run, "result", "x")
+    with pytest.raises(UserError, match="is a link"):
+        run.keep("wise-0.5", {})
+    with pytest.raises(UserError, match="is a link"):
+        tracer.export(run)
+    with pytest.raises(UserError, match="is a link"):
+        tracer.merge(run, wise=0.5)
+
+
 def test_a_lock_neither_follows_a_link_nor_empties_a_file(tmp_path: Path) -> None:
     from tracer.storage.lock import lock
 

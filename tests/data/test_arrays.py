@@ -52,7 +52,7 @@ def test_captions_and_class_names(tmp_path):
         ({"images": GREY, "labels": [0, 1]}, "4 images, but labels has the shape"),
         ({"images": GREY, "labels": 3}, "4 images, but labels has the shape"),
         ({"images": GREY, "labels": [0, 1, 0, 7], "classes": ["a", "b"]}, "label 7 lies outside the 2 class"),
-        ({"images": GREY, "labels": [-1, 1, 0, 1], "classes": ["a", "b"]}, "class '-1'"),
+        ({"images": GREY, "labels": [-1, 1, 0, 1], "classes": ["a", "b"]}, "label -1 is none of the 2"),
         ({"images": GREY, "labels": np.array([{}, 1, 2, 3], object)}, "without pickles"),
     ],
 )

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from huggingface_hub import constants
 from PIL import Image
 
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.evaluation.target import target
+from tracer.models.download import Download
 from tracer.models.export import export
+from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
 from tracer.runs.identity import first_identity, identity
@@ -43,6 +46,7 @@ def folder(tmp_path: Path) -> Path:
     np.savez(tmp_path / "photos.npz", images=pixels, labels=labels)
     (tmp_path / "prompts.txt").write_text("a photo of a {}\n")
     export(load("tiny-28", seed=3), tmp_path / "model")
+    (tmp_path / "model" / "spiece.model").write_bytes(b"\xff\xfa")
     return tmp_path
 
 
@@ -111,6 +115,10 @@ CHANGES = {
         lambda folder: (folder / "model" / "tokenizer.json").write_text("{}"),
         "another config than when",
     ),
+    "binary tokenizer": (
+        lambda folder: (folder / "model" / "spiece.model").write_bytes(b"\xff\xfb"),
+        "another config than when",
+    ),
     "exchanged classes": (
         lambda folder: exchange(folder / "photos" / "cat", folder / "photos" / "dog"),
         "with other training images.*held-out images",
@@ -160,6 +168,52 @@ def test_a_run_does_not_go_on_with_something_else(folder: Path, change: str, cap
     assert identity(plan(asked)) != before
     assert main(["resume", str(run.folder), "--device", "cpu"]) == 2
     assert "choose another --out" in " ".join(capsys.readouterr().err.split())
+
+
+def test_weights_of_any_name_that_open_clip_reads_are_known(folder: Path) -> None:
+    weights, config = (folder / "model" / name for name in ("open_clip_model.safetensors", CONFIG_FILE))
+    config.write_text(
+        json.dumps({**json.loads(config.read_text()), WEIGHTS_DIGEST: None})
+    )  # as others write it
+    other_name = weights.rename(weights.with_name("model.safetensors"))
+    run = Run.create(plan(experiment(folder, "")), folder / "run")
+    export(load("tiny-28", seed=4), folder / "other")
+    other_name.write_bytes((folder / "other" / weights.name).read_bytes())
+    with pytest.raises(UserError, match="other weights than when"):
+        run.require_start()
+
+
+def test_weights_that_were_downloaded_again_are_noticed(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
+    repository = folder / "hub" / f"models--{Download('RN50', 'openai').repository.replace('/', '--')}"
+    weights = repository / "snapshots" / "1a2b" / Download("RN50", "openai").files[0]
+    for path, content in ((weights, "first"), (repository / "refs" / "main", "1a2b")):
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+    asked = Experiment(data=str(folder / "photos"), model="RN50", pretrained="openai", steps=2, batch=4)
+    run = Run.create(plan(asked), folder / "run")
+    run.require_start()
+    weights.write_text("second")
+    with pytest.raises(UserError, match=f"another {weights.name} than when"):
+        run.require_start()
+    weights.unlink()  # a finished run can be read where its model is not
+    run.require_start()
+
+
+def test_a_finished_run_says_what_has_changed_since(folder: Path, capsys) -> None:
+    run = Run.create(plan(experiment(folder, "")), folder / "run")
+    (run.folder / "result.json").write_text("{}")
+    assert main(["resume", str(run.folder)]) == 0
+    assert "warning" not in capsys.readouterr().err
+    CHANGES["templates"][0](folder)
+    CHANGES["exchanged classes"][0](folder)
+    assert main(["resume", str(run.folder)]) == 0
+    output = capsys.readouterr()
+    assert "is finished" in output.out
+    assert "training images, held-out images and templates have changed" in " ".join(output.err.split())
+    other_weights(folder)
+    main(["resume", str(run.folder)])
+    assert "has other weights than when" in " ".join(capsys.readouterr().err.split())
 
 
 def test_other_templates_are_not_evaluated_with(folder: Path) -> None:

@@ -114,6 +114,23 @@ def test_a_failed_folder_leaves_the_old_one(tmp_path: Path, existing: bool) -> N
     assert not existing or names(place) == ["old"]
 
 
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path: Path, monkeypatch) -> None:
+    place = tmp_path / "folder"
+    atomic.write_folder(place, lambda new: (new / "file").write_text("old"))
+    replace = Path.replace
+
+    def fail(self: Path, target: Path) -> Path:
+        if target == place and self.suffix == ".tmp":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        atomic.write_folder(place, lambda new: (new / "file").write_text("new"))
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+    assert (place / "file").read_text() == "old"
+
+
 def test_an_old_folder_is_never_half_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed at the exchange, the old files are all still somewhere, and none are left under the name."""
     place = tmp_path / "set"

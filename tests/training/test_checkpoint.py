@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tracer.methods.base import Stage
 from tracer.methods.presets import composite
 from tracer.models.student import Head, load
 from tracer.parallel import World
+from tracer.storage.checksum import add_checksum
 from tracer.training import checkpoint
 from tracer.training.checkpoint import Checkpoint, capture, latest, restore, save
 from tracer.training.optim import adamw
@@ -164,6 +166,26 @@ def test_a_damaged_newest_is_skipped_and_named(tmp_path: Path, damage: Callable[
     assert found[1].tensors["student"]["w"].tolist() == [1.0] * 4
     assert len(found[2]) == 1
     assert "step-000000002 is damaged" in found[2][0]
+
+
+def test_a_copy_under_the_name_of_another_step_is_skipped(tmp_path: Path) -> None:
+    """Its counters are those of the step that it was written at."""
+    shutil.copytree(save(tmp_path, 1, small(1)), tmp_path / "step-000000009")
+    found = latest(tmp_path)
+    assert found is not None
+    assert found[0] == 1
+    assert "step-000000009 is damaged (manifest.json does not belong to this folder)" in found[2][0]
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "../../elsewhere.safetensors", "device"])
+def test_only_files_of_its_own_are_read(tmp_path: Path, name: str) -> None:
+    """A device in the run of a stranger would be read without an end."""
+    place = save(tmp_path, 1, small(1))
+    (place / "device").symlink_to("/dev/zero")
+    manifest = {"step": 1, "counters": {}, "files": {name: "0"}}
+    (place / "manifest.json").write_text(json.dumps(add_checksum(manifest)))
+    with pytest.raises(UserError, match="is no file in it"):
+        latest(tmp_path)
 
 
 def test_nothing_usable_is_said(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def export(
         suffix = "" if format == "open_clip" else f"-{format}"
         target = Path(folder) if folder is not None else run.folder / "export" / f"{name}{suffix}"
         _require_empty(target)
+        if folder is None:
+            run.require_own_files()
         student, classes = run.student(name), run.description["classes"]
         card = None if format == "peft" else _card(run, name, format, push_to or target.name)
     difference = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,6 +29,7 @@ from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 
 LINES = ("wise", "paint", "fisher")  # interpolations, from whose sweep one α is chosen
+RUN_WEIGHTS = ("result", "student", "teacher", "pretrained")
 WAYS = (*LINES, "soup", "stock", "tpgm", "dawin", "ensemble")
 
 
@@ -110,6 +112,7 @@ def merge(
         device: auto, cpu, cuda or mps.
         options: other options of `tracer merge`: paint, fisher, soup, stock, tpgm, keep, extrapolate, steps, weights.
     """
+    check_name(name)
     options["wise"] = wise
     choices = {field.name for field in fields(Merge)}
     for option, value in options.items():
@@ -132,6 +135,7 @@ def prepare(request: Merge, runs: list[Run], device: str) -> Prepared:
     """Check that the runs can be merged in this way, and score their ends."""
     if not runs:
         raise UserError("give the runs to merge")
+    runs[0].require_own_files()  # into which the weights are written
     request.way  # noqa: B018  (raises before any work if the options do not fit)
     group, world = run_group(runs, request.weights), World(device, "fp32")
     if request.held_out is None and request.soup == "greedy" and not same_held_out(runs):
@@ -157,6 +161,14 @@ def merged(request: Merge, prepared: Prepared) -> Merged:
         "tpgm": lambda: merges.tpgm(group, evaluator, request.tpgm or "rows", request.steps),
     }
     return others[way]()
+
+
+def check_name(name: str | None) -> None:
+    """Raise UserError for a name of merged weights that is taken by a run's own, or is none of a file."""
+    if name in RUN_WEIGHTS:
+        raise UserError(f"--name {name} would replace weights of the run itself: give another name")
+    if name is not None and not re.fullmatch(r"[\w=+,@-][\w=+.,@ -]{0,99}", name):
+        raise UserError(f"--name {name!r:.60}: give up to 100 letters, digits, spaces and any of =+.,@-_")
 
 
 def keep(prepared: Prepared, merged: Merged, name: str | None = None) -> Run:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from types import FrameType
 
 import tracer
 from tracer.api.terminal import console, errors, say
@@ -29,6 +33,8 @@ EXAMPLES = """\
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
 REPOSITORY = Path(tracer.__file__).parents[1]
 
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
 # Old and new names of flags and arguments since version 0.1; the old ones are accepted until version 0.3.
 RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
 
@@ -46,7 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"tracer {tracer.__version__}")
         return 0
     try:
-        return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
+        with _signals_raise():
+            return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
     except AlreadyReported:
         return 2
     except (UserError, OSError) as error:
@@ -54,9 +61,41 @@ def main(arguments: list[str] | None = None) -> int:
         message = os_error_message(error) if isinstance(error, OSError) else str(error)
         errors.print(f"[bold red]{_process()}error:[/] {_escape(message)}", highlight=False, soft_wrap=True)
         return 2
-    except KeyboardInterrupt:
-        errors.print("stopped")
-        return 130
+    except KeyboardInterrupt as stop:
+        say("stopped: the same command starts again", to=errors)
+        return 128 + (stop.signal_number if isinstance(stop, Stopped) else signal.SIGINT)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal other than Ctrl-C has stopped the command."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.signal_number = signal_number
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """A context in which signals that would end the process at once stop it as Ctrl-C does.
+
+    Then temporary files are removed and the workers of a sweep save their runs. A run that trains has handlers of its
+    own; signals that are ignored, as under nohup, stay ignored.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del frame
+        raise Stopped(number)
+
+    ours = [each for each in SIGNALS if signal.getsignal(each) == signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []
+    try:
+        for number in ours:
+            signal.signal(number, stop)
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _renamed(arguments: list[str]) -> list[str]:

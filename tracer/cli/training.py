@@ -10,11 +10,13 @@ from rich.markup import escape
 from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import Display, console, counting, errors, say, show_table, stop_at_once
 from tracer.core.command_line import command_line
+from tracer.core.errors import UserError
 from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.summary import describe_compared
 from tracer.evaluation.verdict import Change, Verdict, plus_minus, verdict
 from tracer.methods.base import method
 from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.training.interrupt import Interrupted
 
@@ -26,7 +28,7 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
             scan=lambda world: counting("reading the images", world.first),
             note=say,
             report=display.show,
-            warn=lambda message: errors.print(f"[bold yellow]warning:[/] {escape(message)}", highlight=False),
+            warn=warn,
             lost=stop_at_once,
         )
         try:
@@ -38,6 +40,23 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
     if display.used:  # only the first process receives reports
         show_result(finished)
     return 0
+
+
+def warn(message: str) -> None:
+    """Print a warning."""
+    errors.print(f"[bold yellow]warning:[/] {escape(message)}", highlight=False)
+
+
+def changed_since(finished: Run) -> str:
+    """What the data and the model of a finished run no longer are; empty if they are what they were."""
+    try:
+        with counting("reading the images") as progress:
+            settled = plan(finished.experiment, progress=progress)
+        finished.require_start()
+    except UserError as error:
+        return f"it cannot be run again as it was: {error}"
+    changed = finished.changes(settled)
+    return f"the result is not of what is here now: since then, {changed} have changed" if changed else ""
 
 
 def show_result(finished: Run) -> None:

@@ -106,7 +106,7 @@ def _naming(options: Options, class_names: np.ndarray | None) -> Spec | None:
     """The names in the options; without them, those in the file."""
     if options.classes is not None or class_names is None:
         return options.classes
-    return [str(name) for name in class_names]
+    return [str(name) for name in np.atleast_1d(class_names)]
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracer.data.classes import Spec, classes
 from tracer.data.examples import Examples, Images
+from tracer.data.values import says_missing
 
 
 def assemble(
@@ -37,5 +38,16 @@ def assemble(
         classes=mapping.names if mapping else (),
         splits=splits,
         detected=tuple(filter(None, (*detected, mapping.how if mapping else ""))),
-        warnings=tuple(filter(None, (*warnings, mapping.warning if mapping else ""))),
+        warnings=tuple(
+            filter(None, (*warnings, mapping.warning if mapping else "", _missing(captions, ids)))
+        ),
     )
+
+
+def _missing(captions: Sequence[tuple[str, ...]] | None, ids: Sequence[str]) -> str:
+    """A warning if captions look like empty cells."""
+    suspects = [i for i, texts in enumerate(captions or ()) if any(map(says_missing, texts))]
+    if not suspects:
+        return ""
+    first = f"{ids[suspects[0]]}: {', '.join(captions[suspects[0]]) if captions else ''}"
+    return f"{len(suspects)} captions look like the empty cells of a program, such as that of {first}"

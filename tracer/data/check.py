@@ -9,6 +9,7 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.check_report import Leaks, Lengths, Report, Spread
+from tracer.data.classes import visible
 from tracer.data.duplicates import duplicates
 from tracer.data.examples import Examples
 from tracer.data.near_duplicates import near_duplicates
@@ -34,7 +35,7 @@ def validate(examples: Examples) -> None:
     _refuse(examples, examples.labels == -1, "no label", "--label-column none takes captions alone")
     outside = (examples.labels < 0) | (examples.labels >= len(classes))
     _refuse(examples, outside, f"a label outside the {len(classes)} classes", "labels count from 0")
-    nameless = [i for i, each in enumerate(classes) if not each.strip()]
+    nameless = [i for i, each in enumerate(classes) if not visible(each).strip()]
     if nameless:
         raise UserError(f"class {nameless[0]} of {name} has an empty name")
 

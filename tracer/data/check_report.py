@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from tracer.core.command_line import command_line
 from tracer.data.duplicates import Duplicates
 
 SHOWN = 6  # items of a long list
@@ -86,7 +87,8 @@ class Report:
         yield "data", self.name
         yield "images", f"{self.images}{held_out}"
         if self.test is not None:
-            yield "test", f"{self.test} images that training does not use: tracer eval RUN --data {self.name}"
+            evaluate = command_line("eval", "RUN", "--data", self.name)
+            yield "test", f"{self.test} images that training does not use: {evaluate}"
         yield from (("found", note) for note in self.detected)
         yield from self._class_findings()
         yield from self._caption_findings()

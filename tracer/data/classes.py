@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
+from tracer.data.values import distinct_keys, says_missing
 
 Spec = str | Path | Sequence[str] | Mapping[str, str]
 
@@ -107,7 +108,10 @@ def _in_a_prompt(name: str) -> str:
 
 
 def _warning(keys: tuple[str, ...]) -> str:
-    """What is wrong with keys that are numbers or WordNet ids as class names."""
+    """What is wrong with keys that are numbers or WordNet ids as class names, or no labels."""
+    if missing := next(filter(says_missing, keys), None):
+        hint = "leave the rows without a label out, or call the class something else"
+        return f"the class {missing!r} looks like an empty cell of a program: {hint}"
     if keys and all(map(NUMBER.fullmatch, keys)):
         hint = "--classes FILE names them, one name a line, the first for label 0"
         return f"the classes are numbers, and prompts read 'a photo of a {keys[-1]}': {hint}"
@@ -117,6 +121,9 @@ def _warning(keys: tuple[str, ...]) -> str:
     if len(keys) > 1 and (kind := _codes(keys)):
         hint = "--classes FILE.json gives names (a mapping from label to name)"
         return f"the classes are {kind}, and prompts read 'a photo of a {readable_name(keys[0])}': {hint}"
+    if number := next(filter(NUMBER.fullmatch, keys), None):
+        name = next(key for key in keys if not NUMBER.fullmatch(key))
+        return f"some classes are numbers and others names, such as {number!r} and {name!r}: are they of one kind?"
     return ""
 
 
@@ -149,8 +156,13 @@ def _match(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
     if keys and not label_of:
         if all(map(WHOLE.fullmatch, keys)):
             return _match_numbers(keys, names)
+        if all(map(NUMBER.fullmatch, keys)):
+            wrong = next(key for key in keys if not WHOLE.fullmatch(key))
+            raise UserError(f"label {wrong} is none of the {len(names)} class names, which count from 0")
         if len(keys) == len(names):
-            return Classes(keys, names, how=f"class names: by order, {keys[0]} is {names[0]!r}")
+            how = f"class names: by order, {keys[0]} is {names[0]!r}"
+            hint = "a JSON mapping from label to name leaves no doubt"
+            return Classes(keys, names, how, f"{how} and {keys[-1]} is {names[-1]!r}: {hint}")
     unmatched = [key for key in keys if key not in label_of]
     if unmatched:
         raise unknown("class", unmatched[0], names)
@@ -213,7 +225,7 @@ def _read(path: Path) -> Sequence[str] | Mapping[str, str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        content = json.loads(text) if path.suffix == ".json" else lines
+        content = json.loads(text, object_pairs_hook=distinct_keys) if path.suffix == ".json" else lines
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"the class names in {path} cannot be read: {error}") from error
     names = list(content.values()) if isinstance(content, dict) else content

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracer.core.errors import UserError
+from tracer.data.duplicates import duplicates
 from tracer.data.examples import Examples
 from tracer.data.options import has_split
 from tracer.data.scan import Progress, scan
@@ -40,7 +41,7 @@ class Division:
     def warnings(self) -> tuple[str, ...]:
         """What is probably not meant, in either set."""
         both = dict.fromkeys((*self.train.warnings, *self.held_out.warnings))
-        return (*both, *self._overlap())
+        return (*both, *self._overlap(), *self._untrained(), *self._contradictions())
 
     def _overlap(self) -> tuple[str, ...]:
         train, held_out = self.train.contents, self.held_out.contents
@@ -53,6 +54,26 @@ class Division:
         first = self.held_out.ids[shared[0]]
         count = f"{len(shared)} of {len(held_out)} held-out images are also trained on, such as {first}"
         return (f"{count}: accuracy on them is too good",)
+
+    def _untrained(self) -> tuple[str, ...]:
+        """Classes that are held out and not trained on, as where the two sets write their labels differently."""
+        missing = sorted({int(label) for label in self.held_out.labels} - {-1, *map(int, self.train.labels)})
+        if not missing:
+            return ()
+        names = f"{self.train.classes[missing[0]]!r}" + (
+            f" and {len(missing) - 1} more" if missing[1:] else ""
+        )
+        return (f"no image of the class {names} is trained on, and held-out images are of it",)
+
+    def _contradictions(self) -> tuple[str, ...]:
+        """Images that are in the training data more than once, as different classes."""
+        if self.train.contents is None or not self.train.labelled:
+            return ()
+        groups = duplicates(self.train).contradicting
+        if not groups:
+            return ()
+        first = " and ".join(groups[0][:2])
+        return (f"{len(groups)} images are trained on as more than one class, such as {first}",)
 
 
 def divide(

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import NamedTuple
 
 from PIL import Image
@@ -21,6 +22,8 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
 SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".avif")
 )
+
+LARGEST = 1 << 30  # bytes of an image file
 
 # Raised by Pillow's decoders on damaged files; a wrong header can cause almost any error.
 BROKEN = (
@@ -86,7 +89,7 @@ class Files(Encoded):
         return len(self.paths)
 
     def content(self, index: int) -> bytes:
-        return (self.root / self.paths[index]).read_bytes()
+        return read_image(self.root / self.paths[index])
 
     def name(self, index: int) -> str:
         return str(self.root / self.paths[index])
@@ -97,6 +100,16 @@ class Files(Encoded):
 
     def file(self, index: int) -> tuple[Path, str]:
         return self.root.absolute() / self.paths[index], ""
+
+
+def read_image(path: Path) -> bytes:
+    """The bytes of an image file. A pipe or a device, which a table or a link may name, would never end."""
+    status = path.stat()
+    if not S_ISREG(status.st_mode):
+        raise OSError("it is no file")
+    if status.st_size > LARGEST:
+        raise OSError(f"it has {status.st_size} bytes, too many for an image")
+    return path.read_bytes()
 
 
 def content(images: Images, index: int) -> bytes | None:

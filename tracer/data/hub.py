@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
 from tracer.data.classes import readable_name, refuse_one_name
 from tracer.data.columns import find_columns, split_column
-from tracer.data.encoded import Encoded
+from tracer.data.encoded import Encoded, read_image
 from tracer.data.examples import Examples
 from tracer.data.options import Options
 from tracer.data.split_column import row_splits
@@ -32,8 +33,12 @@ class HubImages(Encoded):
         return len(self.dataset)
 
     def content(self, index: int) -> bytes:
-        image = self.dataset[index][self.column]
-        return image["bytes"] if image["bytes"] is not None else Path(image["path"]).read_bytes()
+        image = self.dataset[index][self.column] or {}
+        if image.get("bytes") is not None:
+            return image["bytes"]
+        if not image.get("path"):
+            raise OSError("there is no image in this row")
+        return read_image(Path(image["path"]))
 
     def name(self, index: int) -> str:
         return f"{index} of {self.source}"
@@ -168,4 +173,15 @@ def _keys(dataset: Any, label: str, names: tuple[str, ...]) -> list[str]:
         return [text(value) for value in values]
     if len(set(names)) < len(names):  # two classes of one name: only their numbers tell them apart
         return [text(value) if value is not None and value >= 0 else "" for value in values]
-    return [names[value] if value is not None and value >= 0 else "" for value in values]
+    return [class_name(value, names, f"the column {label}") or "" for value in values]
+
+
+def class_name(label: Any, names: Sequence[str], where: str) -> str | None:
+    """The name of a label that counts from 0; None if it is missing or −1."""
+    if label is None or label == -1:
+        return None
+    if not isinstance(label, int) or not 0 <= label < len(names):
+        raise UserError(
+            f"{where}: label {label!r:.60} is none of its {len(names)} classes, which count from 0"
+        )
+    return names[label]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,16 @@ from PIL import Image
 from tracer.core.errors import UserError
 from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
-from tracer.data.encoded import SUFFIXES, Files
+from tracer.data.encoded import BROKEN, SUFFIXES, Files
 from tracer.data.examples import Examples, Images, Pixels
-from tracer.data.hashing import SIZE
+from tracer.data.hashing import SIZE, hash_image
 from tracer.data.hub import from_datasets
 from tracer.data.options import Options
 from tracer.data.pixels import rgb
+from tracer.data.values import text, texts
 
 PREFIX = "memory:"
+GIVEN = "data given from Python"
 KEYS = {
     "image": ("image", "images"),
     "label": ("label", "labels"),
@@ -35,10 +38,21 @@ _registry: dict[str, Examples] = {}  # data of this process by their content, so
 def register(data: Any, classes: Spec | None = None) -> str:
     """The name, `memory:` and a hash of the content, under which `load` finds these data in this process."""
     examples = data if isinstance(data, Examples) else from_object(data, classes)
-    name = f"{PREFIX}{examples.fingerprint}"
+    name = f"{PREFIX}{_fingerprint(examples)}"
     # Only these examples are at hand: other splits of their source cannot be read under this name.
     _registry[name] = replace(examples, splits=())
     return name
+
+
+def _fingerprint(examples: Examples) -> str:
+    """A hash of the examples, images included: data of one name would replace each other."""
+    if examples.name == GIVEN:  # whose ids have hashes of the pixels in them
+        return examples.fingerprint
+    digest = hashlib.blake2b(examples.fingerprint.encode(), digest_size=8)
+    for index in range(len(examples)):
+        with suppress(*BROKEN):  # the scan reports them
+            digest.update(hash_image(examples.images, index))
+    return digest.hexdigest()
 
 
 def registered(name: str) -> Examples:
@@ -75,6 +89,9 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
         if columns["image"] is None or unexpected:
             problem = f"has the unknown key {unexpected[0]!r}" if unexpected else 'has no "image"'
             raise UserError(f"a mapping of data {problem}: expected image, and label or caption")
+        double = next((keys for keys in KEYS.values() if sum(key in data for key in keys) > 1), None)
+        if double:
+            raise UserError(f"a mapping of data has more than one of {', '.join(double)}: leave one out")
         return _build(columns["image"], columns["label"], columns["caption"], classes)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], np.ndarray | torch.Tensor | list):
         return _build(data[0], data[1], None, classes)
@@ -89,6 +106,8 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
         raise UserError(f"an element of these data is a {type(first).__name__}: {EXPECTED}")
     targets = [data[i][1] for i in range(count)]
     names = classes if classes is not None else getattr(data, "classes", None)
+    if names is None and len({isinstance(each, str) for each in targets}) > 1:
+        raise UserError("some images have a text and others a number: captions or labels, not both")
     labelled = names is not None or not isinstance(targets[0], str)
     return _build(_First(data), targets if labelled else None, None if labelled else targets, names)
 
@@ -166,18 +185,15 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
         raise UserError(
             "the labels are numbers: give classes=[…], the name of each, which becomes its caption"
         )
-    texts = (
-        None if captions is None else [(text,) if isinstance(text, str) else tuple(text) for text in captions]
-    )
     collection = _collection(images)
     digests = list(_digests(collection))
     examples = assemble(
-        "data given from Python",
+        GIVEN,
         collection,
         [f"{index:07d}-{digest.hex()}" for index, digest in enumerate(digests)],
         keys=keys,
         naming=_naming(keys, classes),
-        captions=texts,
+        captions=None if captions is None else list(map(texts, captions)),
     )
     padded = b"".join(digest.ljust(SIZE, b"\0") for digest in digests)
     return replace(examples, contents=np.frombuffer(padded, np.uint8).reshape(-1, SIZE))
@@ -203,7 +219,9 @@ def _naming(keys: list[str] | None, classes: Spec | None) -> Spec | None:
 
 
 def _key(label: Any) -> str:
-    return label if isinstance(label, str) else str(int(label))
+    single = isinstance(label, np.generic | np.ndarray | torch.Tensor) and np.ndim(label) == 0
+    value = label.item() if single else label
+    return text(int(value) if isinstance(value, bool) else value)
 
 
 def _digests(images: Images) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.examples import Images, Subset
-from tracer.data.hub import encoded_images, read_parquet_file
+from tracer.data.hub import class_name, encoded_images, read_parquet_file
 
 MAX_ROWS_PER_BYTE = 10  # each row names or holds an image; a repeated value takes almost no room in Parquet
 
@@ -45,7 +45,7 @@ def read_columns(path: Path) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
         raise UserError(f"{path} has no columns of text or images: its columns are {', '.join(schema.names)}")
     for name, classes in _class_names(schema).items():
         if name in columns:
-            columns[name] = [classes[i] if i is not None and i >= 0 else None for i in columns[name]]
+            columns[name] = [class_name(i, classes, f"{path}, {name}") for i in columns[name]]
     return columns | {name: [None] * rows for name in binary}, binary
 
 
@@ -62,7 +62,14 @@ def _class_names(schema: Any) -> dict[str, list[str]]:
         names = {name: kind["names"] for name, kind in features.items() if kind["_type"] == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
-    return {name: classes for name, classes in names.items() if len(set(classes)) == len(classes)}
+    return {name: classes for name, classes in names.items() if _are_names(classes)}
+
+
+def _are_names(classes: object) -> bool:
+    """Whether these are distinct texts; the metadata of a file may hold anything."""
+    if not isinstance(classes, list) or not all(isinstance(each, str) for each in classes):
+        return False
+    return len(set(classes)) == len(classes)
 
 
 def _holds_images(kind: Any) -> bool:

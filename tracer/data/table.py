@@ -14,7 +14,9 @@ from typing import Any
 
 from tracer.core.errors import UserError
 from tracer.data.columns import count_known_names
+from tracer.data.encoded import SUFFIXES
 from tracer.data.parquet import read_columns
+from tracer.data.values import distinct_keys
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
@@ -70,9 +72,16 @@ def _separated(path: Path, separator: str | None, expected: Sequence[str]) -> Ta
 
 def _lines(text: str, mark: str, path: Path) -> list[tuple[int, list[str]]]:
     """The fields of each line, with its number. In TSV, quotes that do not match are taken literally."""
-    reader = csv.reader(StringIO(text, newline=""), delimiter=mark, strict=True)
+    physical = StringIO(text, newline="").readlines()
+    reader = csv.reader(physical, delimiter=mark, strict=True)
+    lines: list[tuple[int, list[str]]] = []
     try:
-        lines = [(reader.line_num, row) for row in reader if row]
+        start = 0
+        for row in reader:
+            _refuse_rows_in_quotes(physical[start + 1 : reader.line_num], len(row), mark)
+            start = reader.line_num
+            if row:
+                lines.append((reader.line_num, row))
     except csv.Error as error:
         if mark != "\t":
             hint = "quotes inside quoted text must be doubled"
@@ -81,6 +90,19 @@ def _lines(text: str, mark: str, path: Path) -> list[tuple[int, list[str]]]:
     if not lines:
         raise UserError(f"{path} is empty")
     return lines
+
+
+def _refuse_rows_in_quotes(lines: list[str], columns: int, mark: str) -> None:
+    """Raise csv.Error if one of these lines, which follow the first of a row, is a row itself and names an image.
+
+    A quotation mark that opens a text, and is meant literally, takes in all rows up to the next one.
+    """
+    for line in lines:
+        cells = line.rstrip("\r\n").split(mark)
+        if len(cells) == columns and any(
+            cell.strip('" ').lower().endswith(tuple(SUFFIXES)) for cell in cells
+        ):
+            raise csv.Error("a quoted text takes in whole rows before it")
 
 
 def _header(path: Path, header: Sequence[str]) -> list[str]:
@@ -154,7 +176,7 @@ def _records(path: Path, items: Iterable[tuple[str, Any]]) -> Table:
 
 def _parse_json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=distinct_keys)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Convert table cells to text."""
+"""Cells of tables as text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ from collections.abc import Iterable
 from typing import Any
 
 from tracer.core.errors import UserError
+
+# How programs write a cell that is empty.
+MISSING = frozenset(("nan", "none", "null", "nil", "na", "n/a", "#n/a", "<na>", "nat"))
+
+
+def says_missing(value: str) -> bool:
+    """Whether a text is what a program writes for an empty cell."""
+    return value.casefold() in MISSING
+
+
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs, for `json.loads`, which would keep the last of two values without a word."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r:.60} is there twice")
+    return record
 
 
 def text(value: Any) -> str:

@@ -60,6 +60,8 @@ def targets(model: str, pretrained: str, weights: str | None, out: Path | None =
 
 def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target:
     """Named weights of a run."""
+    if out is None:
+        run.require_own_files()
     scores = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
     return Target(
         name,

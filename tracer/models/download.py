@@ -21,6 +21,9 @@ CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out
 # open_clip prefers the second name.
 SAFETENSORS = {"open_clip_pytorch_model.bin": "open_clip_model.safetensors"}
 
+TOKENIZER_SUFFIXES = (".json", ".txt", ".model", ".spm", ".bpe", ".tiktoken", ".vocab")  # and configs
+READ = (*TOKENIZER_SUFFIXES, ".safetensors", ".bin", ".pt", ".pth")
+
 
 @dataclass(frozen=True)
 class Download:
@@ -50,11 +53,20 @@ class Download:
         return list(dict.fromkeys([safe, name]))
 
     @property
+    def stored(self) -> dict[str, Path]:
+        """The file on this machine that open_clip reads the weights from, by name; empty if there is none."""
+        places = (
+            [str(Path.home() / ".cache" / "clip" / self.files[0])]
+            if not self.repository
+            else [try_to_load_from_cache(self.repository, file) for file in self.files]
+        )
+        files = [Path(place) for place in places if isinstance(place, str) and Path(place).is_file()]
+        return {file.name: file for file in files[:1]}
+
+    @property
     def cached(self) -> bool:
         """Whether the weights are on this machine."""
-        if not self.repository:
-            return (Path.home() / ".cache" / "clip" / self.files[0]).is_file()
-        return any(in_hub_cache(self.repository, file) for file in self.files)
+        return bool(self.stored)
 
     def fetch(self) -> None:
         """Download the weights unless they are here; the error says which file to fetch elsewhere."""
@@ -126,6 +138,17 @@ def copy_cache(repository: str, *files: str) -> str:
 def in_hub_cache(repository: str, file: str) -> bool:
     """Whether this file of the hub is on this machine."""
     return isinstance(try_to_load_from_cache(repository, file), str)
+
+
+def hub_files(repository: str) -> dict[str, Path]:
+    """Configs, tokenizers and weights of this repository that are on this machine, by repository and name."""
+    folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
+    try:
+        snapshot = folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
+    except OSError:  # a folder, or nothing of it is here
+        return {}
+    files = sorted(file for file in snapshot.glob("*") if file.suffix in READ and file.is_file())
+    return {f"{repository}/{file.name}": file for file in files}
 
 
 def known_absent(repository: str, file: str) -> bool:

@@ -17,7 +17,14 @@ from torch import nn
 
 from tracer.core.errors import UserError, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
-from tracer.models.download import Download, fetch_config, fetch_text_files, known_absent
+from tracer.models.download import (
+    TEXT_FILES,
+    Download,
+    fetch_config,
+    fetch_text_files,
+    hub_files,
+    known_absent,
+)
 from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.load_guards import explained, kinds_of_numbers, quiet, text_tower_without_code
 from tracer.models.open_clip_compat import open_clip
@@ -87,14 +94,28 @@ class ModelSource:
     @property
     def file(self) -> Path | None:
         """The local weights file, if there is one."""
-        folder = Path(self.name.removeprefix("local-dir:"))
-        file = Path(self.weights) if self.weights else folder / WEIGHTS_FILE
-        return file if file.is_file() else None
+        if self.weights:
+            return Path(self.weights) if Path(self.weights).is_file() else None
+        if not self.name.startswith("local-dir:"):
+            return None
+        chosen = open_clip.factory._find_checkpoint_in_dir(Path(self.name.removeprefix("local-dir:")))
+        return Path(chosen) if chosen else None
 
     @property
     def files(self) -> list[Path]:
         """The local files that the weights are in; none if they are not on this machine or come by name."""
         return [self.file] if self.file else []
+
+    @property
+    def fetched(self) -> dict[str, Path]:
+        """The files of this model that came from the network, by name: another download may replace them."""
+        text = self.config.get("text_cfg") or {}
+        names = [self.name] if self.name.startswith("hf-hub:") else []
+        names += [text[name] for name in TEXT_FILES if text.get(name)]
+        files = {} if self.file or not self.weights else Download(self.name, self.weights).stored
+        return files | {
+            key: file for name in names for key, file in hub_files(name.removeprefix("hf-hub:")).items()
+        }
 
     def _check_digest(self) -> None:
         if self.digest is not None and self.file and file_blake2b(self.file) != self.digest:

@@ -15,6 +15,14 @@ from tracer.parallel.device import PRECISIONS
 from tracer.parallel.world import Lost, World
 
 
+def processes() -> int:
+    """The number of processes that a launcher has started."""
+    text = os.environ.get("WORLD_SIZE", "1")
+    if not text.isdecimal() or not int(text):
+        raise UserError(f"WORLD_SIZE is {text!r} in the environment: unset it, or start with torchrun")
+    return int(text)
+
+
 def launch(
     device: str = "auto",
     precision: str = "auto",
@@ -26,7 +34,7 @@ def launch(
 
     `lost` is called from a background thread when another process has sent no heartbeat for half a minute.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if processes() == 1:
         if shard:
             raise UserError("--shard needs several processes: torchrun --nproc-per-node=N -m tracer …")
         return World(device, precision)

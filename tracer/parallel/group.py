@@ -145,7 +145,10 @@ def _meet() -> tuple[dist.Store, int, int]:
                 f"{place} is taken by another program: give torchrun another --master-port, or --standalone"
             )
         else:
-            message = f"the processes cannot meet at {place} ({' '.join(str(error).split())[:160]})"
+            message = (
+                f"the {os.environ.get('WORLD_SIZE')} processes that WORLD_SIZE announces cannot meet at {place} "
+                f"({' '.join(str(error).split())[:160]}): start them with torchrun, or unset WORLD_SIZE for one process"
+            )
         raise UserError(message) from None
     store.set_timeout(TIMEOUT)
     return store, rank, size

@@ -14,6 +14,7 @@ from tracer.core.errors import UserError
 from tracer.methods.base import method, methods, options
 from tracer.report.number import count, number
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
+from tracer.runs.run import CONTENT, FETCHED
 from tracer.storage.checksum import verify_checksum
 from tracer.storage.folders import no_such_folder
 
@@ -86,7 +87,18 @@ class RunData:
         name = self.experiment.get("method")
         defaults = {option.name: option.default for option in options(name)} if name in methods() else {}
         rest = {key: value for key, value in self.experiment.items() if key != "options"}
-        return {**rest, **defaults, **self.options}
+        return {**rest, **defaults, **self.options, **self._content}
+
+    @property
+    def _content(self) -> dict[str, str]:
+        """Hashes of templates, model and further data: files that may have changed under the names in the settings."""
+        stored = self.description.get(CONTENT)
+        own = {name: digest for name, digest in stored.items() if digest} if isinstance(stored, dict) else {}
+        fetched = self.description.get(FETCHED)
+        if isinstance(fetched, dict):
+            own |= {str(name): digest for name, digest in fetched.items()}
+        others = ("settings", "training ", "held-out ")  # which are compared for themselves
+        return {f"{name} digest": str(digest) for name, digest in own.items() if not name.startswith(others)}
 
     @property
     def seconds(self) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from tracer.models.download import TOKENIZER_SUFFIXES
 from tracer.models.registry import CONFIG_FILE, SCHEMAS, locate, pretrained_tag
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan
@@ -55,14 +56,28 @@ def model_config(experiment: Experiment) -> str | None:
     if not path.exists() and not experiment.model.startswith(SCHEMAS):
         return None
     config = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).config
-    texts = [file for file in sorted(path.glob("*")) if file.suffix in (".json", ".txt", ".model")]
-    files = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in texts}
+    texts = [file for file in sorted(path.glob("*")) if file.suffix in TOKENIZER_SUFFIXES and file.is_file()]
+    files = {file.name: _text(file) for file in texts}
     files.pop("classes.json", None)  # of a head, which is not used
     try:
         whole = json.loads(files.pop(CONFIG_FILE, "{}"))
     except (ValueError, RecursionError):
         whole = {}
     return short_hash([config, whole.get("preprocess_cfg"), files])
+
+
+def _text(file: Path) -> str:
+    """The text of a file, or a checksum if it is none, as in models of sentencepiece."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return _checksum(file)
+
+
+def fetched(experiment: Experiment) -> dict[str, str]:
+    """Checksums of the files that the model's name stands for, where they came from the network."""
+    source = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
+    return {name: _checksum(file) for name, file in source.fetched.items()}
 
 
 def start(experiment: Experiment) -> str | None:

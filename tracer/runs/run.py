@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.identity import (
     MODEL_CONFIG,
     content,
+    fetched,
     first_identity,
     identity,
     model_config,
@@ -36,6 +38,7 @@ from tracer.storage.safetensors_io import write_weights
 
 DESCRIPTION = "experiment.json"
 CONTENT = "content"  # in the description: hashes of what determines the run
+FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network
 
 
 class Run:
@@ -101,20 +104,22 @@ class Run:
 
     def require(self, plan: Plan) -> None:
         """Raise unless this run is one of `plan`: the same experiment, data and pretrained weights."""
-        self._require_start()
-        stored, current = self.description.get(CONTENT), content(plan)
-        if stored is None:  # a run of version 0.1
-            changed = [] if self.description["id"] == first_identity(plan) else ["settings or data"]
-        else:
-            changed = [name for name, digest in current.items() if stored.get(name) != digest]
-        if changed:
-            what = " and ".join(filter(None, (", ".join(changed[:-1]), changed[-1])))
+        self.require_start()
+        if changed := self.changes(plan):
             raise UserError(
-                f"{self.folder} holds another experiment ({self.description['id']}), with other {what}: "
+                f"{self.folder} holds another experiment ({self.description['id']}), with other {changed}: "
                 "choose another --out"
             )
 
-    def _require_start(self) -> None:
+    def changes(self, plan: Plan) -> str:
+        """What is different in `plan`, such as "training images and templates"; empty if nothing is."""
+        stored, current = self.description.get(CONTENT), content(plan)
+        if stored is None:  # a run of version 0.1
+            return "" if self.description["id"] == first_identity(plan) else "settings or data"
+        changed = [name for name, digest in current.items() if stored.get(name) != digest]
+        return " and ".join(filter(None, (", ".join(changed[:-1]), *changed[-1:])))
+
+    def require_start(self) -> None:
         """Raise if the pretrained weights were replaced under their name since the run began."""
         checksum, experiment = self.description.get("start"), self.experiment
         if checksum is not None and checksum != start(experiment):
@@ -122,6 +127,13 @@ class Run:
                 f"{experiment.model} has other weights than when {self.folder} began: give the new ones a name of "
                 "their own, or choose another --out"
             )
+        now = fetched(experiment)
+        for name, checksum in self.description.get(FETCHED, {}).items():
+            if now.get(name, checksum) != checksum:  # a finished run may be read where the model is not
+                raise UserError(
+                    f"{experiment.model} has another {name} than when {self.folder} began, by another download: "
+                    "bring back that file, or choose another --out"
+                )
         self._require_config()
 
     def _require_config(self) -> None:
@@ -163,6 +175,7 @@ class Run:
 
     def keep(self, name: str, weights: Weights) -> None:
         """Write named weights, atomically."""
+        self.require_own_files()
         write_file(self.weights_file(name), lambda file: write_weights(file, weights))
 
     def __repr__(self) -> str:
@@ -191,7 +204,7 @@ class Run:
         name = name or self.weights
         experiment = self.experiment
         if name == "pretrained":
-            self._require_start()
+            self.require_start()
         self._require_config()
         student = load(
             experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
@@ -206,14 +219,19 @@ class Run:
         initialise_from(student, read_weights(self.weights_file(name)))
         return student
 
+    def require_own_files(self) -> None:
+        """Raise if there is a link in the folder, so that what is written to it would go elsewhere."""
+        for place, folders, files in os.walk(self.folder):
+            for name in sorted((*folders, *files)):
+                if (Path(place) / name).is_symlink():
+                    raise UserError(
+                        f"{Path(place) / name} is a link: a run is written inside its own folder only"
+                    )
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold a lock on the folder; raises if another process holds it, or if what is written would go elsewhere."""
-        links = [each.name for each in sorted(self.folder.iterdir()) if each.is_symlink()]
-        if links:
-            raise UserError(
-                f"{self.folder / links[0]} is a link: a run is written inside its own folder only"
-            )
+        self.require_own_files()
         with lock(self.folder / ".lock") as held:
             if not held:
                 raise UserError(f"another process is working on {self.folder}")
@@ -233,6 +251,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         CONTENT: content(plan),
         "experiment": plan.experiment.to_json(),
         "start": start(plan.experiment),
+        FETCHED: fetched(plan.experiment),
         "steps": plan.steps,
         "data": {
             **data,

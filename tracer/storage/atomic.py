@@ -54,7 +54,12 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
         sync_folder(temporary)
         if path.exists():  # renamed, not deleted in place: a crash here must not leave half of the old folder
             path.replace(backup)
-        temporary.replace(path)
+        try:
+            temporary.replace(path)
+        except OSError:
+            with suppress(OSError):  # there may be none, or another process has written the folder meanwhile
+                backup.replace(path)
+            raise
         shutil.rmtree(backup, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -117,6 +117,8 @@ def _read(place: Path) -> tuple[int, Checkpoint]:
         raise ValueError(f"{MANIFEST} does not belong to this folder")
     tensors = {}
     for name, expected in manifest["files"].items():
+        if Path(name).name != name or not (place / name).is_file():  # a device would be read without an end
+            raise ValueError(f"{name} is no file in it")
         if file_blake2b(place / name) != expected:
             raise ValueError(f"{name} does not match its checksum")
         tensors[Path(name).stem] = read_weights(place / name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,11 +13,11 @@ from tracer.api.terminal import say
 from tracer.cli.flags import cli
 from tracer.runs.run import Run
 
-LOADING = {
-    "open_clip": 'open_clip.create_model("local-dir:{folder}")',
-    "hf": 'transformers.AutoModel.from_pretrained("{folder}")',
-    "onnx": 'onnxruntime.InferenceSession("{folder}/image.onnx")  # and text.onnx',
-    "peft": 'peft.PeftModel.from_pretrained(open_clip_model, "{folder}")',
+LOADING = {  # a function, its first argument, and what follows it
+    "open_clip": ("open_clip.create_model(", "local-dir:{folder}", ")"),
+    "hf": ("transformers.AutoModel.from_pretrained(", "{folder}", ")"),
+    "onnx": ("onnxruntime.InferenceSession(", "{folder}/image.onnx", ")  # and text.onnx"),
+    "peft": ("peft.PeftModel.from_pretrained(open_clip_model, ", "{folder}", ")"),
 }
 
 
@@ -40,7 +41,8 @@ def main(arguments: list[str]) -> int:
         """
         folder = export(Run.open(run), out, weights=weights, format=format, push_to=push_to, note=say)
         say(f"written to {folder}. Load it with:")
-        say(f"  {LOADING[format].format(folder=folder)}")
+        function, argument, rest = LOADING[format]
+        say(f"  {function}{json.dumps(argument.format(folder=folder), ensure_ascii=False)}{rest}")
         return 0
 
     return cli(write, arguments, "tracer export")

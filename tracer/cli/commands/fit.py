@@ -90,7 +90,7 @@ def main(arguments: list[str]) -> int:
         result = fitted(_request(flags, flags.out), machine, say)
     except (Interrupted, KeyboardInterrupt) as stop:  # in a trial, or between two
         say("stopped; the same command goes on", to=errors)
-        return 128 + (stop.signal_number if isinstance(stop, Interrupted) else signal.SIGINT)
+        return 128 + getattr(stop, "signal_number", signal.SIGINT)
     say(f"Why: {result.reason}.")
     if result.commands:
         say(f"Made again without the search by: {' && '.join(result.commands)}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from tracer.api.merge import Merge, Prepared, keep, merged, prepare
+from tracer.api.merge import Merge, Prepared, check_name, keep, merged, prepare
 from tracer.api.terminal import percent, say, show_table
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
     flags = cli(Flags, arguments, "tracer merge", about)
     request = Merge(**{each.name: getattr(flags, each.name) for each in fields(Merge)})
     way = request.way
+    check_name(flags.name)
     prepared = prepare(request, [Run.open(folder) for folder in flags.runs], flags.device)
     if way in ("dawin", "ensemble"):
         return _measure(request, prepared)

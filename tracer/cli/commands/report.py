@@ -52,6 +52,7 @@ def main(arguments: list[str]) -> int:
         if every <= 0:
             raise UserError(f"--every {every:g}: give a positive number of seconds")
         page_file = out or _default_file(runs)
+        _require_page(page_file)
         page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
         if figures is not None:
             written = write_figures(page.charts, figures)
@@ -61,6 +62,12 @@ def main(arguments: list[str]) -> int:
         return 0
 
     return cli(report, arguments, "tracer report", ABOUT)
+
+
+def _require_page(file: Path) -> None:
+    """Raise UserError if the file is not an HTML page but, say, the log of a run, which would be lost."""
+    if file.exists() and not (file.is_file() and file.read_bytes()[:15].lower() == b"<!doctype html>"):
+        raise UserError(f"{file} is not a page of tracer: choose another --out")
 
 
 def _default_file(runs: tuple[Path, ...]) -> Path:

@@ -10,7 +10,7 @@ import tyro
 from tracer.api.run import Machine
 from tracer.api.terminal import say
 from tracer.cli.flags import cli
-from tracer.cli.training import carry_out
+from tracer.cli.training import carry_out, changed_since, warn
 from tracer.runs.run import Run
 from tracer.runs.sinks import Name
 
@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
         opened = Run.open(run)
         if opened.finished:
             say(f"{opened.folder} is finished: there is nothing to resume")
+            if change := changed_since(opened):
+                warn(change)
             return 0
         return carry_out(opened.experiment, opened.folder, machine)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -184,7 +185,7 @@ def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
         disable=not console.is_terminal,
     )
     shown, now = None, sweep_progress(sweep, folder)
-    with bar:
+    with bar, _resumable():
         task = bar.add_task(folder.name, total=1.0, state="")
         for now in supervise(sweep, folder, command, jobs):
             bar.update(task, completed=now.share, state=_state(now))
@@ -192,6 +193,16 @@ def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
                 say(f"{folder.name}: {_state(now)}")
                 shown = now.done, now.starting
     return _finish(sweep, folder, now.crashed)
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Say how to go on if the sweep is stopped; its workers have saved their runs."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("the runs are saved: run the same command to continue", to=errors)
+        raise
 
 
 def _state(now: SweepProgress) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,10 @@ import tyro
 
 from tracer.api.terminal import say
 from tracer.cli.flags import cli
+from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.report.interactive.comparison import Comparison
-from tracer.report.interactive.page import start
+from tracer.report.interactive.page import ADDRESS, start
 from tracer.runs.run import Run
 
 ABOUT = """\
@@ -42,10 +44,16 @@ def main(arguments: list[str]) -> int:
             raise UserError("name at least one run: tracer try runs/1a2b3c")
         if not 0 <= port < 65536:
             raise UserError(f"--port {port}: give a number from 0 to 65535")
+        if port and not _is_free(port):
+            raise UserError(
+                f"--port {port} is in use by another program: give another one, or 0 for a free one"
+            )
         opened = [Run.open(run) for run in runs]
         for run in opened:
             if not run.finished:
-                raise UserError(f"{run.folder} is not finished: go on with tracer resume {run.folder}")
+                raise UserError(
+                    f"{run.folder} is not finished: go on with: {command_line('resume', run.folder)}"
+                )
         if find_spec("gradio") is None:
             raise UserError("tracer try needs the package gradio: pip install 'tracer-clip[try]'")
         blocks, address = start([Comparison(run) for run in opened], port)
@@ -54,3 +62,14 @@ def main(arguments: list[str]) -> int:
         return 0
 
     return cli(try_runs, arguments, "tracer try", ABOUT)
+
+
+def _is_free(port: int) -> bool:
+    """Whether the page can be served there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError:
+            return False
+    return True
