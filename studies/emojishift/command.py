@@ -11,7 +11,7 @@ import tyro
 
 from studies.emojishift.checks import Arms
 from studies.emojishift.claims import CLAIMS
-from studies.emojishift.frontiers import frontiers
+from studies.emojishift.frontiers import ROWS, frontiers
 from studies.emojishift.page import FIGURE, overview, page, searched, studies_page
 from studies.emojishift.rows import read, write
 from studies.emojishift.runner import Workspace, run_studies
@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
             verdicts: Markdown page of the verdicts; by default SCALE.md beside the result file. The tables that it
                 rests on are written beside it, as SCALE-studies.md.
             jobs: number of processes, each on one core.
-            again: arms to run again; every other row of the existing result file is kept.
+            again: arms to run again, or pretrained models whose runs to repeat; every other row of the existing
+                result file is kept.
             redraw: run nothing; write page and figure from the existing result file.
         """
         if scale not in SCALES:
@@ -69,12 +70,19 @@ def _run(scale: str, workspace: Workspace, file: Path, verdicts_file: Path, agai
     """Run the studies; after each one, write the result file and the page."""
     command, earlier = ["tracer", "evidence", scale], []
     if again:
-        known = {arm.name for study in studies(scale) for arm in study.arms}
+        by_name = {study.name: study for study in studies(scale)}
+        known = {arm.name for study in by_name.values() for arm in study.arms}
+        known |= {start for study in by_name.values() for start in study.pretrainings()}
         for name in again:
             if name not in known:
-                raise unknown("arm", name, known)
+                raise unknown("arm or pretrained model", name, known)
         command += ["--again", *again]
-        earlier = [each for each in read(file)[1] if each.arm not in again]
+        earlier = [
+            each
+            for each in read(file)[1]
+            if each.arm not in again
+            and (each.role == "start" or by_name[each.study].start(each.seed) not in again)
+        ]
     states = run_studies(studies(scale), workspace, _print, earlier)
     for rows in list(states)[-1:] if again else states:  # a part of the rows must not replace a whole file
         write(file, rows, shlex.join(command))
@@ -89,6 +97,8 @@ def _write_page(file: Path, verdicts_file: Path) -> None:
     tables = verdicts_file.with_stem(f"{verdicts_file.stem}-studies")
     write_text(verdicts_file, page(head, rows, tables.name, both=_both(grouped(rows))))
     write_text(tables, studies_page(head, rows, verdicts_file.name))
+    if not ROWS.keys() & grouped(rows).keys():
+        return
     try:
         save(frontiers(grouped(rows)), verdicts_file.parent / FIGURE.parent, FIGURE.stem, ["svg"])
     except UserError as error:  # no matplotlib: the page is complete without the figure

@@ -49,8 +49,12 @@ def run_studies(
     studies, known = list(studies), {_key(each): each for each in earlier}
     starts = {name: each for study in studies for name, each in study.pretrainings().items()}
     ready = {each.arm: each for each in known.values() if each.role == "start"}
-    arms = {(each.study, each.arm) for each in known.values()}
-    incomplete = [study for study in studies if any((study.name, arm.name) not in arms for arm in study.arms)]
+    tested = {(each.study, each.arm, each.fold, each.seed) for each in known.values() if each.role == "test"}
+    incomplete = [
+        study
+        for study in studies
+        if any((study.name, arm.name, *trial) not in tested for arm in study.arms for trial in study.trials)
+    ]
     with ProcessPoolExecutor(workspace.jobs, get_context("spawn"), initializer=start_process) as pool:
         futures = {}
         for name in {name: None for study in incomplete for name in study.pretrainings()}:

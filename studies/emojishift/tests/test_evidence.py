@@ -25,6 +25,7 @@ from studies.emojishift.checks import (
     no_worse,
 )
 from studies.emojishift.claims import CLAIMS
+from studies.emojishift.command import main
 from studies.emojishift.compare import answers, difference, per_style, seed_error, value, widened
 from studies.emojishift.frontiers import frontiers
 from studies.emojishift.further_claims import FURTHER_CLAIMS
@@ -482,3 +483,16 @@ def test_earlier_rows_are_kept_and_are_those_that_the_study_defines(tmp_path: Pa
     *_, again = run_studies(studies("part"), Workspace(tmp_path), lambda message: None, rows)
     assert again == rows
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_has_a_page(tmp_path: Path, scale: str) -> None:
+    """The figure shows some studies only; a scale without them has tables and no figure."""
+    first = studies(scale)[0]
+    rows = [
+        synthetic(arm.name, lambda shift, rng, count: rng.random(count) < 0.5, study=first.name)
+        for arm in first.arms
+    ]
+    write(tmp_path / "r.json", rows, "tracer evidence")
+    assert main([scale, "--results", str(tmp_path / "r.json"), "--redraw"]) == 0
+    assert (tmp_path / "r-studies.md").exists()
