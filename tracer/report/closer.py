@@ -77,6 +77,7 @@ def _look(run: RunData, data: Paired) -> DataSet:
 
 
 def title(data: Paired) -> str:
+    """The heading of a data set: its name, or that it is the held-out one."""
     return "Held-out images" if not data.role else data.name
 
 

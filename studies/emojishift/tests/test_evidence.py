@@ -30,7 +30,7 @@ from studies.emojishift.compare import answers, difference, per_style, seed_erro
 from studies.emojishift.frontiers import frontiers
 from studies.emojishift.further_claims import FURTHER_CLAIMS
 from studies.emojishift.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
-from studies.emojishift.page import edges, overview, page, sentence, setting, studies_page, verdicts
+from studies.emojishift.page import edges, overview, page, percent, sentence, setting, studies_page, verdicts
 from studies.emojishift.rows import Row, command, corrupted_shifts, ids, read, write
 from studies.emojishift.runner import Workspace, _trials, best, run_studies
 from studies.emojishift.study import (
@@ -55,6 +55,8 @@ from tracer.evaluation.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.evaluation.suites.emojishift import NAMES
 
 PUBLISHED = Path(__file__).parents[1] / "results" / "part.json"
+ADAPTERS = PUBLISHED.with_name("adapters.json")
+DOCS = Path(__file__).parents[3] / "docs"
 SHIFTS = (*styles(), *corrupted_shifts("twemoji"), NAMES)
 Right = Callable[[str, np.random.Generator, int], np.ndarray]
 
@@ -496,3 +498,10 @@ def test_every_scale_has_a_page(tmp_path: Path, scale: str) -> None:
     write(tmp_path / "r.json", rows, "tracer evidence")
     assert main([scale, "--results", str(tmp_path / "r.json"), "--redraw"]) == 0
     assert (tmp_path / "r-studies.md").exists()
+
+
+def test_the_page_on_adapters_has_the_figures_of_its_result_file() -> None:
+    page = (DOCS / "adapters.md").read_text()
+    for name, arm in grouped(read(ADAPTERS)[1])["adapters"].items():
+        shown = " | ".join(percent(value(arm, measure)) for measure in ("id", "ood", "retention"))
+        assert f"| {shown} |" in page, f"{name}: {shown}"
