@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 from tracer.cli.app import main
 from tracer.cli.commands.train import Machine
 from tracer.core.batch import Embedding, Scene
+from tracer.core.errors import UserError
+from tracer.core.metrics import bootstrap
+from tracer.data.options import Options
 from tracer.methods.base import method, methods, options
 from tracer.methods.catalogue import entries, page
 from tracer.methods.cost import cost
@@ -82,21 +86,22 @@ def test_the_rows_of_the_page_are_the_entries() -> None:
         assert all(cell in row for cell in entry)
 
 
-def test_the_example_of_the_page_is_a_method() -> None:
+def example(place: int) -> dict[str, Any]:
+    """The names that a block of Python on the page defines."""
     text = (ROOT / "docs" / "add-a-method.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
-    space: dict[str, object] = {}
-    exec(compile(code, "mine.py", "exec"), space)
-    made = space["mine"](strength=0.2)  # type: ignore[operator]
+    space: dict[str, Any] = {}
+    exec(compile(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[place], "example.py", "exec"), space)
+    return space
+
+
+def test_the_example_of_the_page_is_a_method() -> None:
+    made = example(0)["mine"](strength=0.2)
     assert repr(made.stages[0].objective) == "contrastive + 0.2·feature"
     assert isinstance(made.stages[0].tune, tune.All)
 
 
 def test_the_term_of_the_page_is_a_term() -> None:
-    text = (ROOT / "docs" / "add-a-method.md").read_text()
-    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1]
-    space: dict[str, Any] = {}
-    exec(compile(code, "term.py", "exec"), space)
+    space = example(1)
     unit = torch.eye(2)
     student, teacher = (
         Embedding(unit, unit, torch.tensor(1.0)),
@@ -105,3 +110,24 @@ def test_the_term_of_the_page_is_a_term() -> None:
     scene = Scene(student=student, teacher=teacher)
     assert space["image_drift"]()(scene) == 2.0  # orthogonal unit vectors
     assert space["image_drift"]()(Scene(student=student, teacher=student)) == 0.0
+
+
+def test_the_format_of_the_page_is_read(tmp_path: Path) -> None:
+    read_list = example(2)["read_list"]
+    Image.new("RGB", (4, 4), "red").save(tmp_path / "a.png")
+    (tmp_path / "all.lst").write_text("a.png\tred\na.png\tblue\n")
+    examples = read_list(tmp_path / "all.lst", Options())
+    assert examples.classes == ("blue", "red")
+    assert examples.labels.tolist() == [1, 0]
+    assert examples.images[1].getpixel((0, 0)) == (255, 0, 0)
+    (tmp_path / "all.lst").write_text("a.png\tred\na.png\n")
+    with pytest.raises(UserError, match="line 2"):
+        read_list(tmp_path / "all.lst", Options())
+
+
+def test_the_metric_of_the_page_has_an_interval() -> None:
+    measure = example(3)["reciprocal_rank"]
+    logits = torch.tensor([[2.0, 1.0, 0.0], [2.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    label = torch.tensor([0, 1, 0])
+    assert measure(logits, label) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert bootstrap(measure, logits, label, samples=20).low < measure(logits, label)
