@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ ROOT = Path(__file__).parents[2]
 def test_the_page_is_what_the_code_says() -> None:
     told = (ROOT / "docs" / "methods.md").read_text()
     assert told == page(), "python -m tracer.methods > docs/methods.md"
+
+
+def test_the_command_that_writes_the_page_is_not_imported() -> None:
+    """Python would warn in the middle of the page's own command."""
+    assert methods()
+    assert "tracer.methods.__main__" not in sys.modules
 
 
 def test_the_list_names_every_method(capsys: pytest.CaptureFixture[str]) -> None:

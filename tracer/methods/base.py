@@ -142,6 +142,8 @@ def methods() -> dict[str, Recipe]:
     package = import_module("tracer.methods")
     recipes: dict[str, Recipe] = {}
     for module in iter_modules(package.__path__):
+        if module.name == "__main__":  # is run, and Python warns if it was imported before
+            continue
         recipe = getattr(import_module(f"tracer.methods.{module.name}"), module.name, None)
         if inspect.isfunction(recipe) and get_type_hints(recipe).get("return") is Method:
             recipes[module.name] = _recorded(module.name, recipe)
