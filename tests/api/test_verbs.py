@@ -101,6 +101,10 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
     accuracy = scores["after"]["digits"]["accuracy"]
     assert accuracy == (*(rows["accuracy"][key] for key in ("value", "low", "high")), 36)
     assert set(scores) == {"before", "after"}
+    numbers = tracer.evaluate(
+        run, arrays, classes=NAMES, templates="the digit {}", out=tmp_path / "numbers", device="cpu"
+    )
+    assert next(iter(numbers["after"].values()))["accuracy"] == accuracy
     assert "accuracy" in str(scores)
     assert scores._repr_html_().startswith("<pre>")
     assert "<td>held-out</td>" in run._repr_html_()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.api.inputs import data_names
+from tracer.data.classes import Spec
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import Scored, score_test_sets
 from tracer.evaluation.score_tables import score_tables
@@ -84,6 +85,7 @@ def evaluate(
     model: Run | Student | str | Path,
     data: Any = (),
     *,
+    classes: Spec | None = None,
     suite: str | None = None,
     root: str | Path | None = None,
     weights: str | None = None,
@@ -98,6 +100,7 @@ def evaluate(
     Args:
         model: a run or its folder, what `tracer.load` returned, an exported folder, or a name of open_clip.
         data: one data set, in any form that `finetune` takes, or a list of specs written role=data.
+        classes: names of labels that are numbers, where data are given from Python.
         suite: imagenet, iwildcam, fmow or emojishift, instead of data.
         root: the folder that holds the suite's data sets.
         weights: of a run: only these weights, instead of before and after.
@@ -108,7 +111,7 @@ def evaluate(
         device: auto, cpu, cuda or mps.
     """
     sets = TestSets(
-        data=data_names(data),
+        data=data_names(data, classes),
         suite=suite,
         root=None if root is None else Path(root),
         corrupt=tuple(corrupt),

@@ -24,10 +24,10 @@ def data_name(data: Any, classes: Spec | None = None) -> str:
     return os.fspath(data) if isinstance(data, str | os.PathLike) else register(data, classes)
 
 
-def data_names(data: Any) -> tuple[str, ...]:
+def data_names(data: Any, classes: Spec | None = None) -> tuple[str, ...]:
     """The specs of one data set, of a list of specs, or of an empty list."""
     specs = isinstance(data, list | tuple) and all(isinstance(each, str | os.PathLike) for each in data)
-    return tuple(map(data_name, data)) if specs and not is_paths(data) else (data_name(data),)
+    return tuple(map(data_name, data)) if specs and not is_paths(data) else (data_name(data, classes),)
 
 
 def model_name(model: Any, home: Path) -> str:
