@@ -132,7 +132,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("split", "val is not held out", "data/division.py",
      'if share is None and has_split(train.splits, "val"):', "if False:", (DIVISION,)),
     ("split", "images that are in both sets are not mentioned", "data/division.py",
-     "        return (*both, *self._overlap())\n", "        return (*both,)\n", (DIVISION,)),
+     "(*both, *self._overlap(), ", "(*both, ", (DIVISION,)),
     # Classes
     ("classes", "two classes of one name are merged", "data/classes.py",
      "        refuse_one_name(distinct, normal_name)\n", "", (CLASSES,)),
@@ -208,7 +208,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("archives", "a zip bomb is unpacked", "data/arrays.py",
      "    if unpacked > max(MAX_RATIO * packed, UNPACKED):\n", "    if False:\n", (f"{SECURITY}::test_a_zip_bomb_is_not_unpacked",)),
     ("runs", "a run is written through links in its folder", "runs/run.py",
-     "        if links:\n", "        if False:\n", (f"{SECURITY}::test_a_run_of_a_stranger_is_not_written_through_its_links",)),
+     "if (Path(place) / name).is_symlink():\n", "if False:\n", (f"{SECURITY}::test_a_run_of_a_stranger_is_not_written_through_its_links",)),
     # Escaping
     ("escaping", "control characters reach the terminal in errors", "core/errors.py",
      "super().__init__(printable(str(message)))", "super().__init__(str(message))", (f"{SECURITY}::test_names_cannot_steer_a_terminal_or_a_script",)),
@@ -219,7 +219,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("escaping", "a line break in a name goes into a SLURM script", "sweep/slurm.py",
      r'''for character in "\n\r\0"''', r'''for character in "\0"''', (f"{SECURITY}::test_names_cannot_steer_a_terminal_or_a_script",)),
     ("escaping", "advised commands are not quoted", "core/command_line.py",
-     'shlex.join(["tracer", *map(str, words)])', '" ".join(["tracer", *map(str, words)])', (MARKDOWN,)),
+     "shlex.join(", '" ".join(', (MARKDOWN,)),
     ("escaping", "the report's data can end their element", "report/page.py",
      r'''.replace("<", r"\u003c")''', "", (f"{PAGE}::test_embedded_data_survive_and_cannot_end_their_element",)),
     ("escaping", "the report does not escape names", "report/page.py",

@@ -14,7 +14,9 @@ from tracer.api.merge import check_name
 from tracer.cli.app import main
 from tracer.cli.commands import export
 from tracer.cli.commands import list as listing
+from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
+from tracer.data.check import command
 from tracer.parallel import launch
 from tracer.runs.experiment import Experiment
 from tracer.storage.atomic import write_folder
@@ -31,10 +33,14 @@ def test_a_signal_removes_what_is_half_written(number, tmp_path: Path, monkeypat
         time.sleep(5)
 
     monkeypatch.setattr(listing, "main", lambda arguments: write_folder(tmp_path / "export", fill))
-    assert main(["list"]) == 128 + number
+    previous = signal.signal(number, signal.SIG_DFL)  # under nohup, SIGHUP is ignored
+    try:
+        assert main(["list"]) == 128 + number
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, previous)
     assert "the same command starts again" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-    assert signal.getsignal(number) == signal.SIG_DFL
 
 
 def test_a_signal_that_is_ignored_stays_so(monkeypatch) -> None:
@@ -93,6 +99,11 @@ def test_names_of_merges_that_would_replace_or_lead_elsewhere_are_refused(name) 
     with pytest.raises(UserError, match="--name"):
         check_name(name)
     check_name("wise-0.5")
+
+
+def test_a_folder_that_begins_with_a_dash_is_no_flag_in_advice() -> None:
+    assert command_line("resume", Path("-run")) == "tracer resume ./-run"
+    assert command({"data": "-photos"}) == "tracer train --data ./-photos"
 
 
 def test_a_report_replaces_pages_only(tmp_path: Path, capsys) -> None:

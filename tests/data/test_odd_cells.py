@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+import tarfile
 
 import numpy as np
 import pyarrow as pa
@@ -153,3 +155,31 @@ def test_what_is_no_file_is_not_read_as_an_image(tmp_path, picture):
     (tmp_path / "dog/2.png").symlink_to("/dev/zero")
     with pytest.raises(UserError, match="it is no file"):
         scan(load(tmp_path))
+
+
+def test_bytes_and_characters_that_are_no_text_do_not_make_two_classes_one(tmp_path, picture):
+    for name in "ab":
+        picture(f"{name}.png")
+    (tmp_path / "t.csv").write_bytes(b"image,label\na.png,caf\x81\nb.png,caf\x8d\n")
+    with pytest.raises(UserError, match="neither UTF-8 nor cp1252"):
+        load(tmp_path / "t.csv")
+    rows = [{"image": "a.png", "label": "\ud800"}, {"image": "b.png", "label": "\ud801"}]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert len(load(tmp_path / "t.jsonl").classes) == 2
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [({"cls": b"caf\xe9"}, "not UTF-8"), ({"cls": b"cat", "json": b'{"cls": "dog"}'}, "another 'cls'")],
+)
+def test_members_of_a_shard_that_are_no_text_or_contradict_each_other_are_refused(
+    tmp_path, picture, members, problem
+):
+    with tarfile.open(tmp_path / "x.tar", "w") as shard:
+        shard.add(picture("a.png"), "a.png")
+        for ending, content in members.items():
+            member = tarfile.TarInfo(f"a.{ending}")
+            member.size = len(content)
+            shard.addfile(member, io.BytesIO(content))
+    with pytest.raises(UserError, match=problem):
+        load(tmp_path / "x.tar")

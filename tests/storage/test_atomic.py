@@ -114,6 +114,16 @@ def test_a_failed_folder_leaves_the_old_one(tmp_path: Path, existing: bool) -> N
     assert not existing or names(place) == ["old"]
 
 
+def test_a_full_disk_is_reported_with_the_file(tmp_path: Path, monkeypatch) -> None:
+    def full(self: Path, content: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space") as failure:
+        atomic.write_text(tmp_path / "file", "text")
+    assert failure.value.filename == str(tmp_path / "file")
+
+
 def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path: Path, monkeypatch) -> None:
     place = tmp_path / "folder"
     atomic.write_folder(place, lambda new: (new / "file").write_text("old"))

@@ -141,10 +141,11 @@ def test_a_resumed_run_says_what_is_different(place: Path, monkeypatch: pytest.M
         steps=2,
     )
     settled = plan(experiment)
-    machine = {**World("cpu", "fp32").describe(), "threads": 64}
+    machine = {**World("cpu", "fp32").describe(), "threads": 64, "instructions": "AVX9"}
     Run.create(settled, place / "run", machine=machine)
     with pytest.warns(
-        UserWarning, match=r"this run began with threads 64, now 1: .* may differ in the last bits"
+        UserWarning,
+        match=r"this run began with instructions AVX9, now .*; threads 64, now 1: .* may differ in the last bits",
     ):
         run(experiment, place / "run")
     assert Run.open(place / "run").description["machine"]["processes"] == 1

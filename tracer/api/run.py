@@ -187,7 +187,7 @@ def _other_machine(current: Run, world: World) -> str:
     before = {**current.description.get("machine", {}), **current.description.get("versions", {})}
     now = {**world.describe(), **versions()}
     changes = [
-        f"{name} {before[name]}, now {now[name]}" for name in now if before.get(name, now[name]) != now[name]
+        f"{name} {value}, now {now.get(name)}" for name, value in before.items() if now.get(name) != value
     ]
     if not changes:
         return ""

@@ -7,4 +7,11 @@ import shlex
 
 def command_line(*words: object) -> str:
     """`tracer WORDS`, quoted so that it can be pasted into a shell whatever folders are called."""
-    return shlex.join(["tracer", *map(str, words)])
+    return shlex.join(
+        ["tracer", *(path_word(str(word)) if hasattr(word, "__fspath__") else str(word) for word in words)]
+    )
+
+
+def path_word(path: str) -> str:
+    """A path as an argument: one that begins with a dash would be taken for a flag."""
+    return f"./{path}" if path.startswith("-") else path

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tracer.core.command_line import path_word
 from tracer.core.errors import UserError
 from tracer.data.check_report import Leaks, Lengths, Report, Spread
 from tracer.data.classes import visible
@@ -88,7 +89,10 @@ def describe(
 def command(flags: Mapping[str, str | None], switches: Sequence[str] = ()) -> str:
     """The training command with these flags, and switches without a value, quoted for a shell."""
     pairs = [(f"--{name.replace('_', '-')}", value) for name, value in flags.items() if value is not None]
-    words = [*(part for pair in pairs for part in pair), *(f"--{name}" for name in switches)]
+    words = [
+        *(part for name, value in pairs for part in (name, path_word(value))),
+        *(f"--{name}" for name in switches),
+    ]
     return shlex.join(["tracer", "train", *words])
 
 

@@ -143,7 +143,10 @@ def _text(path: Path) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         if encoding != "utf-8":
             raise UserError(f"{path} is not the {encoding} text it starts as: {error}") from error
-        return content.decode("cp1252", errors="replace"), "cp1252, because it is not UTF-8"
+        try:
+            return content.decode("cp1252"), "cp1252, because it is not UTF-8"
+        except UnicodeDecodeError:  # two names could become one if its bytes were replaced
+            raise UserError(f"{path} is neither UTF-8 nor cp1252 text: {error}") from error
 
 
 def _json_lines(path: Path) -> Table:

@@ -16,6 +16,7 @@ from fsspec.core import url_to_fs
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.encoded import SUFFIXES
+from tracer.data.values import distinct_keys
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
 MAX_BYTES = 1 << 20  # of a caption or label; anything longer is an error
@@ -105,16 +106,23 @@ def _add(samples: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.Tar
     stored = shard.extractfile(member)  # into memory, not to disk
     content = stored.read() if stored else b""
     where = f"{member.name} in {url}"
-    sample.values |= _fields(content, where) if ending == "json" else {ending: _text(content)}
+    for name, value in (
+        _fields(content, where) if ending == "json" else {ending: _text(content, where)}
+    ).items():
+        if sample.values.setdefault(name, value) != value:
+            raise UserError(f"{where}: another {name!r:.60} than beside it")
 
 
-def _text(content: bytes) -> str:
-    return content.decode("utf-8-sig", errors="replace").strip()
+def _text(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:  # two names could become one if its bytes were replaced
+        raise UserError(f"{where} is not UTF-8 text: {error}") from error
 
 
 def _fields(content: bytes, where: str) -> dict[str, Any]:
     try:
-        fields = json.loads(content)
+        fields = json.loads(content, object_pairs_hook=distinct_keys)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON: {error}") from error
     return fields if isinstance(fields, dict) else {}

@@ -30,7 +30,7 @@ def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def text(value: Any) -> str:
     """A cell as text: None, NaN and blanks become the empty string, 3.0 becomes "3"."""
     if isinstance(value, str):
-        return value.strip().encode(errors="replace").decode()  # replaces lone surrogates
+        return value.strip().encode(errors="backslashreplace").decode()  # lone surrogates, each its own
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float) and value.is_integer():

@@ -41,9 +41,14 @@ class World:
         return self.rank == 0
 
     def describe(self) -> dict[str, Any]:
-        """What may change the last bits of a result: the device, the threads and the number of processes."""
+        """What may change the last bits of a result: device, CPU instructions, threads and number of processes."""
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
-        return {"device": name, "threads": torch.get_num_threads(), "processes": self.size}
+        return {
+            "device": name,
+            "instructions": torch.backends.cpu.get_cpu_capability(),
+            "threads": torch.get_num_threads(),
+            "processes": self.size,
+        }
 
     # Training step
 

@@ -19,6 +19,9 @@ def write_file(path: Path, fill: Callable[[Path], object]) -> None:
         fill(temporary)
         sync_file(temporary)
         temporary.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # writing to a full disk names no file
+        raise
     finally:
         with suppress(OSError):  # in a read-only folder, raise the error of the write and not of the clean-up
             temporary.unlink(missing_ok=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("tracer-clip", "torch", "open_clip_torch", "numpy")
+PACKAGES = ("tracer-clip", "torch", "open_clip_torch", "numpy", "pillow", "timm")
+OPTIONAL = ("transformers", "tokenizers")
 
 
 def origin(command: str) -> dict[str, Any]:
@@ -20,8 +22,12 @@ def origin(command: str) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that can change the numbers."""
-    return {name: version(name) for name in PACKAGES}
+    """Versions of the packages that can change the numbers: images are decoded and texts divided by some of them."""
+    present = {name: version(name) for name in PACKAGES}
+    for name in OPTIONAL:
+        with suppress(PackageNotFoundError):
+            present[name] = version(name)
+    return present
 
 
 def commit() -> str | None:
