@@ -17,7 +17,6 @@ import numpy as np
 from studies.choices.sources import CLASSES, read
 from tracer.api import merge as merging
 from tracer.api.finetune import finetune
-from tracer.core.metrics import wilson_interval
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples, Pixels
 from tracer.evaluation.verdict import Change
@@ -199,11 +198,9 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
         told_apart="cannot tell" not in merged.notes[0],
         truth=share,
         clearly_worse=Change.of(hits["finetuned"].tolist(), hits["merged"].tolist()).difference.high < 0,
-        accuracies={
-            name: Stated(*wilson_interval(each.accuracy, n), share[name]) for name, each in accuracies.items()
-        },
+        accuracies={name: Stated(*each.interval, share[name]) for name, each in accuracies.items()},
         differences={
-            name: Stated(*Change.of(first.hits, second.hits).difference, true)
+            name: Stated(*second.verdict(first).task.difference, true)
             for name, (first, second, true) in pairs.items()
         },
         test_sets=len(tests),

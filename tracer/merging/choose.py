@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
 from tracer.core.errors import UserError
-from tracer.core.metrics.intervals import paired_interval
+from tracer.core.metrics import counted_interval, optimism
 from tracer.core.weights import Weights
 from tracer.merging.evaluator import Evaluator, Scores
 
@@ -18,6 +22,14 @@ class Candidate(NamedTuple):
 
     alpha: float
     scores: Scores
+
+
+class Choice(NamedTuple):
+    """The chosen candidate, why, and how much too high its accuracy is expected to be on the images that chose it."""
+
+    candidate: Candidate
+    why: str
+    optimism: float = 0.0
 
 
 def sweep(
@@ -33,48 +45,78 @@ def weights_at(alpha: float, merge: Callable[[float], Weights], evaluator: Evalu
     return merge(alpha) if alpha in (0, 1) else evaluator.with_batchnorm_statistics(merge(alpha))
 
 
-def best(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
-    """The smallest |α| within one standard error of the highest held-out accuracy, and why it was chosen.
+def best(candidates: Sequence[Candidate]) -> Choice:
+    """The smallest |α| within one standard error of the highest held-out accuracy.
 
     Where the held-out images cannot tell any two candidates apart, or are too few, it is the candidate nearest to α =
     0.5, the choice of WiSE-FT without validation data. Standard errors are of paired differences.
     """
-    top = max(candidates, key=lambda each: (each.scores.accuracy, -abs(each.alpha)))
-    gaps = {each.alpha: paired_interval(top.scores.hits, each.scores.hits) for each in candidates}
-    images = f"{len(top.scores.hits)} held-out images"
-    if len(top.scores.hits) < FEWEST or not any(gap.excludes_zero for gap in gaps.values()):
-        return _middle(candidates)
-    near = [each for each in candidates if -gaps[each.alpha].value <= gaps[each.alpha].standard_error]
-    chosen = min(near, key=lambda each: (abs(each.alpha), -each.scores.accuracy))
-    if chosen is top:
-        return chosen, f"the best on {images}"
-    return (
-        chosen,
-        f"within one standard error of the best (α = {top.alpha:g}) on {images}, and nearer to the start",
-    )
+    order = sorted(candidates, key=lambda each: abs(each.alpha))
+    hits = torch.tensor([each.scores.hits for each in order])
+    if hits.shape[1] < FEWEST:
+        return Choice(_middle(candidates), _cannot_tell(candidates))
+    middle = order.index(_middle(candidates))
+
+    def choose(hits: Tensor) -> int:
+        chosen = _nearest_to_the_best(hits)
+        return middle if chosen is None else chosen
+
+    chosen, too_high = _nearest_to_the_best(hits), optimism(hits, choose)
+    if chosen is None:
+        return Choice(order[middle], _cannot_tell(candidates), too_high)
+    top = order[int(hits.sum(dim=1).argmax())]
+    if order[chosen] is top:
+        return Choice(top, f"the best on {_images(candidates)}", too_high)
+    why = f"within one standard error of the best (α = {top.alpha:g}) on {_images(candidates)}, "
+    return Choice(order[chosen], f"{why}and nearer to the start", too_high)
 
 
-def balanced(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
-    """PAINT's choice and why: the highest mean of the accuracy on the task and the mean accuracy on retained data.
+def _nearest_to_the_best(hits: Bool[Tensor, "k n"]) -> int | None:
+    """The first row within one standard error of the one with most hits; None if none is clearly worse than that."""
+    top = hits[hits.sum(dim=1).argmax()]
+    gained, lost = (hits & ~top).sum(dim=1).tolist(), (~hits & top).sum(dim=1).tolist()
+    gaps = [counted_interval(up, down, hits.shape[1]) for up, down in zip(gained, lost, strict=True)]
+    if not any(gap.excludes_zero for gap in gaps):
+        return None
+    return next(row for row, gap in enumerate(gaps) if -gap.value <= gap.standard_error)
+
+
+def balanced(candidates: Sequence[Candidate]) -> Choice:
+    """PAINT's choice: the highest mean of the accuracy on the task and the mean accuracy on retained data.
 
     On too few held-out images it is the middle, as in `best`.
     """
-    if len(candidates[0].scores.hits) < FEWEST:
-        return _middle(candidates)
+    order = sorted(candidates, key=lambda each: abs(each.alpha))
+    hits = torch.tensor([each.scores.hits for each in order])
+    if hits.shape[1] < FEWEST:
+        return Choice(_middle(candidates), _cannot_tell(candidates))
+    retained = torch.tensor([_retained(each.scores) for each in order])
 
-    def score(each: Candidate) -> tuple[float, float]:
-        accuracies = each.scores.retained.values()
-        retained = sum(accuracies) / len(accuracies) if accuracies else each.scores.agreement
-        return (each.scores.accuracy + retained) / 2, -abs(each.alpha)
+    def choose(hits: Tensor) -> int:
+        return int((hits.double().mean(dim=1) + retained).argmax())
 
-    return max(candidates, key=score), "the best mean of task and retained accuracy"
+    why = "the best mean of task and retained accuracy"
+    return Choice(order[choose(hits)], why, optimism(hits, choose))
 
 
-def _middle(candidates: Sequence[Candidate]) -> tuple[Candidate, str]:
-    """The candidate nearest to α = 0.5, and why no other was chosen."""
-    middle = min(candidates, key=lambda each: (abs(each.alpha - 0.5), abs(each.alpha)))
-    images = f"{len(middle.scores.hits)} held-out images"
-    return middle, f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)"
+def _retained(scores: Scores) -> float:
+    accuracies = scores.retained.values()
+    return sum(accuracies) / len(accuracies) if accuracies else scores.agreement
+
+
+def _middle(candidates: Sequence[Candidate]) -> Candidate:
+    """The candidate nearest to α = 0.5."""
+    return min(candidates, key=lambda each: (abs(each.alpha - 0.5), abs(each.alpha)))
+
+
+def _cannot_tell(candidates: Sequence[Candidate]) -> str:
+    """Why the middle is taken."""
+    images = _images(candidates)
+    return f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)"
+
+
+def _images(candidates: Sequence[Candidate]) -> str:
+    return f"{len(candidates[0].scores.hits)} held-out images"
 
 
 def check_keep(keep: float) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tracer.core.errors import UserError
-from tracer.core.metrics import agreement, wilson_interval
+from tracer.core.metrics import Interval, agreement, wilson_interval
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
@@ -36,13 +36,22 @@ class Scores(NamedTuple):
     agreement: float
     hits: list[bool]  # on the held-out images, of which the accuracy is the mean
     retained_hits: dict[str, list[bool]]
+    optimism: float = (
+        0.0  # by which the accuracy is expected to be too high, as these images chose the weights
+    )
+
+    @property
+    def interval(self) -> Interval:
+        """The accuracy less its optimism, with its 95 % interval."""
+        return wilson_interval(max(0.0, self.accuracy - self.optimism), len(self.hits))
 
     def to_json(self) -> dict[str, Any]:
-        """The accuracies with their counts and 95 % intervals."""
+        """The accuracies with their counts and 95 % intervals; that of the task is less its optimism."""
         counts = {name: len(hits) for name, hits in self.retained_hits.items()}
         return {
             "accuracy": self.accuracy,
-            "interval": list(wilson_interval(self.accuracy, len(self.hits))),
+            "optimism": self.optimism,
+            "interval": list(self.interval),
             "n": len(self.hits),
             "retained": self.retained,
             "retained_intervals": {
@@ -57,7 +66,10 @@ class Scores(NamedTuple):
         retained = {
             name: Change.of(hits, self.retained_hits[name]) for name, hits in before.retained_hits.items()
         }
-        return Verdict(Change.of(before.hits, self.hits), retained)
+        task = Change.of(before.hits, self.hits)
+        if self.hits != before.hits:  # the difference of a model with itself is 0
+            task = task._replace(after=self.interval, difference=task.difference.less(self.optimism))
+        return Verdict(task, retained)
 
     def retention(self, before: Scores) -> float:
         """The lowest ratio of accuracy to `before` over the retained data sets; the agreement if there are none."""

@@ -17,7 +17,7 @@ from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.evaluation.summary import describe_compared
 from tracer.merging import choose
-from tracer.merging.choose import Candidate
+from tracer.merging.choose import Candidate, Choice
 from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.fisher import fisher, fisher_information
 from tracer.merging.run_group import RunGroup
@@ -52,16 +52,15 @@ def interpolation(
     candidates = tuple(choose.sweep(alphas, merge, evaluator))
     if keep is not None:
         best = choose.strongest(candidates, keep, evaluator.before)
-        why = f"the strongest that keeps {keep:g} of {_retention_images(evaluator)}"
+        choice = Choice(best, f"the strongest that keeps {keep:g} of {_retention_images(evaluator)}")
     elif len(candidates) == 1:
-        best, why = candidates[0], "as given"
-    elif how == "paint":
-        best, why = choose.balanced(candidates)
+        choice = Choice(candidates[0], "as given")
     else:
-        best, why = choose.best(candidates)
-    weights = choose.weights_at(best.alpha, merge, evaluator)
-    note = f"α = {best.alpha:g}: {why}"
-    return Merged(f"{how}-{best.alpha:g}", weights, best.scores, (note,), candidates, {"alpha": best.alpha})
+        choice = choose.balanced(candidates) if how == "paint" else choose.best(candidates)
+    alpha, scores = choice.candidate
+    weights = choose.weights_at(alpha, merge, evaluator)
+    note, scores = f"α = {alpha:g}: {choice.why}", scores._replace(optimism=choice.optimism)
+    return Merged(f"{how}-{alpha:g}", weights, scores, (note,), candidates, {"alpha": alpha})
 
 
 def soup(group: RunGroup, evaluator: Evaluator, kind: str) -> Merged:

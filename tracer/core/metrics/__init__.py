@@ -15,6 +15,7 @@ from tracer.core.metrics.calibration import (
 from tracer.core.metrics.intervals import (
     Interval,
     Spread,
+    counted_interval,
     mean_std,
     paired_interval,
     t_interval,
@@ -22,7 +23,7 @@ from tracer.core.metrics.intervals import (
     wilson_interval,
 )
 from tracer.core.metrics.metric import Metric
-from tracer.core.metrics.resampling import bootstrap, mean_interval, paired
+from tracer.core.metrics.resampling import bootstrap, mean_interval, optimism, paired
 from tracer.core.metrics.retention import agreement, kl
 from tracer.core.metrics.retrieval import Recall, match_ranks, recall_at
 from tracer.core.metrics.scaling import temperature
@@ -47,6 +48,7 @@ __all__ = [
     "agreement",
     "bootstrap",
     "brier",
+    "counted_interval",
     "ece",
     "ece_batched",
     "kl",
@@ -56,6 +58,7 @@ __all__ = [
     "mean_std",
     "nll",
     "noise_floor",
+    "optimism",
     "paired",
     "paired_interval",
     "recall_at",

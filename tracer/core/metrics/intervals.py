@@ -29,6 +29,10 @@ class Interval(NamedTuple):
         """Whether both ends are finite."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
+    def less(self, bias: float) -> Interval:
+        """The interval of the value without this bias."""
+        return Interval(self.low - bias, self.value - bias, self.high - bias)
+
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
@@ -90,18 +94,22 @@ def wilson_interval(share: float, n: int) -> Interval:
 
 
 def paired_interval(first: Sequence[bool], second: Sequence[bool]) -> Interval:
-    """The difference of two shares of hits on the same samples, second − first, with its interval.
+    """The difference of two shares of hits on the same samples, second − first, with its interval."""
+    if len(first) != len(second):
+        raise ValueError(f"two results on the same samples expected, not {len(first)} and {len(second)}")
+    gained = sum(not before and after for before, after in zip(first, second, strict=True))
+    lost = sum(before and not after for before, after in zip(first, second, strict=True))
+    return counted_interval(gained, lost, len(first))
+
+
+def counted_interval(gained: int, lost: int, n: int) -> Interval:
+    """The paired difference of n samples, of which some were gained and some lost, with its interval.
 
     Bonett and Price (2012): the Wald interval for paired proportions with one pseudo-observation added to each kind of
     disagreement, which covers at small n and where no sample changed. Widened to hold the difference itself.
     """
-    if len(first) != len(second):
-        raise ValueError(f"two results on the same samples expected, not {len(first)} and {len(second)}")
-    n = len(first)
     if n == 0:
         return Interval.unknown(0.0)
-    gained = sum(not before and after for before, after in zip(first, second, strict=True))
-    lost = sum(before and not after for before, after in zip(first, second, strict=True))
     value = (gained - lost) / n
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
     half = NORMAL_QUANTILE * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
