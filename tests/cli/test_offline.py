@@ -68,6 +68,36 @@ def test_it_is_refused_within_ten_seconds(
     assert "127.0.0.1 does not answer: on another machine" in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.parametrize("model", ["ViT-B-32", "hf-hub:timm/ViT-B-16-SigLIP"])
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        ("train", "--data"),
+        ("train", "--retain"),
+        ("train", "--held-out"),
+        ("train", "--templates"),
+        ("eval", "--data"),
+        ("eval", "--templates"),
+    ],
+)
+def test_a_misspelt_flag_is_not_hidden_by_a_missing_network(
+    command: str,
+    model: str,
+    flag: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(download, "unreachable", lambda url: "nobody answers")
+    monkeypatch.setattr(download.constants, "HF_HUB_CACHE", str(tmp_path))
+    words = ["eval", model] if command == "eval" else ["train", "--model", model]
+    data = [] if flag == "--data" else ["--data", "digits"]
+    assert main([*words, *data, flag, "digts", "--device", "cpu"]) == 2
+    printed = capsys.readouterr().err
+    assert "digts" in printed
+    assert "nobody answers" not in printed
+
+
 def test_a_host_that_neither_answers_nor_refuses_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "CONNECT_TIMEOUT", 0.1)
     monkeypatch.setattr(download, "_connects", lambda host, port: time.sleep(30))

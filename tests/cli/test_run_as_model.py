@@ -81,7 +81,8 @@ def test_an_unfinished_run_is_refused(base: Path, tmp_path: Path, capsys: pytest
     [
         ("runs/bas", "there is no run or model at runs/bas; in runs: did you mean base?"),
         ("runs/nope", "there is no run or model at runs/nope; in runs: choose from: base"),
-        ("nowhere/nope", "there is no run or model at nowhere/nope"),
+        ("runs/model", "there is no run or model at runs/model; in runs: choose from: base"),  # not models
+        ("rusn/base", "there is no run or model at rusn/base: unknown folder 'rusn': did you mean runs?"),
         ("ViT-B/61", "unknown model 'ViT-B/61': did you mean ViT-B-16"),
     ],
 )
@@ -94,10 +95,10 @@ def test_a_name_that_leads_nowhere(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "models").mkdir(parents=True)
     (tmp_path / "runs" / "base").symlink_to(base)
     monkeypatch.chdir(tmp_path)
     words = [*command, name] if command[0] == "train" else [*command, name, "--data", "digits"]
     assert main(words) == 2
     assert answer in capsys.readouterr().err
-    assert [each.name for each in (tmp_path / "runs").iterdir()] == ["base"]
+    assert {each.name for each in (tmp_path / "runs").iterdir()} == {"base", "models"}

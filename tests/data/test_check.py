@@ -90,8 +90,8 @@ def test_what_is_probably_not_meant_is_said(tmp_path, picture, capsys):
         picture(name)
     (tmp_path / "2").mkdir()
     assert main(["check", str(tmp_path)]) == 0
-    output = capsys.readouterr().out
-    assert "warning     the classes are numbers" in output
+    output = " ".join(capsys.readouterr().out.split())
+    assert "warning the classes are numbers" in output
     assert "--classes FILE" in output
     assert "the folder 2 holds no image, and is no class" in output
     assert "with one image to train on: 0, 1" in output
@@ -139,7 +139,7 @@ def test_unreadable_images_are_listed(tmp_path, picture):
         picture(f"{'ab'[i % 2]}/{i}.png")
     (tmp_path / "a" / "0.png").write_bytes(b"")
     lines = describe(scan(load(tmp_path))).lines()
-    assert "unreadable  1 images, left out" in lines
+    assert "unreadable  1 image, left out" in lines
     assert any("a/0.png: the file is empty" in line for line in lines)
 
 
@@ -178,8 +178,8 @@ def test_leaks_are_found_whatever_their_size_and_encoding(tmp_path, capsys):
     assert main(["check", str(tmp_path)]) == 0
     output = capsys.readouterr().out
     assert "test        8 images that training does not use: tracer eval RUN --data" in output
-    leaks = [line for line in output.splitlines() if line.startswith("leak")]
-    assert len(leaks) == 2
+    assert [line[:4] for line in output.splitlines()].count("leak") == 2
+    leaks = " ".join(output.split()).split(" leak ")[1:]
     assert "1 held-out images show what a training image shows" in leaks[0]
     assert "val/cat/large.webp and train/cat/4.png" in leaks[0]
     assert "test/dog/again.jpg and train/dog/3.png" in leaks[1]
@@ -191,7 +191,9 @@ def test_an_imbalance_is_said(tmp_path, picture, capsys):
     for number in range(2):
         picture(f"dog/{number}.png")
     assert main(["check", str(tmp_path)]) == 0
-    assert "imbalance: cat has 36 times as many images" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "imbalance: cat has 36 times as many images" in output
+    assert all(len(line) <= 80 for line in output.splitlines() if str(tmp_path) not in line)
 
 
 def test_a_table_beside_the_images_is_not_passed_over_in_silence(tmp_path, picture, capsys):

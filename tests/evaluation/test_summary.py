@@ -14,27 +14,24 @@ from tracer.core.metrics import wilson_interval
 from tracer.evaluation import summary as outcome
 from tracer.evaluation.probe import can_name, emoji_probe
 from tracer.evaluation.summary import (
-    COLLAPSED,
     MAX_COMPARED,
     advice,
     compared_indices,
     describe_compared,
     warnings,
 )
-from tracer.evaluation.verdict import Change
+from tracer.evaluation.verdict import COLLAPSED, Change, names_kept
 from tracer.methods.base import methods, options
 from tracer.models.export import export
 from tracer.models.student import load
+from tracer.report.measures import Key, measured
+from tracer.report.run_data import read_run
 
 
-def result(agreement: float = 1.0, before: float = 0.8, after: float = 0.8, n: int = 1000) -> dict[str, Any]:
-    """A result with the accuracies of one retained set (none if n is 0) and an agreement on 1000 images."""
+def result(before: float = 0.8, after: float = 0.8, n: int = 1000) -> dict[str, Any]:
+    """A result with the accuracies of one retained set."""
     hits = [[i < round(share * n) for i in range(n)] for share in (before, after)]
-    retain = {"pets": Change.of(*hits).to_json()} if n else {}
-    return {
-        "changes": {"retain": retain},
-        "retention": {"agreement": agreement, "interval": list(wilson_interval(agreement, 1000))},
-    }
+    return {"changes": {"retain": {"pets": Change.of(*hits).to_json()}}}
 
 
 def test_all_held_out_images_are_compared_or_a_thousand_from_everywhere() -> None:
@@ -61,12 +58,6 @@ def test_only_a_clear_loss_is_warned_of() -> None:
     assert lost == "pets fell from 80.0% to 39.0%"
     assert told == advice("ft")
     assert warnings(result(before=0.8, after=0.2, n=3), "ft") == [], "three images show nothing"
-    assert warnings(result(agreement=COLLAPSED - 0.01, n=0), "tracer") == [], (
-        "within the noise of the threshold"
-    )
-    lost, told = warnings(result(agreement=COLLAPSED - 0.1, n=0), "tracer")
-    assert lost == "it agrees with the pretrained model on only 40% of images"
-    assert told == advice("tracer")
 
 
 @pytest.mark.parametrize("method", methods())
@@ -82,24 +73,40 @@ def test_advice_fits_the_method() -> None:
     assert "--strength" not in advice("clipood"), "its strength widens a margin and holds nothing"
 
 
+def test_agreement_over_names_is_shown_where_it_means_something() -> None:
+    interval = wilson_interval(0.8, 100)
+    retention = {"agreement": 0.8, "n": 100, "interval": list(interval)}
+    assert names_kept({"retention": retention | {"meaningful": True}}) == interval
+    assert names_kept({"retention": retention | {"meaningful": False}}) is None
+    assert names_kept({}) is None
+
+
 def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outcome, "agreement", lambda *_: 0.0)
-    monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
+    monkeypatch.setattr(outcome, "can_name", lambda hits: True)
+    monkeypatch.setattr(outcome, "warnings", lambda *_: ["naming emoji fell", advice("flyp")])
+    monkeypatch.setattr(outcome, "KNOWN_NAMES", outcome.KNOWN_NAMES[:5])
+    monkeypatch.setattr(outcome, "MAX_COMPARED", 40)
     export(load("tiny-28", seed=0), tmp_path / "model")
     small = ["--steps", "1", "--batch", "4", "--device", "cpu", "--data", "digits", "--templates", "name"]
     known = ["--model", str(tmp_path / "model"), "--out", str(tmp_path / "known")]
     assert main(["train", "flyp", *small, *known]) == 0
     printed = capsys.readouterr()
-    assert "On 0.0 [0.0, 16.1] % of 20 of " in printed.out
-    assert "retention: it agrees with the pretrained model on only 0% of images" in printed.err
+    assert "retention: naming emoji fell" in printed.err
     assert f"retention: {advice('flyp')}" in printed.err
+    assert "of 40 of 1000 held-out images, evenly spaced, it still picks" in " ".join(printed.out.split())
+    measures = measured(read_run(tmp_path / "known"), "after")
+    assert Key(("retention", "agreement")) in measures
+    assert measures[Key(("top5",))].known
+    assert measures[Key(("macro_f1",))].known
+    monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
     random = ["--model", "tiny-28", "--pretrained", "none", "--out", str(tmp_path / "random")]
     assert main(["train", "flyp", *small, *random]) == 0
     printed = capsys.readouterr()
     assert "retention" not in printed.err
     assert "ImageNet name" not in printed.out
+    assert Key(("retention", "agreement")) not in measured(read_run(tmp_path / "random"), "after")
 
 
 def test_the_built_in_probe_is_shown_only_to_models_that_can_name_emoji() -> None:

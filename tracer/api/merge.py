@@ -17,6 +17,7 @@ from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
 from tracer.data.split import align_labels
+from tracer.evaluation.probe import MOST, NAME, emoji_probe
 from tracer.merging import merges
 from tracer.merging.choose import check_keep
 from tracer.merging.evaluator import Evaluator
@@ -144,8 +145,10 @@ def prepare(request: Merge, runs: list[Run], device: str) -> Prepared:
             f"a greedy soup needs images that no run has trained on, and {names} held out different ones: "
             "give --held-out"
         )
-    retained = tuple(load_data(spec, split="test") for spec in request.retain)
-    return Prepared(group, Evaluator(group, world, _held_out(request, group), retained))
+    retained = tuple(load_data(spec, split="test") for spec in request.retain) or group.plan.retain
+    if not retained and NAME in (runs[0].result or {}).get("changes", {}).get("retain", {}):
+        retained = (emoji_probe(100 * MOST),)
+    return Prepared(group, Evaluator(group, world, _held_out(request, group), retained, compare=not retained))
 
 
 def merged(request: Merge, prepared: Prepared) -> Merged:

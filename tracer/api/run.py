@@ -15,7 +15,7 @@ from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_me
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
 from tracer.data.scan_cache import cache_folder
-from tracer.models.registry import locate, pretrained_tag
+from tracer.models.registry import by_network, locate, pretrained_tag
 from tracer.models.student import Student
 from tracer.parallel import Lost, World, launched
 from tracer.runs.experiment import Experiment
@@ -124,6 +124,9 @@ def _with_model_at_hand(experiment: Experiment, out: Path | None, world: World) 
     def fetch() -> None:
         model = model_name(experiment.model, beside)
         if out is None or not Run.exists(out):  # else the run may be finished, and need no model
+            if by_network(model, pretrained_tag(model, experiment.pretrained)):
+                # First what needs no network, so that its failure does not hide a misspelt --data.
+                plan(replace(experiment, model=model), check_images=False, check_model=False)
             locate(model, pretrained_tag(model, experiment.pretrained)).fetch()
 
     world.on_first_process(fetch)

@@ -11,9 +11,8 @@ from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import Display, console, counting, errors, say, show_table, stop_at_once
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
-from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.summary import describe_compared
-from tracer.evaluation.verdict import Change, Verdict, plus_minus, verdict
+from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, verdict
 from tracer.methods.base import method
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
@@ -72,11 +71,9 @@ def show_result(finished: Run) -> None:
         if name in after and name in before
     ]
     show_table(method(finished.experiment.method).title, ("", "before", "after", "images"), rows)
-    retention = result["retention"]
-    if finished.experiment.pretrained != "none":
-        agreement = plus_minus(Interval(*retention["interval"]))
+    if (agreement := names_kept(result)) is not None:
         images = describe_compared(finished.description["data"]["held_out"])
-        say(f"On {agreement} of {images} it still picks the pretrained model's ImageNet name.")
+        say(f"On {plus_minus(agreement)} of {images} it still picks the pretrained model's ImageNet name.")
     for warning in result["warnings"]:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
     say(f"The run is in {finished.folder}.")

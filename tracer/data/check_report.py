@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from textwrap import wrap
 
 from tracer.core.command_line import command_line
 from tracer.data.duplicates import Duplicates
 
+WIDTH, INDENT = 80, 12  # of the lines
+COMMAND = "train with"
 SHOWN = 6  # items of a long list
 IMBALANCE = 20  # times as many images in the largest class as in the smallest, from which on it is said
 
@@ -78,8 +81,8 @@ class Report:
         return Spread.of([count for _, count in self.classes])
 
     def lines(self) -> list[str]:
-        """The report as plain text, one finding per line."""
-        return [f"{about:<11} {finding}" for about, finding in self._findings()]
+        """The report as plain text within 80 columns; commands, paths and other words are never cut."""
+        return [line for about, finding in self._findings() for line in _wrapped(about, finding)]
 
     def _findings(self) -> Iterator[tuple[str, str]]:
         source = f" ({self.source})" if self.source else ""
@@ -94,10 +97,10 @@ class Report:
         yield from self._caption_findings()
         yield from self._duplicate_findings()
         if self.skipped:
-            yield "unreadable", f"{len(self.skipped)} images, left out"
+            yield "unreadable", f"{_number(len(self.skipped), 'image', 'images')}, left out"
             yield from (("", each) for each in _some(self.skipped))
         yield from (("warning", each) for each in self.warnings)
-        yield "train with", self.command
+        yield COMMAND, self.command
 
     def _class_findings(self) -> Iterator[tuple[str, str]]:
         if not self.classes:
@@ -117,11 +120,8 @@ class Report:
             times = f"{max(counts) / min(counts):.0f} times"
             yield (
                 "",
-                f"imbalance: {ranked[0][0]} has {times} as many images as the smallest class, so the accuracy",
-            )
-            yield (
-                "",
-                "of small classes hardly counts in the total: tracer report RUN shows gain and loss by class",
+                f"imbalance: {ranked[0][0]} has {times} as many images as the smallest class, so the accuracy of small "
+                "classes hardly counts in the total: tracer report RUN shows gain and loss by class",
             )
 
     def _caption_findings(self) -> Iterator[tuple[str, str]]:
@@ -136,7 +136,10 @@ class Report:
     def _duplicate_findings(self) -> Iterator[tuple[str, str]]:
         duplicates = self.duplicates
         copies = sum(len(group) - 1 for group in duplicates.within)
-        yield "duplicates", f"{copies} images are copies of another" if copies else "none"
+        yield (
+            "duplicates",
+            f"{_number(copies, 'image is a copy', 'images are copies')} of another" if copies else "none",
+        )
         yield from (("", each) for each in _some([" = ".join(_some(group)) for group in duplicates.within]))
         if duplicates.contradicting:
             first = " = ".join(_some(duplicates.contradicting[0]))
@@ -149,3 +152,15 @@ class Report:
 
 def _some(items: Sequence[str]) -> list[str]:
     return [*items[:SHOWN], f"… and {len(items) - SHOWN} more"] if len(items) > SHOWN else list(items)
+
+
+def _number(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
+
+
+def _wrapped(about: str, finding: str) -> list[str]:
+    """The lines of a finding, all but the first indented; a command to copy stays on one line."""
+    if about == COMMAND:
+        return [f"{about:<{INDENT - 1}} {finding}"]
+    lines = wrap(finding, WIDTH - INDENT, break_long_words=False, break_on_hyphens=False)
+    return [f"{about if not number else '':<{INDENT - 1}} {line}" for number, line in enumerate(lines)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,9 +97,22 @@ def read_parquet_file(path: Path) -> Any:
             "images in Parquet need the datasets library: pip install 'tracer-clip[data]'"
         ) from error
     try:
-        return datasets.load_dataset("parquet", data_files=str(path), split="train")
+        with _without_progress(datasets):  # a line for each file, beside tracer's own progress
+            return datasets.load_dataset("parquet", data_files=str(path), split="train")
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         raise UserError(f"the data set {str(path)!r} cannot be loaded: {error}") from error
+
+
+@contextmanager
+def _without_progress(datasets: Any) -> Iterator[None]:
+    """The datasets library without its progress bars, unless they were off already."""
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
 
 
 def _load(where: str) -> dict[str, Any]:

@@ -6,22 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.core.metrics import (
-    METRICS,
-    Interval,
-    Metric,
-    accuracy,
-    bootstrap,
-    ece,
-    sigmoid_ece,
-    top5,
-    wilson_interval,
-)
+from tracer.core.metrics import METRICS, Interval, Metric, ece, metric_interval, sigmoid_ece
 from tracer.evaluation.predict import Predictions, Scorer
 from tracer.evaluation.retrieval import Retrieval, retrieve
 from tracer.evaluation.suites import Opened
 
-SHARES = (accuracy.name, top5.name)
 SCALED_ECE = ece.fixed("scaled_ece")  # after temperature scaling
 
 
@@ -81,22 +70,17 @@ def score_test_sets(
 def rows(
     opened: Opened, predictions: Predictions, metrics: Mapping[str, Metric[...]], by: str = ""
 ) -> list[Row]:
-    """Metrics of these predictions with 95 % intervals: Wilson's for shares of images, else bootstrap intervals.
-
-    Metrics that depend on the order of images have none.
+    """Metrics of these predictions with 95 % intervals; metrics that depend on the order of images have none.
 
     `by` is a note on how the classes were scored.
     """
     logits, label = predictions.logits, predictions.label
     scores = []
     for name, metric in metrics.items():
-        if metric.ordered:
-            value = low = high = metric(logits, label)
-        elif name in SHARES:  # the bootstrap would be certain where all images are right
-            low, value, high = wilson_interval(metric(logits, label), len(label))
-        else:
-            low, value, high = bootstrap(metric, logits, label)
-        scores.append(_row(opened, name, Interval(low, value, high), len(label), by))
+        interval = metric_interval(metric, logits, label)
+        if not interval.known:
+            interval = Interval(*[interval.value] * 3)
+        scores.append(_row(opened, name, interval, len(label), by))
     return scores
 
 

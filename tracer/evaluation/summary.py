@@ -10,13 +10,22 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from tracer.core.metrics import METRICS, agreement, ece, kl, sigmoid_ece, temperature, wilson_interval
+from tracer.core.metrics import (
+    METRICS,
+    agreement,
+    ece,
+    kl,
+    metric_interval,
+    sigmoid_ece,
+    temperature,
+    wilson_interval,
+)
 from tracer.core.metrics.scaling import HIGHEST, LOWEST
 from tracer.core.weights import Weights
 from tracer.evaluation.held_out import evenly_spaced, held_out_accuracy, held_out_hits
 from tracer.evaluation.predict import ImageFeatures, Predictions, Scorer
 from tracer.evaluation.probe import can_name, emoji_probe
-from tracer.evaluation.verdict import Change
+from tracer.evaluation.verdict import MIN_IMAGES, Change
 from tracer.methods.base import options
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student, initialise_from, read_weights
@@ -28,7 +37,6 @@ from tracer.storage.checksum import add_checksum
 
 KNOWN_NAMES = tuple(open_clip.IMAGENET_CLASSNAMES)  # over which two models are compared
 KNOWN_PROMPT = ("a photo of a {}.",)
-COLLAPSED = 0.5  # warn if agreement, or accuracy on a retained set relative to before, falls below this
 STRENGTH_UNRELATED = ("clipood",)  # methods whose --strength does not increase retention
 MAX_COMPARED = 1000  # held-out images on which the agreement of two models is measured
 FEWEST_TO_FIT = 100  # held-out images below which no temperature is fitted
@@ -42,10 +50,12 @@ def write_summary(
     """Score the pretrained `model` and the run's result, and write `result.json`, which marks the run as finished.
 
     Retention is measured on the data of --retain or, without any, by naming the embedded emoji if the pretrained model
-    can do that; and as agreement of both models on which of the 1000 ImageNet names fits each held-out image best.
+    can do that; and as agreement of both models on which of the 1000 ImageNet names fits each held-out image best,
+    marked as meaningful without --retain, on enough images, for a model that can name emoji.
     Predictions of the held-out set are saved. Afterwards `model` holds the weights of the result.
     """
     result: dict[str, Any] = {}
+    intervals: dict[str, Any] = {}
     probe = () if plan.retain else (emoji_probe(plan.steps * plan.batch),)
     logits, hits, scorer = [], [], None
     for moment, weights in (("before", "pretrained"), ("after", "result")):
@@ -59,6 +69,7 @@ def write_summary(
         logits.append(imagenet_logits(scorer, held_out))
         retained = {data.name: scorer.predict(data, prompts_for(data)) for data in (*plan.retain, *probe)}
         result[moment] = _scores(plan, scorer, held_out, {name: retained[name] for name in _names(plan)})
+        intervals[moment] = result[moment].pop("intervals", {})
         hits.append({"": held_out_hits(scorer, held_out, plan.templates)})
         hits[-1] |= {name: predictions.hits for name, predictions in retained.items()}
         if probe and moment == "before" and not can_name(hits[0][probe[0].name]):
@@ -70,10 +81,13 @@ def write_summary(
             world.on_first_process(partial(predictions.write, file, plan.held_out.classes))
     changes = {name: Change.of(before, hits[1][name]).to_json() for name, before in hits[0].items()}
     result["changes"] = {"task": changes.pop(""), "retain": changes}
-    same = agreement(*logits)
-    result["retention"] = {"agreement": same, "kl": kl(*logits), "n": len(logits[0])}
-    result["retention"]["interval"] = list(wilson_interval(same, len(logits[0])))
+    result["intervals"] = intervals
+    same, n = agreement(*logits), len(logits[0])
     random = plan.experiment.pretrained == "none"  # nothing was known before, so nothing can be lost
+    # A model that cannot name pictures has no opinion on ImageNet's names to keep; --retain measures better.
+    meaningful = bool(probe) and not random and n >= MIN_IMAGES
+    result["retention"] = {"agreement": same, "kl": kl(*logits), "n": n, "meaningful": meaningful}
+    result["retention"]["interval"] = list(wilson_interval(same, n))
     result["warnings"] = [] if random else warnings(result, plan.experiment.method)
     world.on_first_process(lambda: write_json(run.folder / "result.json", add_checksum(result)))
     return result
@@ -86,7 +100,7 @@ def _same_texts(model: Student, trained: Weights) -> bool:
 
 
 def warnings(result: dict[str, Any], method: str) -> list[str]:
-    """Warnings about lost accuracy or agreement, followed by advice for a run of this method.
+    """Warnings about lost accuracy on what should be retained, followed by advice for a run of this method.
 
     A loss that could be noise, or of something that the pretrained model could not do, is no warning.
     """
@@ -95,9 +109,6 @@ def warnings(result: dict[str, Any], method: str) -> list[str]:
         change = Change.from_json(value)
         if change.collapsed:
             messages.append(f"{name} fell from {change.before.value:.1%} to {change.after.value:.1%}")
-    _, same, high = result["retention"]["interval"]
-    if high < COLLAPSED and not result["changes"]["retain"]:
-        messages.append(f"it agrees with the pretrained model on only {same:.0%} of images")
     return [*messages, advice(method)] if messages else []
 
 
@@ -121,9 +132,12 @@ def _scores(
 ) -> dict[str, Any]:
     if plan.held_out.labelled:
         logits, label, _ = scorer.score(held_out, plan.templates)
-        scores = {name: metric(logits, label) for name, metric in METRICS.items()}
-        if scorer.by_sigmoid(plan.held_out.classes):
-            scores[sigmoid_ece.name] = sigmoid_ece(logits, label)
+        metrics = METRICS | (
+            {sigmoid_ece.name: sigmoid_ece} if scorer.by_sigmoid(plan.held_out.classes) else {}
+        )
+        intervals = {name: metric_interval(metric, logits, label) for name, metric in metrics.items()}
+        scores: dict[str, Any] = {name: interval.value for name, interval in intervals.items()}
+        scores["intervals"] = {name: list(each) for name, each in intervals.items() if each.known}
         if len(label) >= FEWEST_TO_FIT:
             fitted = temperature(logits, label)
             if LOWEST < fitted < HIGHEST:  # at a bound there is no finite minimum

@@ -84,6 +84,17 @@ def verdict(result: Mapping[str, Any]) -> Verdict | None:
     return Verdict(Change.from_json(changes["task"]), retained)
 
 
+def names_kept(result: Mapping[str, Any]) -> Interval | None:
+    """The share of held-out images to which both models give the same of ImageNet's names, of a `result.json`.
+
+    None where it means nothing, or where retention was measured on data for it. Earlier versions measured it always.
+    """
+    retention = result.get("retention") or {}
+    if not retention.get("meaningful", True) or "interval" not in retention:
+        return None
+    return Interval(*retention["interval"])
+
+
 def plus_minus(interval: Interval) -> str:
     """A share with half of its interval: 68.0 ± 5.3 %; with both bounds where that would leave 0 to 100 %."""
     if interval.value - interval.half_width >= 0 and interval.value + interval.half_width <= 1:

@@ -58,7 +58,7 @@ class Scores(NamedTuple):
                 name: list(wilson_interval(share, counts[name])) for name, share in self.retained.items()
             },
             "retained_n": counts,
-            "agreement": self.agreement,
+            **({} if math.isnan(self.agreement) else {"agreement": self.agreement}),
         }
 
     def verdict(self, before: Scores) -> Verdict:

@@ -35,6 +35,7 @@ from tracer.storage.safetensors_io import file_blake2b
 CONFIG_FILE = "open_clip_config.json"
 WEIGHTS_FILE = "open_clip_model.safetensors"
 WEIGHTS_DIGEST = "weights_digest"  # in an export's config, beside what open_clip reads
+FOLDERS = ("experiment.json", CONFIG_FILE, "config.json")  # a folder with one of them is a run or a model
 SCHEMAS = ("hf-hub:", "local-dir:")  # prefixes of models that come with weights
 REQUIRED = ("embed_dim", "vision_cfg", "text_cfg")  # keys of a model config
 
@@ -179,11 +180,20 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
     if config is None:
         if "/" in model and not get_close_matches(name, known_models()):
             hub = f"; a model of the Hugging Face hub is hf-hub:{model}" if model.count("/") == 1 else ""
-            raise UserError(f"{no_such_folder('run or model', path)}{hub}")
+            raise UserError(f"{no_such_folder('run or model', path, FOLDERS)}{hub}")
         raise unknown("model", model, known_models())
     if needs_transformers(config) and find_spec("transformers") is None:
         raise UserError(f"{model} needs the package transformers: pip install 'tracer-clip[hf]'")
     return _from_registry(name, pretrained, config)
+
+
+def by_network(model: str, pretrained: str | None) -> bool:
+    """Whether this model has to be fetched: it is of the hub, or its weights are not on this machine."""
+    if model.startswith("hf-hub:"):
+        return True
+    source = locate(model, pretrained)
+    missing = source.weights is not None and source.file is None
+    return missing and not Download(source.name, str(source.weights)).cached
 
 
 def _from_hub(repository: str) -> ModelSource:

@@ -90,9 +90,13 @@ def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
     result = run.result or {}
     scores = result.get(moment)
     values = dict(_leaves(scores, ())) if isinstance(scores, dict) else {}
-    if moment == "after":
-        values |= dict(_leaves(result.get("retention"), ("retention",)))
-        values.pop(Key(("retention", "n")), None)
+    if moment == "after" and _inner(result, "retention", "meaningful") is not False:
+        for name in ("agreement", "kl"):
+            values |= dict(_leaves(_inner(result, "retention", name), ("retention", name)))
+    intervals = _inner(result, "intervals", moment)
+    for name, ends in intervals.items() if isinstance(intervals, dict) else ():
+        if Key((name,)) in values and (interval := _ends(ends)):
+            values[Key((name,))] = interval
     for row in run.scored[moment]:
         values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _interval(row)
     for key, value in values.items():
@@ -147,6 +151,12 @@ def _rows(rows: list[Any], path: tuple[str, ...]) -> Iterator[tuple[Key, Interva
             ]
             if names:
                 yield Key((*path, *names)), _interval(row)
+
+
+def _ends(value: Any) -> Interval | None:
+    """An interval written as [low, value, high]; None for anything else."""
+    ends = [number(each) for each in value] if isinstance(value, list) else []
+    return Interval(*ends) if len(ends) == 3 and None not in ends else None  # pyright: ignore[reportArgumentType]
 
 
 def _interval(row: dict[str, Any]) -> Interval:

@@ -13,8 +13,7 @@ from typing import Any
 from tracer.core.errors import printable
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
-from tracer.evaluation.verdict import Change, plus_minus, verdict
-from tracer.report.number import number
+from tracer.evaluation.verdict import Change, names_kept, plus_minus, verdict
 from tracer.report.reproduce import training
 from tracer.report.run_data import RunData, read_run
 
@@ -66,12 +65,11 @@ def _outcome(folder: Path, run: RunData, weights: str) -> str:
     columns = ("accuracy on", "before", "after", "difference", "images")
     parts = [_line(outcome.sentence()), markdown_table(columns, rows)]
     parts.append("Intervals are 95 %: Wilson's for accuracies, paired for differences.")
-    retention = (run.result or {}).get("retention", {})
-    same, n = number(retention.get("agreement")), retention.get("n")
-    if same is not None:
+    if (same := names_kept(run.result or {})) is not None:
+        images = (run.result or {})["retention"].get("n")
         parts.append(
-            f"Both models choose the same of ImageNet's names for {same:.1%} of {n} held-out images, which says how "
-            "much the model changed beyond its task."
+            f"Both models choose the same of ImageNet's names for {plus_minus(same)} of {images} held-out images, "
+            "which says how much the model changed beyond its task."
         )
     parts += [f"**Note:** {_line(str(note))}" for note in (run.result or {}).get("warnings", [])]
     return "\n\n".join(parts)

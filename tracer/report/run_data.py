@@ -129,7 +129,7 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     runs: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
-            raise no_such_folder("run", path)
+            raise no_such_folder("run", path, (DESCRIPTION,))
         if (path / DESCRIPTION).is_file():
             folders = [path]
         else:

@@ -57,6 +57,7 @@ def plan(
     experiment: Experiment,
     *,
     check_images: bool = True,
+    check_model: bool = True,
     progress: Progress | None = None,
     division: Division | None = None,
 ) -> Plan:
@@ -68,7 +69,8 @@ def plan(
     if experiment.regularizer is not None:
         recipe = recipe.regularized(regularizer(experiment.regularizer))
     adapted = _adapter(experiment, recipe)
-    locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
+    if check_model:
+        locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     check = scanned(experiment.strict, experiment.skip_unreadable, progress) if check_images else _unchecked
     division = division or divide(
         experiment.data,

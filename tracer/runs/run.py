@@ -79,7 +79,7 @@ class Run:
     def open(cls, folder: Path) -> Run:
         """The run in a folder."""
         if not folder.exists():
-            raise no_such_folder("run", folder)
+            raise no_such_folder("run", folder, (DESCRIPTION,))
         if not cls.exists(folder):
             raise UserError(f"{folder} is not a run: it has no {DESCRIPTION}")
         run = cls(folder)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.core.errors import UserError, unknown
 
 
-def no_such_folder(kind: str, path: Path) -> UserError:
-    """The error for a path that leads nowhere; it names folders beside it."""
-    message, beside = f"there is no {kind} at {path}", []
-    if path.parent.is_dir():
-        beside = [each.name for each in path.parent.iterdir() if each.is_dir() and each.name[:1] != "."]
+def no_such_folder(kind: str, path: Path, files: Sequence[str]) -> UserError:
+    """The error for a path that leads to no `kind`, a folder with one of these files; it names those beside it."""
+    message = f"there is no {kind} at {path}"
+    if not path.parent.is_dir():
+        beside = _folders(path.parent.parent)
+        return UserError(f"{message}: {unknown('folder', path.parent, beside)}" if beside else message)
+    beside = [
+        name for name in _folders(path.parent) if any((path.parent / name / file).is_file() for file in files)
+    ]
     if beside:
         message += f"; in {path.parent}: {str(unknown(kind, path.name, beside)).partition(': ')[2]}"
     return UserError(message)
+
+
+def _folders(path: Path) -> list[str]:
+    if not path.is_dir():
+        return []
+    return [each.name for each in path.iterdir() if each.is_dir() and each.name[:1] != "."]

@@ -14,6 +14,7 @@ from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
 from tracer.core.metrics import wilson_interval
+from tracer.evaluation.summary import compared_indices
 from tracer.evaluation.verdict import plus_minus
 from tracer.merging.evaluator import Scores
 from tracer.merging.inference import ModelPair
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> int:
     if way in ("dawin", "ensemble"):
         return _measure(request, prepared)
     result = merged(request, prepared)
-    _show(prepared, result)
+    _show(prepared, result, chosen_by_names=request.keep is not None or request.paint is not None)
     for note in result.notes:
         say(note)
     run = keep(prepared, result, flags.name)
@@ -70,14 +71,19 @@ def _correction(optimism: float) -> str:
     return f", less {100 * optimism:.1f} points for the choice of α on these images" if optimism else ""
 
 
-def _show(prepared: Prepared, result: Merged) -> None:
+def _show(prepared: Prepared, result: Merged, *, chosen_by_names: bool) -> None:
+    """Print the accuracies of the weights that were tried.
+
+    Agreement with a pretrained model that cannot name pictures means little: it is shown only where it chose.
+    """
     evaluator = prepared.evaluator
-    retained = list(evaluator.before.retained) or ["ImageNet names"]
+    by_names = chosen_by_names and not evaluator.before.retained
+    retained = ["ImageNet names"] if by_names else list(evaluator.before.retained)
 
     def row(name: str, scores: Scores) -> tuple[str, ...]:
-        counts = [len(hits) for hits in scores.retained_hits.values()] or [len(scores.hits)]
-        shares = list(scores.retained.values()) or [scores.agreement]
-        pairs = zip([scores.accuracy, *shares], [len(scores.hits), *counts], strict=True)
+        pairs = [(scores.accuracy, len(scores.hits))]
+        pairs += [(sum(hits) / len(hits), len(hits)) for hits in scores.retained_hits.values()]
+        pairs += [(scores.agreement, len(compared_indices(len(scores.hits))))] if by_names else []
         return (name, *(plus_minus(wilson_interval(share, n)) for share, n in pairs))
 
     rows = [row("pretrained", evaluator.before)]

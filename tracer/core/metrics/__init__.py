@@ -23,7 +23,7 @@ from tracer.core.metrics.intervals import (
     wilson_interval,
 )
 from tracer.core.metrics.metric import Metric
-from tracer.core.metrics.resampling import bootstrap, mean_interval, optimism, paired
+from tracer.core.metrics.resampling import bootstrap, mean_interval, metric_interval, optimism, paired
 from tracer.core.metrics.retention import agreement, kl
 from tracer.core.metrics.retrieval import Recall, match_ranks, recall_at
 from tracer.core.metrics.scaling import temperature
@@ -56,6 +56,7 @@ __all__ = [
     "match_ranks",
     "mean_interval",
     "mean_std",
+    "metric_interval",
     "nll",
     "noise_floor",
     "optimism",

@@ -8,10 +8,23 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from tracer.core.metrics.intervals import Interval
+from tracer.core.metrics.intervals import Interval, wilson_interval
 from tracer.core.metrics.metric import Metric, positive
 
+SHARES = ("accuracy", "top5")  # metrics that are a share of images
 DRAWS = 2**22  # indices drawn at a time, to bound memory
+
+
+def metric_interval(metric: Metric[...], logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Interval:
+    """The metric with its 95 % interval: Wilson's for a share of images, else the bootstrap's.
+
+    A metric that depends on the order of images has none.
+    """
+    if metric.ordered:
+        return Interval.unknown(float(metric(logits, label)))
+    if metric.name in SHARES:  # the bootstrap would be certain where all images are right
+        return wilson_interval(float(metric(logits, label)), len(label))
+    return bootstrap(metric, logits, label)
 
 
 def bootstrap(
