@@ -13,6 +13,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from tracer.cli.app import main
+from tracer.cli.commands.demo import demo
 from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
 from tracer.report.run_data import read_run
@@ -267,3 +268,12 @@ def test_two_processes_cannot_share_a_run(
     (half / "result.json").unlink()
     with Run.open(half).locked():
         assert "another process" in refused(capsys, "resume", str(half))
+
+
+def test_the_first_bar_of_the_demo_says_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def first(experiment: object, out: Path, title: str) -> None:
+        raise KeyboardInterrupt(title)
+
+    monkeypatch.setattr("tracer.cli.commands.demo.run_with_progress", first)
+    with pytest.raises(KeyboardInterrupt, match=r"pretraining \(1 of 5\)"):
+        demo(tmp_path)

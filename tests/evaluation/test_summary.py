@@ -100,13 +100,17 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     assert Key(("retention", "agreement")) in measures
     assert measures[Key(("top5",))].known
     assert measures[Key(("macro_f1",))].known
+    assert "temperature" in read_run(tmp_path / "known").result["after"]
     monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
+    monkeypatch.setattr(outcome, "FEWEST_TO_FIT", 1001)  # more than are held out
     random = ["--model", "tiny-28", "--pretrained", "none", "--out", str(tmp_path / "random")]
     assert main(["train", "flyp", *small, *random]) == 0
     printed = capsys.readouterr()
     assert "retention" not in printed.err
     assert "ImageNet name" not in printed.out
-    assert Key(("retention", "agreement")) not in measured(read_run(tmp_path / "random"), "after")
+    random_start = read_run(tmp_path / "random")
+    assert Key(("retention", "agreement")) not in measured(random_start, "after")
+    assert "temperature" not in random_start.result["after"]
 
 
 def test_the_built_in_probe_is_shown_only_to_models_that_can_name_emoji() -> None:

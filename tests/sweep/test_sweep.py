@@ -220,7 +220,10 @@ def test_the_command_runs_all_skips_what_is_done_and_names_what_failed(
     assert len(list(folder.glob("*/failed.txt"))) == 2
     assert "TRACER" in (folder / "report.html").read_text()
     results = {file: file.stat().st_mtime_ns for file in folder.glob("*/result.json")}
+    capsys.readouterr()
     assert cli.main(plain) == 0
+    assert "Best of 2 settings on the task: " in capsys.readouterr().out
+    assert "±" in (folder / "table.md").read_text()  # one seed: over its images
     assert {file: file.stat().st_mtime_ns for file in folder.glob("*/result.json")} == results
 
 

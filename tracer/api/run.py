@@ -15,7 +15,8 @@ from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_me
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
 from tracer.data.scan_cache import cache_folder
-from tracer.models.registry import by_network, locate, pretrained_tag
+from tracer.models.download import Download
+from tracer.models.registry import locate, pretrained_tag
 from tracer.models.student import Student
 from tracer.parallel import Lost, World, launched
 from tracer.runs.experiment import Experiment
@@ -124,13 +125,22 @@ def _with_model_at_hand(experiment: Experiment, out: Path | None, world: World) 
     def fetch() -> None:
         model = model_name(experiment.model, beside)
         if out is None or not Run.exists(out):  # else the run may be finished, and need no model
-            if by_network(model, pretrained_tag(model, experiment.pretrained)):
+            if _by_network(model, pretrained_tag(model, experiment.pretrained)):
                 # First what needs no network, so that its failure does not hide a misspelt --data.
                 plan(replace(experiment, model=model), check_images=False, check_model=False)
             locate(model, pretrained_tag(model, experiment.pretrained)).fetch()
 
     world.on_first_process(fetch)
     return replace(experiment, model=world.all_or_none(lambda: model_name(experiment.model, beside)))
+
+
+def _by_network(model: str, pretrained: str | None) -> bool:
+    """Whether this model has to be fetched: it is of the hub, or its weights are not on this machine."""
+    if model.startswith("hf-hub:"):
+        return True
+    source = locate(model, pretrained)
+    missing = source.weights is not None and source.file is None
+    return missing and not Download(source.name, str(source.weights)).cached
 
 
 def _plan(experiment: Experiment, observer: Observer, world: World) -> Plan:

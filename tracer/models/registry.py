@@ -187,15 +187,6 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
     return _from_registry(name, pretrained, config)
 
 
-def by_network(model: str, pretrained: str | None) -> bool:
-    """Whether this model has to be fetched: it is of the hub, or its weights are not on this machine."""
-    if model.startswith("hf-hub:"):
-        return True
-    source = locate(model, pretrained)
-    missing = source.weights is not None and source.file is None
-    return missing and not Download(source.name, str(source.weights)).cached
-
-
 def _from_hub(repository: str) -> ModelSource:
     from tracer.models.huggingface import source  # which needs this module
 

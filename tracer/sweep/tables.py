@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.core.markdown import markdown_table
+from tracer.evaluation.verdict import plus_minus
 from tracer.report.comparison import Group, Setting, compare, show, varied
-from tracer.report.measures import Key, measured
+from tracer.report.measures import Key, image_count, measured
 from tracer.report.run_data import RunData, read_run
 from tracer.report.scored import Moment
+from tracer.report.table import image_number
 from tracer.storage.atomic import write_text
 from tracer.sweep.product import Sweep
 
@@ -40,7 +42,10 @@ def run_table(runs: Sequence[RunData]) -> str:
 
 
 def setting_tables(groups: Sequence[Group]) -> str:
-    """Means with 95 % intervals over seeds, as one Markdown table per group of comparable runs."""
+    """Means with 95 % intervals, as one Markdown table per group of comparable runs.
+
+    Over several seeds the intervals are Student's, of one seed those over its images.
+    """
     return "\n".join(_markdown(group) for group in groups)
 
 
@@ -50,7 +55,32 @@ def _markdown(group: Group) -> str:
     for setting in group.settings:
         cells = [_cell(setting, key, "after") for key in keys]
         rows.append([setting.label, str(len(setting.finished)), *cells])
-    return markdown_table(["setting", "seeds", *(key.label for key in keys)], rows) + "\n"
+    return markdown_table(["setting", "seeds", *(_head(group, key) for key in keys)], rows) + "\n"
+
+
+def _head(group: Group, key: Key) -> str:
+    counts = {image_count(run, key) for setting in group.settings for run in setting.finished}
+    return f"{key.label}, {image_number(counts.pop())}" if len(counts) == 1 and counts != {0} else key.label
+
+
+def closing_sentences(runs: Sequence[RunData]) -> list[str]:
+    """For each group of comparable runs the best setting on the task, and how many others cannot be told from it."""
+    sentences = []
+    for group in compare(runs):
+        scores = {
+            setting.label: score
+            for setting in group.settings
+            if group.task is not None and (score := setting.estimate(group.task)) is not None
+        }
+        if len(scores) < 2:
+            continue
+        best = max(scores, key=lambda label: scores[label].value)
+        near = sum(score.high >= scores[best].low for score in scores.values()) - 1
+        tie = "none of the others reaches" if not near else f"{near} of the others reach"
+        sentences.append(
+            f"Best of {len(scores)} settings on the task: {best}, {plus_minus(scores[best])}; {tie} into its interval."
+        )
+    return sentences
 
 
 def _rest(group: Group) -> list[Key]:
@@ -64,6 +94,6 @@ def _cell(setting: Setting, key: Key, moment: Moment) -> str:
         return ""
     factor, digits = (100, 2) if key.percent else (1, 4)
     value = f"{factor * estimate.value:.{digits}f}"
-    if setting.seeds(key, moment) > 1:
+    if estimate.known:
         return f"{value} ± {factor * estimate.half_width:.{digits}f}"
     return value

@@ -25,7 +25,7 @@ from tracer.sweep.recipe import flag_help, recipes
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.supervisor import SweepProgress, supervise, sweep_progress
-from tracer.sweep.tables import write_tables
+from tracer.sweep.tables import closing_sentences, write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
 from tracer.training.interrupt import Interrupted
 
@@ -221,17 +221,16 @@ def _state(now: SweepProgress) -> str:
 def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
     """Print errors, and write tables and a report of the finished runs. Returns the exit code."""
     from tracer.report import write_report
+    from tracer.report.run_data import read_run
 
     now = sweep_progress(sweep, folder)
     _failed(now.failed)
     for log in crashed:
         say(f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", to=errors)
     if now.done:
+        finished = [run for run in sweep.by_folder(folder) if (run / "result.json").exists()]
         write_tables(sweep, folder)
-        write_report(
-            [run for run in sweep.by_folder(folder) if (run / "result.json").exists()],
-            folder / "report.html",
-        )
+        write_report(finished, folder / "report.html")
         files = [folder / name for name in ("table.md", "table.csv", "report.html")]
         if sweep.published is not None and sweep.tests is not None:
             text = sweep.published.document(sweep.by_folder(folder))
@@ -239,6 +238,8 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
             say(text)
             files.append(folder / "paper.md")
         say(", ".join(map(str, files)))
+        for sentence in closing_sentences([read_run(run) for run in finished]):
+            say(sentence)
     if now.done < now.total:
         left = now.total - now.done - len(now.failed)
         say(f"{len(now.failed)} failed, {left} not finished: run the same command to continue", to=errors)
