@@ -106,7 +106,7 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
     )
     assert next(iter(numbers["after"].values()))["accuracy"] == accuracy
     assert "accuracy" in str(scores)
-    assert scores._repr_html_().startswith("<pre>")
+    assert scores._repr_html_().startswith("<pre ")
     assert "<td>held-out</td>" in run._repr_html_()
 
     merged = tracer.merge(run, wise=0.5, device="cpu")

@@ -78,7 +78,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
         return self.table()
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.table())}</pre>"
+        return f'<pre style="font-family: monospace">{escape(self.table())}</pre>'
 
 
 def evaluate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import tracer.models.torchvision_compat  # noqa: F401  (before torchvision, which open_clip imports)
 
@@ -13,7 +14,10 @@ _absent = "wandb" not in sys.modules
 if _absent:
     sys.modules["wandb"] = None  # pyright: ignore[reportArgumentType]
 try:
-    import open_clip  # isort: skip
+    with warnings.catch_warnings():
+        # A notebook without ipywidgets would open with tqdm's warning in red; our own progress needs none.
+        warnings.filterwarnings("ignore", "IProgress not found")
+        import open_clip  # isort: skip
 finally:
     if _absent:
         del sys.modules["wandb"]
