@@ -65,7 +65,8 @@ def test_early_is_late_backwards(power: float, t: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "mean"), [(Early(), 1 / 3), (Late(), 2 / 3), (Late(3), 4 / 5), (Triangular(0.2), 0.4)]
+    ("kernel", "mean"),
+    [(Uniform(), 1 / 2), (Early(), 1 / 3), (Late(), 2 / 3), (Late(3), 4 / 5), (Triangular(0.2), 0.4)],
 )
 def test_where_the_weight_lies(kernel: Kernel, mean: float) -> None:
     """E[t] is (p+1)/(p+2) for a power p and (0 + peak + 1)/3 for a triangle."""

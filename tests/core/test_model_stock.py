@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tracer.core.model_stock import By, cosine, stock
+from tracer.merging.soup import uniform
 
 SHAPES = {"matrix": (6, 40), "bias": (40,), "kernel": (4, 3, 2, 2), "scale": ()}
 
@@ -72,6 +73,25 @@ def test_single_precision_weights_that_hardly_change(by: By) -> None:
         np.testing.assert_allclose(
             merged[name].numpy(), expected, atol=3e-7
         )  # a few roundings of weights near 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("size", [1e-6, 1e-4, 1e-2])
+def test_a_merge_is_rounded_once(size: float, dtype: torch.dtype) -> None:
+    """The float64 value in the dtype of the weights, as near as that can be, for a stock and for a soup of five."""
+    start, models = changed(size * SHAPES["matrix"][1], 5)
+    coarse = {name: value.to(dtype) for name, value in tensors(start).items()}
+    ends = [{name: value.to(dtype) for name, value in tensors(model).items()} for model in models]
+    merged, soup = stock(coarse, ends)[0], uniform(ends)
+    for name, origin in coarse.items():
+        wide = [end[name].double().numpy() for end in ends]
+        average = torch.from_numpy(np.asarray(np.mean(wide, axis=0)))
+        torch.testing.assert_close(soup[name], average.to(dtype), rtol=0, atol=0)
+        if any(torch.equal(end[name], origin) for end in ends):  # a change too small for the dtype
+            continue
+        expected = torch.from_numpy(np.asarray(by_formula(origin.double().numpy(), wide, "tensor")))
+        half = torch.finfo(dtype).eps / 2 * expected.abs()
+        assert ((merged[name].double() - expected).abs() <= 1.001 * half).all()
 
 
 def test_a_change_of_exactly_zero_is_the_only_guard() -> None:

@@ -374,3 +374,16 @@ def test_frozen_half_precision_is_copied_to_fp32() -> None:
     shadow = Shadow(partly_frozen().to(torch.bfloat16), EMA(momentum=0.5), steps=3)
     assert not shadow.shared
     assert shadow.model.get_parameter("0.weight").dtype == torch.float32
+
+
+@pytest.mark.parametrize("policy", [WMA(), EMA(horizon=0.5), WMA(every=7)], ids=repr)
+def test_norms_that_hardly_change_reach_the_average(policy) -> None:
+    """A weight of 1 that drifts by 1e-4: a plain fp32 average of 2000 steps would be half of the way behind."""
+    steps, drift = 2000, 1e-4
+    norm = nn.LayerNorm(3)
+    shadow, exact = Shadow(norm, policy, steps=steps), np.ones(3)
+    for step in range(1, steps + 1):
+        norm.weight.data.fill_(1 + drift * step / steps)
+        weight = shadow.follow(norm)
+        exact += weight * (norm.weight.detach().double().numpy() - exact)
+    np.testing.assert_allclose(shadow.model.weight.numpy(), exact, rtol=1e-7)

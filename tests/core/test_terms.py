@@ -296,3 +296,11 @@ def test_class_targets_count_one_class_as_positive(name: str) -> None:
     assert float(by_class(scene)) != pytest.approx(float(pair(scene)), rel=1e-3)
     with pytest.raises(ValueError, match="labels"):
         by_class(scene._replace(label=None))
+
+
+def test_texts_of_an_unknown_class_are_those_of_other_images() -> None:
+    """The spurious term leaves out the texts of an image's class; −1 is the class of no other image."""
+    scene, term = random_scene(10), tracer.core.terms.spurious()
+    unknown, distinct = (scene._replace(label=label) for label in (torch.full((5,), -1), torch.arange(5)))
+    assert float(term(unknown)) == pytest.approx(float(term(distinct)))
+    assert float(term(unknown)) > 0

@@ -196,6 +196,7 @@ def test_a_greedy_soup_without_held_out_data_is_refused(
         ([], "choose one way"),
         (["--wise", "0.5", "--soup", "greedy"], "wise and soup"),
         (["--wise", "1.2"], "--extrapolate"),
+        (["--fisher", "1.2", "--extrapolate"], "weighted mean"),
         (["--soup", "uniform", "--keep", "0.9"], "--keep"),
         (["--wise", "0:1:0.5", "--keep", "2"], "between 0 and 1"),
         (["--stock", "tensor"], "two or more"),

@@ -31,3 +31,13 @@ def test_held_out_images_are_embedded_once_for_each_weights(finished: Finished, 
         accuracy = scorer.predict(evaluator.held_out, group.plan.templates).accuracy
     assert scores.accuracy == accuracy
     assert scores.agreement == agreement(*views)
+
+
+def test_images_of_new_statistics_come_in_equal_batches(finished: Finished, few: Path, monkeypatch) -> None:
+    """Each batch counts equally in the statistics, so a last one of a few images would count too much."""
+    group = run_group([Run.open(finished("flyp", held_out=str(few)))])
+    evaluator = Evaluator.__new__(Evaluator)  # without scoring anything
+    evaluator.group, evaluator.world = group, World("cpu", "fp32")
+    count = len(group.plan.train)
+    monkeypatch.setattr("tracer.merging.evaluator.BATCH", count - 1)
+    assert sorted(len(batch) for batch in evaluator._images()) == [count // 2, count - count // 2]

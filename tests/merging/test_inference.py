@@ -45,6 +45,15 @@ def test_coefficients_with_an_offset() -> None:
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
+def test_models_that_are_certain_of_every_sample() -> None:
+    """Logits of 1e4: an entropy of 0 has no spread, and the offset is that of the other model."""
+    certain, unsure = torch.zeros(20, dtype=torch.float64), torch.from_numpy(entropy(logits(1)))
+    b = unsure.std(correction=0) / unsure.mean() / 2
+    expected = (-unsure).exp() / (1 + (-unsure).exp() + b)  # w = ∞
+    torch.testing.assert_close(coefficients(certain, unsure, offset=True), expected)
+    torch.testing.assert_close(coefficients(certain, certain, offset=True), torch.full_like(certain, 0.5))
+
+
 def test_equally_sure_models_meet_halfway() -> None:
     h = torch.from_numpy(entropy(logits(0)))
     torch.testing.assert_close(coefficients(h, h), torch.full_like(h, 0.5))

@@ -67,6 +67,8 @@ def test_sweeps_by_name() -> None:
     assert alphas("0.5") == (0.5,)
     assert alphas("0:1:0.1") == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     assert alphas("-0.5:1.5:1", extrapolate=True) == (-0.5, 0.5, 1.5)
+    assert alphas("0:1:0.3") == (0.0, 0.3, 0.6, 0.9, 1.0)  # both ends, also where the step does not divide
+    assert alphas("0:1:0.35") == (0.0, 0.35, 0.7, 1.0)
 
 
 @pytest.mark.parametrize("spelling", ["", "a", "0:1", "0:1:0", "1:0:0.1", "nan", "0:1:0.1:2", "inf"])

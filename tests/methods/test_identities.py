@@ -136,6 +136,14 @@ def test_starfts_weight_fades(levels: int, expected: list[float]) -> None:
     assert [weight(t) for t in (0.0, 0.25, 0.5, 1.0)] == pytest.approx([0.5 * value for value in expected])
 
 
+def test_starfts_weight_falls_at_the_start_of_each_epoch() -> None:
+    objective = method("starft", strength=1.0, levels=100).stages[0].objective
+    weight = {term.name: weight for weight, term in objective.weighted}["spurious"]
+    assert callable(weight)
+    expected = [1 - (epoch + 1) / 100 for epoch in range(100)]
+    assert [weight(step / 700) for step in range(0, 700, 7)] == pytest.approx(expected)
+
+
 def test_replicas_see_other_data_and_end_as_one(experiment: Make) -> None:
     from tracer.core.model_stock import stock_weights
     from tracer.training.replicas import ReplicatedLearner

@@ -54,6 +54,27 @@ def test_every_test_exists() -> None:
         assert name in defined(ROOT / file), (item, test)
 
 
+def test_verdicts_on_emojishift_are_those_of_the_evidence() -> None:
+    """Items 1, 2, 7 and 8 repeat what docs/evidence.md has from the result files."""
+    evidence, studies = (
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("evidence", "evidence-studies")
+    )
+    verdicts = dict(re.findall(r"^\| ([^|]+) \| \*([^*|]+)\* \|", evidence, re.MULTILINE))
+    shifts = dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| ([\d.]+) \[", studies.split("\n## ")[1], re.MULTILINE))
+    pages = {int(number): verdict for number, *_, verdict in items()}
+    assert f"OOD {shifts['direct FT']} against {shifts['zero-shot']} %" in pages[1]
+    for item, claim, verdict, words in [
+        (2, "Self-distillation forgets less than direct finetuning", "holds", "holds on EmojiShift"),
+        (2, "TRACER and a static teacher forget less than L2-SP", "holds", "holds on EmojiShift"),
+        (7, "TRACER improves OOD accuracy over FLYP and CaRot", "holds partly", "over CaRot not clearly"),
+        (7, "TRACER improves OOD calibration over FLYP and CaRot", "not seen here", "calibration: not seen"),
+        (8, "A WMA teacher is better than a static one", "not seen here", "not seen on EmojiShift"),
+    ]:
+        assert [v for name, v in verdicts.items() if name.startswith(claim)] == [verdict]
+        assert words in pages[item]
+
+
 def test_every_page_that_is_referred_to_exists() -> None:
     for name in ("paper.md", "reproduce.md"):
         text = (ROOT / "docs" / name).read_text(encoding="utf-8")

@@ -62,19 +62,24 @@ def test_only_what_may_move_is_optimised(student: Student) -> None:
 
 
 def test_it_is_adamw() -> None:
-    """Fused or not, one step is the textbook's: decay, then lr · m̂ / (√v̂ + ε)."""
+    """Fused or not, three steps are the textbook's: decay, then lr · m̂ / (√v̂ + ε), with β = 0.9 and 0.999."""
     model = nn.Linear(3, 2).double()
     optimiser = adamw(model, 0.1)
     for group in optimiser.param_groups:
         group["lr"] = 0.01
-    before = [p.detach().clone() for p in model.parameters()]
-    model(torch.ones(1, 3, dtype=torch.float64)).sum().backward()
-    optimiser.step()
-    for p, start in zip(model.parameters(), before, strict=True):
-        decay = 0.1 if p.ndim == 2 else 0.0
-        assert p.grad is not None
-        expected = start * (1 - 0.01 * decay) - 0.01 * p.grad / (p.grad.abs() + 1e-8)
-        torch.testing.assert_close(p.detach(), expected)
+    expected = [p.detach().clone() for p in model.parameters()]
+    mean, square = [0.0, 0.0], [0.0, 0.0]
+    for step in (1, 2, 3):
+        optimiser.zero_grad()
+        model(torch.full((1, 3), float(step), dtype=torch.float64)).square().sum().backward()
+        optimiser.step()
+        for i, p in enumerate(model.parameters()):
+            assert p.grad is not None
+            mean[i] = 0.9 * mean[i] + 0.1 * p.grad
+            square[i] = 0.999 * square[i] + 0.001 * p.grad**2
+            update = mean[i] / (1 - 0.9**step) / ((square[i] / (1 - 0.999**step)) ** 0.5 + 1e-8)
+            expected[i] = expected[i] * (1 - 0.01 * (0.1 if p.ndim == 2 else 0.0)) - 0.01 * update
+            torch.testing.assert_close(p.detach(), expected[i])
     assert optimiser.defaults["fused"]
 
 

@@ -81,6 +81,10 @@ class Merge:
             check_keep(self.keep)
             if way not in LINES:
                 raise UserError(f"--keep chooses from a sweep of wise, paint or fisher; {way} has none")
+        if way == "fisher" and self.extrapolate:
+            raise UserError(
+                "fisher is a weighted mean, whose weights would be negative: use wise to extrapolate"
+            )
         if way in LINES:
             alphas(getattr(self, way), extrapolate=self.extrapolate)
         return way

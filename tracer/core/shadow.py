@@ -23,6 +23,8 @@ from tracer.core.weights import Weights, check_fit
 
 Model = TypeVar("Model", bound=nn.Module)
 
+REMAINDER = "/remainder"  # suffix of the names of remainders in a state
+
 
 class Shadow(Generic[Model]):
     """The teacher model: a copy of a model, in eval mode and without gradients, averaged over training by a policy.
@@ -30,7 +32,8 @@ class Shadow(Generic[Model]):
     It works with any `nn.Module` in any training loop of `steps` optimiser steps. The copy is at least fp32
     whatever the model's dtype, because averaging weights of 2e-5 vanish in bf16. When the average moves, `buffers`
     such as BatchNorm statistics are copied from the model ("copy"), averaged if they are floats ("average"), or left
-    at their initial values ("keep").
+    at their initial values ("keep"). Vectors and scalars are averaged by compensated summation: beside the weight of a
+    norm, which is about 1, most moves are smaller than half a unit in the last place of fp32.
 
     Parameters that are frozen when the shadow is made are not copied: the average of a constant is that constant, so
     shadow and model hold the same tensors (`shared` names them). They have to stay frozen.
@@ -62,6 +65,7 @@ class Shadow(Generic[Model]):
         self.age = 0.0  # mean age, in steps, of the iterates in the average
         self.mass = policy.start(steps)
         self.buffers: Buffers = buffers
+        self.remainders: Weights = {}  # what fp32 has rounded off the averages of vectors and scalars
 
     @torch.no_grad()  # not inference_mode: its tensors, returned or cached, cannot enter an autograd graph later
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -79,23 +83,28 @@ class Shadow(Generic[Model]):
         return weight
 
     def _move(self, model: nn.Module, weight: float) -> None:
-        averages, currents = [], []
+        averages, currents, vectors = [], [], dict[str, tuple[Tensor, Tensor]]()
         for name, old, new, treatment in _pairs(self.model, model, self.buffers):
             if name in self.shared:
                 if new.requires_grad:
                     raise ValueError(f"{name} was frozen when its shadow was made and is trained now")
             elif treatment == "average" and (old.is_floating_point() or old.is_complex()):
-                averages.append(old)
-                currents.append(new.to(old.dtype))
+                if old.ndim < 2 and weight < 1:
+                    vectors[name] = old, new.to(old.dtype)
+                else:
+                    averages.append(old)
+                    currents.append(new.to(old.dtype))
             elif treatment != "keep":  # integer counters and masks cannot be averaged
                 old.copy_(new)
         if averages:
             torch._foreach_lerp_(averages, currents, weight)  # one fused pass over the weights
+        self.remainders = _compensated_move(vectors, self.remainders, weight)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights that are not shared with the model, counters and the policy's name."""
+        """Weights that are not shared with the model and their remainders, counters and the policy's name."""
+        remainders = {name + REMAINDER: tensor for name, tensor in self.remainders.items()}
         return {
-            "model": self._own(self.model.state_dict()),
+            "model": self._own(self.model.state_dict()) | remainders,
             "counters": {"step": self.step, "steps": self.steps},  # the policy's state follows from them
             "policy": _name(self.policy),
         }
@@ -114,13 +123,33 @@ class Shadow(Generic[Model]):
             raise UserError(
                 "this teacher state is of version 0.1, whose clock updates moved at other steps: train again"
             )
-        weights = self._own(state["model"])  # version 0.1 wrote the shared ones too
-        check_fit(
-            weights, self._own(self.model.state_dict()), what="the teacher's weights", owner="the model"
-        )
+        own, weights = (
+            self._own(self.model.state_dict()),
+            self._own(state["model"]),
+        )  # 0.1 wrote shared ones too
+        remainders = {
+            name.removesuffix(REMAINDER): weights.pop(name) for name in [*weights] if name.endswith(REMAINDER)
+        }
+        check_fit(weights, own, what="the teacher's weights", owner="the model")
+        like = {name: own[name] for name in remainders if name in own}
+        check_fit(remainders, like, what="the teacher's remainders", owner="the model")
         self.model.load_state_dict(weights, strict=False)
+        self.remainders = {name: tensor.to(own[name], copy=True) for name, tensor in remainders.items()}
         self.step = counters["step"]
         self.age, self.mass = replay(self.policy, self.step, self.steps)
+
+
+def _compensated_move(pairs: dict[str, tuple[Tensor, Tensor]], remainders: Weights, weight: float) -> Weights:
+    """ψ ← ψ + ω (θ − ψ) of the pairs (ψ, θ), where ψ + remainder is the average; returns the new remainders."""
+    if not pairs:
+        return {}
+    averages, currents = (list(tensors) for tensors in zip(*pairs.values(), strict=True))
+    changes = [remainders.get(name, torch.zeros_like(old)) for name, (old, _) in pairs.items()]
+    torch._foreach_lerp_(changes, torch._foreach_sub(currents, averages), weight)
+    before = [average.clone() for average in averages]
+    torch._foreach_add_(averages, changes)
+    torch._foreach_sub_(changes, torch._foreach_sub(averages, before))
+    return dict(zip(pairs, changes, strict=True))
 
 
 def _shadow_dtype(tensor: Tensor) -> torch.dtype:

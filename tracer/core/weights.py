@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -10,6 +10,12 @@ from torch import Tensor
 from tracer.core.errors import UserError
 
 Weights = dict[str, Tensor]
+
+
+def mean(tensors: Sequence[Tensor]) -> Tensor:
+    """The mean in float64; bitwise the tensor itself if all are equal."""
+    first = tensors[0].double()
+    return first + sum(tensor.double() - first for tensor in tensors[1:]) / len(tensors)
 
 
 def check_fit(

@@ -29,9 +29,11 @@ def coefficients(
     pretrained, finetuned = (-h0).exp(), (-h1).exp()
     if not offset:
         return finetuned / (pretrained + finetuned)
-    b = (h0.std(correction=0) / h0.mean() + h1.std(correction=0) / h1.mean()) / 2
-    w = (h0.mean() + h1.mean()) / h0.mean()
-    return (finetuned + b / w) / (pretrained + finetuned + b)
+    # A model that is certain of every sample has no spread: 0/0 counts as 0.
+    variations = [(h.std(correction=0) / h.mean()).nan_to_num(0.0) for h in (h0, h1)]
+    b, total = sum(variations) / 2, h0.mean() + h1.mean()
+    share = h0.mean() / total if total > 0 else 0.5  # 1/w
+    return (finetuned + b * share) / (pretrained + finetuned + b)
 
 
 def clustered(coefficient: Float[Tensor, " n"], count: int = 3) -> Float[Tensor, " n"]:

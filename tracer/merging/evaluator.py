@@ -137,9 +137,10 @@ class Evaluator:
         return {name: tensor.clone() for name, tensor in student.state_dict().items()}
 
     def _images(self) -> Iterator[Tensor]:
+        """Training images in batches of about equal size, because each batch counts equally in the statistics."""
         examples = self.group.plan.train
         transform = Transform(self.group.student.preprocess_cfg)
         count = min(STATISTICS_IMAGES, len(examples))
         indices = torch.linspace(0, len(examples) - 1, count).long().unique().tolist()
-        for start in range(0, len(indices), BATCH):
-            yield transform.batch(examples.images, indices[start : start + BATCH]).to(self.world.device)
+        for part in torch.tensor(indices).tensor_split(math.ceil(len(indices) / BATCH)):
+            yield transform.batch(examples.images, part.tolist()).to(self.world.device)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import torch
-
-from tracer.core.weights import Weights
+from tracer.core.weights import Weights, mean
 
 
 class GreedySoup(NamedTuple):
@@ -19,13 +17,11 @@ class GreedySoup(NamedTuple):
 
 
 def uniform(models: Sequence[Weights]) -> Weights:
-    """(1/N) Σ θ_i; integer buffers are those of the first model."""
+    """(1/N) Σ θ_i, summed in float64 and rounded once; integer buffers are those of the first model."""
     merged = {}
     for name, first in models[0].items():
-        merged[name] = first.clone()
-        if first.is_floating_point():
-            for count, model in enumerate(models[1:], start=2):
-                merged[name] = torch.lerp(merged[name], model[name], 1 / count)
+        values = [model[name] for model in models]
+        merged[name] = mean(values).to(first.dtype) if first.is_floating_point() else first.clone()
     return merged
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -48,12 +49,14 @@ def alphas(spelling: str, *, extrapolate: bool = False) -> tuple[float, ...]:
         numbers = [float(part) for part in spelling.split(":")]
         if len(numbers) == 3:
             start, stop, step = numbers
-            count = round((stop - start) / step)
+            count = math.floor((stop - start) / step + 1e-9)
             if count > MAX_VALUES:
                 raise UserError(
                     f"the sweep {spelling!r} has {count} values: at most {MAX_VALUES} can be tried"
                 )
             numbers = [round(start + index * step, 10) for index in range(count + 1)]
+            if numbers and numbers[-1] != round(stop, 10):  # the step does not divide the range
+                numbers.append(stop)
         elif len(numbers) != 1:
             raise ValueError
     except (ValueError, ZeroDivisionError, OverflowError):

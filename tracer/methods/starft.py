@@ -25,7 +25,8 @@ def starft(
     """
 
     def decay(progress: float) -> float:
-        done = (int(progress * levels) + 1) / levels if levels else progress
+        # Rounded, because 29/100 · 100 is below 29.
+        done = (int(round(progress * levels, 9)) + 1) / levels if levels else progress
         return 1 - min(1.0, done)
 
     stage = Stage(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from tracer.core.errors import UserError
+from tracer.core.shadow import REMAINDER
 from tracer.core.weights import Weights, check_fit
 from tracer.models.lora import is_factor
 from tracer.models.student import Student
@@ -61,7 +62,9 @@ def restore(state: State, checkpoint: Checkpoint) -> None:
     _load_optimiser(state, checkpoint.tensors["optimiser"])
     if state.shadow:
         teacher = checkpoint.counters["teacher"]
-        weights = world.shard_like(checkpoint.tensors["teacher"], state.shadow.model.state_dict())
+        like = state.shadow.model.state_dict()
+        like |= {name + REMAINDER: tensor for name, tensor in like.items()}
+        weights = world.shard_like(checkpoint.tensors["teacher"], like)
         state.shadow.load_state_dict({"model": weights, **teacher})
     if state.factor_gap:
         state.factor_gap.average = checkpoint.tensors["products"]

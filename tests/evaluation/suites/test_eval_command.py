@@ -80,7 +80,10 @@ def test_check_ends_with_one_where_sets_are_missing(
     assert main(["check", "digits", "--root", str(root)]) == 2
     for key in SHIFTS:
         monkeypatch.setitem(SETS, key, replace(SETS[key], size=SIZES[key]))
-    assert main(["check", "imagenet", "--root", str(root)]) == 0
+    (tmp_path / "imagenet").symlink_to(
+        root
+    )  # the folder of the suite may have its name, as in docs/reproduce.md
+    assert main(["check", "imagenet", "--root", "imagenet"]) == 0
     assert main(["check", "emojishift"]) == 0
 
 

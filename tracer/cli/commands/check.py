@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
                 missing and where to get them; the exit code is 1 if any is missing.
             at: sets of imagenet in other places, each NAME=PLACE.
         """
-        if data in SUITES and not Path(data).exists():
+        if data in SUITES and (root is not None or at or not Path(data).exists()):
             return _suite(data, root, at)
         if root is not None or at:
             raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")

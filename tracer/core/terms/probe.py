@@ -15,6 +15,7 @@ from torch import Tensor
 from tracer.core.batch import Embedding, Scene
 from tracer.core.errors import unknown
 from tracer.core.objective import Term
+from tracer.core.terms.contrastive import matches
 from tracer.core.terms.distill import divergence
 
 Direction = Literal["teacher", "student"]  # whose distribution comes first in KL(·‖·)
@@ -66,8 +67,7 @@ def spurious() -> Term:
         student, teacher = scene.taught
         if scene.label is None:
             raise ValueError("spurious needs labels, to leave out the texts of an image's own class")
-        same_label = scene.label[:, None] == scene.label[None, :]
-        masked = same_label | torch.eye(len(same_label), dtype=torch.bool, device=same_label.device)
+        masked = matches(scene, "class")(slice(None))
         target = probe_logits(teacher).detach()
         logits = probe_logits(student._replace(scale=torch.as_tensor(teacher.scale).detach()))
         # Probability 0 after the softmax, but finite: with −∞ the KL would be 0 · (∞ − ∞) = NaN.
