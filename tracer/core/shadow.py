@@ -24,6 +24,7 @@ from tracer.core.weights import Weights, check_fit
 Model = TypeVar("Model", bound=nn.Module)
 
 REMAINDER = "/remainder"  # suffix of the names of remainders in a state
+SMALL_MOVE = 2.0**-8  # a larger one of a change of 1e-3 beside a weight of 1 is at least 30 roundings of fp32
 
 
 class Shadow(Generic[Model]):
@@ -32,8 +33,8 @@ class Shadow(Generic[Model]):
     It works with any `nn.Module` in any training loop of `steps` optimiser steps. The copy is at least fp32
     whatever the model's dtype, because averaging weights of 2e-5 vanish in bf16. When the average moves, `buffers`
     such as BatchNorm statistics are copied from the model ("copy"), averaged if they are floats ("average"), or left
-    at their initial values ("keep"). Vectors and scalars are averaged by compensated summation: beside the weight of a
-    norm, which is about 1, most moves are smaller than half a unit in the last place of fp32.
+    at their initial values ("keep"). In long runs vectors and scalars are averaged by compensated summation: beside the
+    weight of a norm, which is about 1, most moves are smaller than half a unit in the last place of fp32.
 
     Parameters that are frozen when the shadow is made are not copied: the average of a constant is that constant, so
     shadow and model hold the same tensors (`shared` names them). They have to stay frozen.
@@ -89,7 +90,7 @@ class Shadow(Generic[Model]):
                 if new.requires_grad:
                     raise ValueError(f"{name} was frozen when its shadow was made and is trained now")
             elif treatment == "average" and (old.is_floating_point() or old.is_complex()):
-                if old.ndim < 2 and weight < 1:
+                if old.ndim < 2 and weight < SMALL_MOVE:
                     vectors[name] = old, new.to(old.dtype)
                 else:
                     averages.append(old)
