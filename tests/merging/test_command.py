@@ -63,6 +63,21 @@ def test_a_sweep_chooses_and_tells(finished: Finished) -> None:
     assert told["after"]["n"] == len(plan(Run.open(run).experiment).held_out)
 
 
+def test_naming_emoji_is_measured_as_training_did(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model that can name emoji is asked for them again, instead of for its agreement over ImageNet's names."""
+    monkeypatch.setattr("tracer.evaluation.summary.can_name", lambda hits: True)
+    run = finished("flyp", seed=5)
+    assert main(["merge", str(run), "--wise", "0.5", "--device", "cpu"]) == 0
+    scores = json.loads((run / "merges" / "wise-0.5.json").read_text())["after"]
+    assert scores["retained_n"] == {"naming emoji": 240}
+    assert "agreement" not in scores
+    shown = capsys.readouterr().out
+    assert "retained: naming emoji" in " ".join(shown.split())
+    assert "ImageNet" not in shown
+
+
 @pytest.mark.parametrize("keep", [0.0, 0.9, 1.0])
 def test_a_budget_takes_the_strongest_within_it(keep: float, finished: Finished, few: Path) -> None:
     run = finished("flyp")
