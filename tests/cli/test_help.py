@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from tracer.api.terminal import say
 from tracer.cli.app import _names, main
 from tracer.cli.commands import train
 from tracer.cli.flags import flags_of
@@ -105,3 +108,15 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_overview_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_sentences_are_broken_between_words_on_a_terminal_and_commands_are_not() -> None:
+    for terminal in (True, False):
+        file = io.StringIO()
+        to = Console(file=file, force_terminal=terminal, width=80, soft_wrap=True)
+        say("A sentence that goes on. " * 8, to=to)
+        say("Next: tracer merge " + "--flag " * 20, to=to)
+        lines = file.getvalue().splitlines()
+        assert len(lines) == (4 if terminal else 2)
+        assert lines[-1].count("--flag") == 20
+        assert not terminal or max(map(len, lines[:-1])) <= 80

@@ -46,8 +46,12 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
 
 
 def say(message: str, *, to: Console = console) -> None:
-    """Print a line of plain text, whose brackets and numbers are not styled."""
-    to.print(message, highlight=False, markup=False)
+    """Print a line of plain text, whose brackets and numbers are not styled.
+
+    On a terminal it is broken between words; a line with a command to copy is not, nor is output to a file.
+    """
+    whole = not to.is_terminal or "tracer " in message
+    to.print(message, highlight=False, markup=False, soft_wrap=whole)
 
 
 def stop_at_once(error: Exception) -> None:

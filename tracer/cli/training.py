@@ -86,7 +86,8 @@ def show_verdict(outcome: Verdict | None, next_command: str | None, images: str 
     if outcome is None:
         return
     colour = "bold red" if outcome.bad else "yellow" if outcome.no_gain else "bold green"
-    console.print(f"[{colour}]{escape(outcome.sentence(images))}[/]", highlight=False)
+    sentence = f"[{colour}]{escape(outcome.sentence(images))}[/]"
+    console.print(sentence, highlight=False, soft_wrap=not console.is_terminal)
     if next_command:
         say(f"Next: {next_command}")
 

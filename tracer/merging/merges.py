@@ -166,7 +166,8 @@ def _retention_images(evaluator: Evaluator) -> str:
     """What retention was measured on, with the number of images."""
     if evaluator.retain:
         return " and of ".join(f"{data.name} ({len(data)} images)" for data in evaluator.retain)
-    return f"the names given to {describe_compared(len(evaluator.held_out))}"
+    images = describe_compared(len(evaluator.held_out))
+    return f"the names given to {images} (of a model that can name little: --retain DATA says more)"
 
 
 def _angle_note(angles: dict[str, float]) -> tuple[str, ...]:

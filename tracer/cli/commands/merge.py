@@ -56,19 +56,16 @@ def main(arguments: list[str]) -> int:
     for note in result.notes:
         say(note)
     run = keep(prepared, result, flags.name)
+    if (points := f"{100 * result.scores.optimism:.1f}") != "0.0":
+        say(f"Below, {points} points are taken off for the choice of α on these images.")
     unmerged = next((each.scores for each in result.candidates if each.alpha == 1), None)
     if unmerged is not None and result.details["alpha"] != 1:
         change = result.scores.verdict(unmerged)
-        say(f"Against no merge{_correction(result.scores.optimism)}: {change.sentence()}")
+        say(f"Against no merge: {change.sentence()}")
     say(f"Kept as {run.weights}. Against the pretrained model:")
     command = command_line("eval", run.folder, "--weights", run.weights, "--data", "TEST-IMAGES")
     show_verdict(result.scores.verdict(prepared.evaluator.before), command)
     return 0
-
-
-def _correction(optimism: float) -> str:
-    """What was taken off the accuracy of weights that were chosen on the images that measure it."""
-    return f", less {100 * optimism:.1f} points for the choice of α on these images" if optimism else ""
 
 
 def _show(prepared: Prepared, result: Merged, *, chosen_by_names: bool) -> None:
