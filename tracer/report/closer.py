@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.evaluation.verdict import plus_minus
+from tracer.evaluation.verdict import MIN_IMAGES, plus_minus
 from tracer.report.comparison import Group
 from tracer.report.gallery import Gallery, gallery
 from tracer.report.next_steps import best_setting
@@ -82,8 +82,10 @@ def title(data: Paired) -> str:
 
 
 def levels(data: Paired) -> str:
-    """Accuracy before and after with the paired difference."""
+    """Accuracy before and after with the paired difference, which few images cannot tell: as in the headline."""
     before, after, difference, n = data.change
+    if n < MIN_IMAGES:
+        return f"{plus_minus(before)} → {plus_minus(after)} of {n} images, too few to tell."
     half = 100 * difference.half_width
     noise = "more than noise" if data.change.clear else "within noise"
     return (
