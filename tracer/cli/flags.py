@@ -6,6 +6,7 @@ import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import tyro
@@ -80,6 +81,7 @@ def show_help(
     say("\n\n".join(filter(None, parts)))
 
 
+@cache  # tyro reads the source of every flag, which takes longer than the rest of a command line
 def flags_of(command: Callable[..., Any]) -> list[Flag]:
     """The flags of a command, in order."""
     with warnings.catch_warnings():

@@ -242,7 +242,8 @@ def _register(path: Path) -> str:
     if missing := [part for part in REQUIRED if part not in config]:
         raise UserError(f"{path} is not a model config: it has no {' and no '.join(missing)}")
     check_model_config(config, str(path))
-    open_clip.add_model_config(path)
+    if open_clip.get_model_config(path.stem) != config:  # open_clip then reads all of its files again
+        open_clip.add_model_config(path)
     return path.stem
 
 

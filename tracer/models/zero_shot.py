@@ -48,6 +48,6 @@ def _embed(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
     return features.to(torch.promote_types(features.dtype, torch.float32))
 
 
-@lru_cache(maxsize=4)  # every evaluation and every candidate of a merge asks for the same prompts
+@lru_cache(maxsize=16)  # every evaluation and every candidate of a merge asks for the same prompts
 def _tokens(tokeniser: Tokeniser, texts: tuple[str, ...]) -> Int[Tensor, "u l"]:
     return tokeniser(texts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field, fields, make_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,6 +72,7 @@ def parse(arguments: list[str]) -> tuple[Experiment, Output]:
     return Experiment(method=name, options=method_options, **settings), flags.output
 
 
+@cache
 def _flags(name: str) -> type[Any]:
     """The settings, the method's own options and the machine as one set of flags."""
     own = [
