@@ -1,7 +1,7 @@
 """Every cell of every notebook runs; the notebooks use public names only, and hold no outputs.
 
-The cells run in this process, which spares a kernel's start, and over few names of ImageNet (conftest.py);
-`make notebooks` runs them in kernels of their own.
+The cells run in this process, which spares a kernel's start, with a smaller model and over few names of ImageNet
+(conftest.py); `make notebooks` runs them as they are, in kernels of their own.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import ast
 import json
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
+from subprocess import run as subprocess_run
 from typing import Any
 
 import pytest
 
 import tracer
+from studies.faults.process import run_command
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 OTHERS = {"PIL", "matplotlib", "torch"}
@@ -25,17 +28,29 @@ def code(path: Path) -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
+def run_forked(command: list[str], **how: Any) -> CompletedProcess[str]:
+    """`subprocess.run`, which forks `python -m tracer ARGUMENTS`: that spares the start of Python."""
+    if list(command[:3]) != [sys.executable, "-m", "tracer"]:
+        return subprocess_run(command, **how)
+    assert how["check"]
+    ended = run_command(command[3:])
+    assert ended.code == 0, ended.output
+    return CompletedProcess(command, ended.code, ended.output, "")
+
+
 def test_there_are_four() -> None:
     assert len(NOTEBOOKS) == 4
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_cell_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_cell_runs(path: Path, tmp_path: Path, minute: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subprocess.run", run_forked)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # where the notebooks draw their pictures
     monkeypatch.setenv("MPLBACKEND", "agg")
     names: dict[str, Any] = {"__name__": "__main__"}
     for cell in code(path):
-        body = ast.parse("".join(cell["source"]), str(path)).body
+        source = "".join(cell["source"]).replace('"tiny-28"', repr(minute))
+        body = ast.parse(source, str(path)).body
         shown = [ast.Expression(body.pop().value)] if isinstance(body[-1], ast.Expr) else []
         exec(compile(ast.Module(body, []), str(path), "exec"), names)
         for each in shown:  # a notebook shows the value of the last line

@@ -11,6 +11,7 @@ from pathlib import Path
 from studies.faults.process import preload
 from studies.faults.suite import scenarios, suite
 from studies.faults.table import finished, markdown, merged, page, row, show, to_json
+from studies.faults.workspace import warm_up
 from tracer.storage.atomic import write_text
 
 
@@ -35,6 +36,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="faults-", dir=memory if memory.is_dir() else None) as folder:
         chosen = options.scenarios or list(scenarios())
         os.environ["TRACER_CACHE"] = str(Path(folder) / "cache")  # scans of these data are of no use later
+        warm_up(Path(folder) / "warm")
         if options.go_on and options.out and options.out.exists():
             done = finished(options.out.read_text(), options.seed)
             chosen = [name for name in chosen if name not in done]

@@ -10,13 +10,11 @@ import contextlib
 import io
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from studies.faults.process import CRASH, Exit, Injection, finish_child, wait_for
+from studies.faults.process import CRASH, Exit, ForkedProcess, Injection
 from tracer.cli.app import main
 from tracer.training.loop import Training
 
@@ -36,16 +34,13 @@ class PreparedRun:
         if not (place / RUN).exists():
             place.mkdir(parents=True, exist_ok=True)
             shutil.copytree(RUN, place / RUN, ignore=shutil.ignore_patterns(".lock"))
-        output, started = tempfile.TemporaryFile(), time.monotonic()  # noqa: SIM115
-        child = os.fork()
-        if child == 0:
-            os.chdir(place)
-            finish_child(self._work, inject, output)
-        return wait_for(child, output, started)
 
-    def _work(self) -> int:
-        self._finish(self._training)
-        return 0
+        def work() -> int:
+            os.chdir(place)
+            self._finish(self._training)
+            return 0
+
+        return ForkedProcess(work, inject).wait()
 
 
 class _Done(BaseException):

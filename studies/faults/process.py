@@ -1,16 +1,19 @@
 """Run the command `tracer` in forked processes.
 
-They are forked from a process that has imported everything, so that one takes a fraction of a second to start.
+They are forked from a process that has imported everything, so that one takes a fraction of a second to start. The
+tests of signals, kills and pairs of processes use them too.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
@@ -18,6 +21,7 @@ from pkgutil import iter_modules
 from typing import IO, NamedTuple, NoReturn
 
 import torch
+from jaxtyping import config
 
 import tracer.data
 import tracer.evaluation
@@ -56,14 +60,14 @@ class Exit(NamedTuple):
         return f"exit {self.code}: {self.output.strip()[-400:]}"
 
 
-class CommandProcess:
-    """`tracer ARGUMENTS` in a child process, in which `inject` is called first."""
+class ForkedProcess:
+    """A child process that does some work, before which `inject` is called, and exits with the code it returns."""
 
-    def __init__(self, arguments: Sequence[str], inject: Injection | None = None) -> None:
+    def __init__(self, work: Callable[[], int], inject: Injection | None = None) -> None:
         self._output, self._started = tempfile.TemporaryFile(), time.monotonic()  # noqa: SIM115
         self.child = os.fork()
         if self.child == 0:
-            finish_child(lambda: main(list(arguments)), inject, self._output)
+            _finish_child(work, inject, self._output)
 
     def wait_until_stopped(self) -> bool:
         """Wait until the child has stopped itself (SIGSTOP); False if it has ended instead."""
@@ -75,22 +79,24 @@ class CommandProcess:
 
     def wait(self, kill_after: float | None = None) -> Exit:
         """Wait for the end; kill the process after `kill_after` seconds or the timeout."""
-        return wait_for(self.child, self._output, self._started, kill_after)
+        limit = TIMEOUT if kill_after is None else kill_after
+        while not (status := os.waitpid(self.child, os.WNOHANG))[0]:
+            if time.monotonic() - self._started >= limit:
+                self.kill()
+                status = os.waitpid(self.child, 0)
+                break
+            time.sleep(0.002)
+        with self._output as file:
+            file.seek(0)
+            text = file.read().decode(errors="replace")
+        return Exit(os.waitstatus_to_exitcode(status[1]), text, time.monotonic() - self._started)
 
 
-def wait_for(child: int, output: IO[bytes], started: float, kill_after: float | None = None) -> Exit:
-    """How a child process ended; it is killed `kill_after` seconds after it started, or after the timeout."""
-    limit = TIMEOUT if kill_after is None else kill_after
-    while not (status := os.waitpid(child, os.WNOHANG))[0]:
-        if time.monotonic() - started >= limit:
-            os.kill(child, signal.SIGKILL)
-            status = os.waitpid(child, 0)
-            break
-        time.sleep(0.002)
-    with output as file:
-        file.seek(0)
-        text = file.read().decode(errors="replace")
-    return Exit(os.waitstatus_to_exitcode(status[1]), text, time.monotonic() - started)
+class CommandProcess(ForkedProcess):
+    """`tracer ARGUMENTS` in a child process, in which `inject` is called first."""
+
+    def __init__(self, arguments: Sequence[str], inject: Injection | None = None) -> None:
+        super().__init__(lambda: main(list(arguments)), inject)
 
 
 def run_command(
@@ -98,6 +104,23 @@ def run_command(
 ) -> Exit:
     """Run `tracer ARGUMENTS` in a child process, with a fault injected or killed after so many seconds."""
     return CommandProcess(arguments, inject).wait(kill_after)
+
+
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def join_pair(rank: int, port: int) -> None:
+    """In a forked process: set what `torchrun --nproc-per-node=2` sets for its processes."""
+    os.environ |= {
+        **{name: str(rank) for name in ("RANK", "LOCAL_RANK")},
+        **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), "2"),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
 
 
 def preload() -> None:
@@ -117,15 +140,11 @@ def preload() -> None:
             import_module(f"{package.__name__}.{module.name}")
 
 
-def finish_child(work: Callable[[], int], inject: Injection | None, output: IO[bytes]) -> NoReturn:
+def _finish_child(work: Callable[[], int], inject: Injection | None, output: IO[bytes]) -> NoReturn:
     """In a forked process: inject a fault, do the work with its output written to a file, and exit with its code."""
     code = CRASH
     try:
-        for stream in (1, 2):
-            os.dup2(output.fileno(), stream)
-        sys.stdout, sys.stderr = (
-            os.fdopen(stream, "w") for stream in (1, 2)
-        )  # the parent's may be redirected
+        _as_if_new(output)
         if inject is not None:
             inject()
         code = work()
@@ -137,3 +156,16 @@ def finish_child(work: Callable[[], int], inject: Injection | None, output: IO[b
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _as_if_new(output: IO[bytes]) -> None:
+    """Undo what a test runner has changed in the process that was forked: streams, signals, warnings, type checks."""
+    for stream in (1, 2):
+        os.dup2(output.fileno(), stream)
+    sys.stdout, sys.stderr = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup
+    warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)
+    config.update("jaxtyping_disable", True)

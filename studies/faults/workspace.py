@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import shutil
 from collections.abc import Iterable
@@ -17,6 +19,7 @@ from PIL import Image
 
 from studies.faults.injection import after_rename, kill_self
 from studies.faults.process import Exit, run_command
+from tracer.cli.app import main
 
 T = TypeVar("T")
 
@@ -155,6 +158,14 @@ class Workspace:
         result = self.train_or_resume(out, inject=lambda: after_rename(f"step-{STEPS - 2:09d}", kill_self))
         assert result.killed, result.tail
         return out
+
+
+def warm_up(folder: Path) -> None:
+    """Train and resume in this process: what it then has in its caches, forked processes have from their start."""
+    workspace, out = Workspace(folder, Random(0), quick=True), folder / "run"
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(workspace.train_arguments(out)) == 0
+        assert main(["resume", str(out), "--device", "cpu"]) == 0
 
 
 def contents(run: Path) -> dict[str, Any]:

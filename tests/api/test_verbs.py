@@ -14,6 +14,7 @@ from PIL import Image
 from tiny_transformers import FAMILIES, TRUNK, write
 
 import tracer
+from studies.faults.process import ForkedProcess
 from tracer.api.inputs import data_name, data_names
 from tracer.cli import main
 from tracer.core.errors import UserError
@@ -176,20 +177,20 @@ def test_the_same_call_again_returns_the_finished_run(
 
 
 def test_data_of_another_process_are_named_when_resumed(
-    arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path
+    arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from tracer.data.memory import register
 
-    asked = Experiment(data=register(arrays, NAMES), model="tiny-28", pretrained="none", steps=2, batch=8)
-    run = Run.create(plan(asked), tmp_path / "run")
-    resume = subprocess.run(
-        [sys.executable, "-m", "tracer", "resume", str(run.folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert resume.returncode == 2
-    assert "given from Python" in resume.stderr
+    def create() -> int:
+        data = register((arrays[0][::-1], arrays[1][::-1]), NAMES)
+        asked = Experiment(data=data, model="tiny-28", pretrained="none", steps=2, batch=8)
+        Run.create(plan(asked), tmp_path / "run")
+        return 0
+
+    created = ForkedProcess(create).wait()
+    assert created.code == 0, created.output
+    assert main(["resume", str(tmp_path / "run")]) == 2
+    assert "given from Python" in capsys.readouterr().err
 
 
 def test_a_training_that_is_never_iterated_warns(

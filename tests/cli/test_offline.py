@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from studies.faults.process import free_port, run_command
 from tracer.cli.app import main
 from tracer.models import download
 from tracer.models.download import Download, host_and_port, unreachable
@@ -19,28 +17,19 @@ from tracer.models.registry import known_models
 
 
 @pytest.fixture
-def closed_port() -> int:
-    """A port of this machine on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub does not answer, no proxy is set, and nothing is cached."""
+    monkeypatch.setattr(download.constants, "ENDPOINT", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setattr(download.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
 
 
-def test_the_default_model_without_weights_and_network(closed_port: int, tmp_path: Path) -> None:
-    own = {"HF_ENDPOINT": f"http://127.0.0.1:{closed_port}", "HF_HOME": str(tmp_path / "cache")}
-    proxies = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
-    command = [sys.executable, "-m", "tracer", "train", "--data", "digits"]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, **proxies, **own},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    (message,) = done.stderr.strip().splitlines()
+@pytest.mark.usefixtures("offline")
+def test_the_default_model_without_weights_and_network(tmp_path: Path) -> None:
+    done = run_command(["train", "--data", "digits"], inject=lambda: os.chdir(tmp_path))
+    assert done.code == 2
+    (message,) = done.output.strip().splitlines()
     for part in (
         "huggingface.co/timm/vit_base_patch16_clip_224.openai",
         "open_clip_model.safetensors",
@@ -50,18 +39,9 @@ def test_the_default_model_without_weights_and_network(closed_port: int, tmp_pat
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("arguments", [["eval", "ViT-B-32"], ["eval", "hf-hub:timm/ViT-B-16-SigLIP"]])
-def test_it_is_refused_within_ten_seconds(
-    arguments: list[str],
-    closed_port: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(download.constants, "ENDPOINT", f"http://127.0.0.1:{closed_port}")
-    monkeypatch.setattr(download.constants, "HF_HUB_CACHE", str(tmp_path))
-    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
+def test_it_is_refused_within_ten_seconds(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     started = time.monotonic()
     assert main([*arguments, "--data", "digits", "--device", "cpu"]) == 2
     assert time.monotonic() - started < 10

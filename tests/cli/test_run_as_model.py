@@ -13,21 +13,25 @@ import tracer
 from tracer.cli.app import main
 from tracer.runs.run import Run
 
-SHORT = ["--data", "digits", "--steps", "2", "--batch", "8", "--device", "cpu"]
+SHORT = ["--steps", "2", "--batch", "8", "--device", "cpu", "--workers", "0"]
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def short(some_digits: Path) -> list[str]:
+    """Flags of a short run."""
+    return ["--data", str(some_digits), *SHORT]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory, short: list[str], minute: str) -> Path:
     out = tmp_path_factory.mktemp("home") / "runs" / "base"
-    assert (
-        main(["train", "flyp", *SHORT, "--model", "tiny-28", "--pretrained", "none", "--out", str(out)]) == 0
-    )
+    assert main(["train", "flyp", *short, "--model", minute, "--pretrained", "none", "--out", str(out)]) == 0
     return out
 
 
-def test_training_starts_from_the_weights_of_a_run(base: Path, tmp_path: Path) -> None:
+def test_training_starts_from_the_weights_of_a_run(base: Path, short: list[str], tmp_path: Path) -> None:
     out = tmp_path / "second"
-    assert main(["train", "zeroshot", *SHORT, "--model", str(base), "--out", str(out)]) == 0
+    assert main(["train", "zeroshot", *short, "--model", str(base), "--out", str(out)]) == 0
     first, second = Run.open(base).student().state_dict(), Run.open(out).student("pretrained").state_dict()
     assert all(torch.equal(first[name], second[name]) for name in second)
     start = Run.open(base).student("pretrained").state_dict()
@@ -36,46 +40,60 @@ def test_training_starts_from_the_weights_of_a_run(base: Path, tmp_path: Path) -
     )
 
 
-def test_the_same_weights_are_the_same_model_wherever_the_run_lies(base: Path, tmp_path: Path) -> None:
+def test_the_same_weights_are_the_same_model_wherever_the_run_lies(
+    base: Path, short: list[str], some_digits: Path, tmp_path: Path
+) -> None:
     copy = shutil.copytree(base, tmp_path / "moved")
     names = []
     for number, model in enumerate((base, copy)):
         out = tmp_path / f"run-{number}"
-        assert main(["train", "zeroshot", *SHORT, "--model", str(model), "--out", str(out)]) == 0
+        assert main(["train", "zeroshot", *short, "--model", str(model), "--out", str(out)]) == 0
         names.append(Run.open(out).experiment.model)
     assert names[0] == names[1]
     assert tracer.finetune(
-        "digits", model=str(base), method="zeroshot", steps=2, batch=8, device="cpu", out=tmp_path / "run-0"
+        str(some_digits),
+        model=str(base),
+        method="zeroshot",
+        steps=2,
+        batch=8,
+        device="cpu",
+        out=tmp_path / "run-0",
     ).finished
 
 
 def test_a_dry_run_leaves_nothing(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    base: Path,
+    short: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["train", *SHORT, "--model", str(base), "--dry-run"]) == 0
+    assert main(["train", *short, "--model", str(base), "--dry-run"]) == 0
     shown = re.sub(r"[\s│]", "", capsys.readouterr().out)
     assert str(base) in shown, "a long path is wrapped, not cut"
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_is_evaluated_and_loaded(base: Path) -> None:
-    assert main(["eval", str(base), "--data", "digits", "--device", "cpu"]) == 0
+def test_a_run_is_evaluated_and_loaded(base: Path, some_digits: Path) -> None:
+    assert main(["eval", str(base), "--data", str(some_digits), "--device", "cpu"]) == 0
     loaded = tracer.load(base).state_dict()
     assert all(
         torch.equal(value, loaded[name]) for name, value in Run.open(base).student().state_dict().items()
     )
 
 
-def test_an_unfinished_run_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unfinished_run_is_refused(
+    base: Path, short: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     half = shutil.copytree(base, tmp_path / "half")
     (half / "result.json").unlink()
-    assert main(["train", *SHORT, "--model", str(half), "--out", str(tmp_path / "run")]) == 2
+    assert main(["train", *short, "--model", str(half), "--out", str(tmp_path / "run")]) == 2
     assert "tracer resume" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("command", [["eval"], ["train", *SHORT, "--model"]])
+@pytest.mark.parametrize("command", [["eval"], ["train", "--data", "digits", *SHORT, "--model"]])
 @pytest.mark.parametrize(
     ("name", "answer"),
     [

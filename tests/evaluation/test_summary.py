@@ -82,14 +82,18 @@ def test_agreement_over_names_is_shown_where_it_means_something() -> None:
 
 
 def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    some_digits: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(outcome, "can_name", lambda hits: True)
     monkeypatch.setattr(outcome, "warnings", lambda *_: ["naming emoji fell", advice("flyp")])
     monkeypatch.setattr(outcome, "KNOWN_NAMES", outcome.KNOWN_NAMES[:5])
     monkeypatch.setattr(outcome, "MAX_COMPARED", 40)
     export(load("tiny-28", seed=0), tmp_path / "model")
-    small = ["--steps", "1", "--batch", "4", "--device", "cpu", "--data", "digits", "--templates", "name"]
+    small = ["--steps", "1", "--batch", "4", "--device", "cpu", "--templates", "name", "--workers", "0"]
+    small += ["--data", str(some_digits), "--held-out", str(some_digits)]
     known = ["--model", str(tmp_path / "model"), "--out", str(tmp_path / "known")]
     assert main(["train", "flyp", *small, *known]) == 0
     printed = capsys.readouterr()

@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 from safetensors.torch import load_file
 
+from studies.faults.process import CommandProcess
+
 MODEL = {
     "embed_dim": 8,
     "vision_cfg": {"image_size": 28, "layers": 1, "width": 16, "head_width": 8, "patch_size": 14},
     "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 4, "heads": 1, "layers": 1},
 }
-ALONE = [sys.executable, "-m", "tracer"]
 LAUNCHED = [
     sys.executable,
     "-m",
@@ -64,10 +65,9 @@ def newest(run: Path) -> int:
 
 
 def test_a_killed_rank_stops_the_other_and_the_run_goes_on(tmp_path: Path) -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [*LAUNCHED, *command(tmp_path)],
-        env=environment,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -86,19 +86,14 @@ def test_a_killed_rank_stops_the_other_and_the_run_goes_on(tmp_path: Path) -> No
     assert not re.search(r'File ".*/tracer/', said), said  # the launcher shows its own trace, we show none
 
     reached = newest(run)
-    alone = subprocess.Popen(
-        [*ALONE, "resume", str(run), "--device", "cpu", "--workers", "0", "--save-every", "2"],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    resume = ["resume", str(run), "--device", "cpu", "--workers", "0", "--save-every", "2"]
+    alone = CommandProcess(resume)
     deadline = time.monotonic() + 120
-    while newest(run) <= reached and alone.poll() is None and time.monotonic() < deadline:
+    while newest(run) <= reached and time.monotonic() < deadline:
         time.sleep(0.02)
-    alone.send_signal(signal.SIGTERM)
-    _, said = alone.communicate(timeout=60)
-    assert alone.returncode == 128 + signal.SIGTERM, said
+    os.kill(alone.child, signal.SIGTERM)
+    ended = alone.wait()
+    assert ended.code == 128 + signal.SIGTERM, ended.output
     assert newest(run) > reached
     steps = [
         json.loads(line)["step"] for line in (run / "log.jsonl").read_text().splitlines() if '"train"' in line

@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import inspect
 import json
-import os
 import shlex
-import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from studies.faults.process import CommandProcess
 from tracer.cli import app as cli
 from tracer.cli.commands.sweep import _state as progress
 from tracer.core.errors import UserError
@@ -153,29 +151,16 @@ def test_a_lock_is_for_one_and_ends_with_its_block(tmp_path: Path) -> None:
 
 def killed_midway(mine: str, folder: Path) -> None:
     """Work on the sweep in a process that is killed for good in the middle of its second run."""
-    command = [
-        sys.executable,
-        "-m",
-        "tracer",
-        "sweep",
-        mine,
-        "--steps",
-        "12",
-        "--out",
-        str(folder),
-        "--worker",
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = CommandProcess(["sweep", mine, "--steps", "12", "--out", str(folder), "--worker"])
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline:
         begun = {log.parent for log in folder.glob("*/log.jsonl")}
         done = list(folder.glob("*/result.json"))
         if len(done) >= 2 and len(begun - {file.parent for file in done}) == 1:
             break
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    assert process.wait().killed
 
 
 def test_a_killed_sweep_goes_on_to_the_same_tables(mine: str, tmp_path: Path) -> None:
@@ -213,7 +198,7 @@ def test_the_command_runs_all_skips_what_is_done_and_names_what_failed(
 ) -> None:
     folder = tmp_path / "sweep"
     plain = ["sweep", mine, "--out", str(folder), "--device", "cpu", "--seeds", "1"]
-    assert cli.main([*plain, "--jobs", "2", "--rates", "1e-3", "1e30"]) == 1
+    assert cli.main([*plain, "--rates", "1e-3", "1e30"]) == 1
     told = capsys.readouterr()
     assert "2 failed, 0 not finished" in told.err
     assert "NaN" in told.err or "not finite" in told.err

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +11,7 @@ from pathlib import Path
 import pytest
 from test_sweep import mine as mine  # four runs of a model that trains in a second
 
+from studies.faults.process import CommandProcess
 from tracer.sweep import recipe
 from tracer.sweep.supervisor import sweep_progress
 from tracer.sweep.tables import write_tables
@@ -25,10 +23,10 @@ CHILDREN = Path("/proc/self/task")
 pytestmark = pytest.mark.skipif(not CHILDREN.exists(), reason="a process's children are read from /proc")
 
 
-def awaited(holds: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> bool:
-    """Whether it comes to hold, in two minutes at most and while the process lives."""
+def awaited(holds: Callable[[], bool]) -> bool:
+    """Whether it comes to hold, in two minutes at most."""
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and (process is None or process.poll() is None):
+    while time.monotonic() < deadline:
         if holds():
             return True
         time.sleep(0.01)
@@ -50,13 +48,11 @@ def running(process: int) -> bool:
 
 def killed(mine: str, folder: Path) -> list[int]:
     """Kill the sweep itself when both its workers are in the middle of a run; returns the workers."""
-    command = [sys.executable, "-m", "tracer", "sweep", mine, "--steps", str(STEPS), "--seeds", "1"]
-    command += ["--jobs", "2", "--out", str(folder), "--device", "cpu"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    begun = awaited(lambda: len(list(folder.glob("[!s]*/log.jsonl"))) == 2, process)
-    workers = children(process.pid) if begun else []
-    process.send_signal(signal.SIGKILL)
+    command = ["sweep", mine, "--steps", str(STEPS), "--seeds", "1", "--jobs", "2", "--device", "cpu"]
+    process = CommandProcess([*command, "--out", str(folder)], lambda: os.environ.update(OMP_NUM_THREADS="1"))
+    begun = awaited(lambda: len(list(folder.glob("[!s]*/log.jsonl"))) == 2)
+    workers = children(process.child) if begun else []
+    process.kill()
     process.wait()
     return workers
 

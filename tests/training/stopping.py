@@ -1,7 +1,7 @@
-"""`python stopping.py FOLDER`: stops runs with signals, resumes some, writes what happened to FOLDER/stops.json.
+"""Stops runs with signals, resumes some, and reports what happened.
 
-Runs are forked from one process that has imported everything, each in a process group of its own, as a scheduler or
-a shell would start it. Each takes `STEPS` slowed steps, so that the signal arrives in the middle.
+Runs are forked from the test process, which has imported everything, each in a process group of its own, as a scheduler
+or a shell would start it. Each takes `STEPS` slowed steps, so that the signal arrives in the middle.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable
 from hashlib import blake2b
@@ -18,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from PIL import Image
 
+from studies.faults.process import CommandProcess
 from tracer.cli.app import main
-from tracer.evaluation import summary
 from tracer.evaluation.predict import Scorer
 from tracer.training.learner import Learner
 
@@ -73,17 +71,8 @@ class Child:
     """A forked process that runs the command `tracer` in a process group of its own."""
 
     def __init__(self, run: Path, arguments: list[str], before: Callable[[], object] = lambda: None) -> None:
-        self.run, self.told = run, run.with_suffix(".txt")
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.setpgid(0, 0)
-            output = os.open(self.told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(output, 1)
-            os.dup2(output, 2)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
-            before()
-            os._exit(main(arguments))
+        self.run, self.process = run, CommandProcess(arguments, lambda: (os.setpgid(0, 0), before()))
+        self.pid = self.process.child
 
     def has(self, kind: str) -> bool:
         """Whether a line of this kind is in its log; the next step takes a while."""
@@ -98,15 +87,11 @@ class Child:
         """Its child processes."""
         return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
 
-    def end(self) -> int:
-        """Its exit code, once it has ended."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
     def facts(self) -> dict[str, Any]:
         """Exit code, output and checkpoints."""
-        code = self.end()
+        ended = self.process.wait()
         saved = [int(place.name[5:]) for place in sorted((self.run / "resume").glob("step-*"))]
-        return {"code": code, "told": self.told.read_text(), "saved": saved}
+        return {"code": ended.code, "told": ended.output, "saved": saved}
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -151,7 +136,7 @@ def stopped(folder: Path, workers: int, whole_group: bool) -> dict[str, Any]:
         return facts
     resumed = [Child(child.run, resuming(child.run)) for child in children]
     for name, child in zip(names, resumed, strict=True):
-        facts[name] |= {"resumed": child.end(), "weights": hashes(child.run)}
+        facts[name] |= {"resumed": child.process.wait().code, "weights": hashes(child.run)}
     return facts
 
 
@@ -162,9 +147,8 @@ def killed(folder: Path) -> dict[str, Any]:
     workers = child.workers()
     os.kill(child.pid, signal.SIGKILL)
     facts = {**child.facts(), "workers": len(workers)}
-    resumed = Child(child.run, resuming(child.run))
-    facts["resumed"] = resumed.end()
-    return {**facts, "told": resumed.told.read_text(), "weights": hashes(child.run)}
+    resumed = Child(child.run, resuming(child.run)).process.wait()
+    return {**facts, "resumed": resumed.code, "told": resumed.output, "weights": hashes(child.run)}
 
 
 def bereft(folder: Path) -> dict[str, Any]:
@@ -190,9 +174,10 @@ def one(
 
 
 def everything(folder: Path) -> dict[str, Any]:
+    """What happened to each run, by its name."""
     prepare(folder)
-    peaceful = Child(folder / "peaceful", training(folder, "peaceful", 0))
-    facts: dict[str, Any] = {"peaceful": {"code": peaceful.end(), "weights": hashes(peaceful.run)}}
+    assert main(training(folder, "peaceful", 0)) == 0  # here, so that the others are forked with full caches
+    facts: dict[str, Any] = {"peaceful": {"weights": hashes(folder / "peaceful")}}
     for workers, whole_group in product((0, 2), (False, True)):
         facts |= stopped(folder, workers, whole_group)
     facts["killed"] = killed(folder)
@@ -201,10 +186,3 @@ def everything(folder: Path) -> dict[str, Any]:
     facts["ignored"] = one(folder, "ignored", ignoring, [signal.SIGHUP])
     facts["twice"] = one(folder, "twice", slow, [signal.SIGTERM, signal.SIGTERM])
     return facts
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
-    place = Path(sys.argv[1])
-    (place / "stops.json").write_text(json.dumps(everything(place)))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +12,7 @@ import pytest
 from PIL import Image
 from stopping import prepare, training
 
+from studies.faults.process import join_pair, run_command
 from tracer.api.run import _after_one, _divisible, run
 from tracer.cli.app import main
 from tracer.core.errors import UserError
@@ -114,19 +112,11 @@ def test_a_port_that_is_taken(place: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = str(taken.getsockname()[1])
-        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "2"}
-        done = subprocess.run(
-            [sys.executable, "-m", "tracer", *training(place, "run", 0)],
-            env={**os.environ, **address},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
-    assert done.returncode == 2
-    assert f"127.0.0.1:{port} is taken by another program" in done.stderr
-    assert "Traceback" not in done.stderr
+        port = taken.getsockname()[1]
+        done = run_command(training(place, "run", 0), inject=lambda: join_pair(0, port))
+    assert done.code == 2
+    assert f"127.0.0.1:{port} is taken by another program" in done.output
+    assert "Traceback" not in done.output
     assert not (place / "run").exists()
 
 

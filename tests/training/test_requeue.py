@@ -4,56 +4,60 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
-from stopping import prepare, training
+from stopping import Child, prepare, training, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 
-# Starts the command; the first time it sends USR1 to its process group once the run has logged a step.
-SRUN = """#!{python}
-import os, signal, subprocess, sys, time
-from pathlib import Path
-out, first = Path(os.environ["OUT"]), sys.argv[2] == "train"
-arguments = {arguments} if first else sys.argv[2:]
-child = subprocess.Popen([sys.executable, "-m", "tracer", *arguments], process_group=0)
-while first and child.poll() is None and not (out / "log.jsonl").exists():
-    time.sleep(0.02)
-if first:
-    os.killpg(child.pid, signal.SIGUSR1)
-sys.exit(child.wait())
+# Asks the test to start the command, and ends as that does.
+SRUN = """#!/bin/bash
+echo "$@" > "$OUT.new" && mv "$OUT.new" "$OUT.asked"
+until [ -s "$OUT.ended" ]; do sleep 0.05; done
+exit "$(cat "$OUT.ended")"
 """
 SCONTROL = '#!/bin/bash\necho "$@" >> "$OUT.requeued"\n'
 
 
 def test_a_requeued_job_goes_on_until_the_run_is_done(tmp_path: Path) -> None:
+    """The first process group that `srun` starts is sent USR1 once the run has logged a step."""
     (script,) = re.findall(r"```bash\n(#!/bin/bash\n#SBATCH.*?)```", PAGE.read_text(), re.DOTALL)
     prepare(tmp_path)
     tools, out = tmp_path / "bin", tmp_path / "run"
     tools.mkdir()
-    arguments = [*training(tmp_path, "run", 2), "--steps", "40"]
-    for name, text in (
-        ("srun", SRUN.format(python=sys.executable, arguments=arguments)),
-        ("scontrol", SCONTROL),
-    ):
+    for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tools / name).write_text(text)
         (tools / name).chmod(stat.S_IRWXU)
+    asked, ended = tmp_path / "run.asked", tmp_path / "run.ended"
     environment = {
         **os.environ,
         "PATH": f"{tools}:{os.environ['PATH']}",
         "OUT": str(out),
         "SLURM_JOB_ID": "17",
-        "OMP_NUM_THREADS": "1",
     }
-    codes = []
+    codes: list[int] = []
     while len(codes) < 3 and (not codes or codes[-1] == 138):  # a scheduler
-        done = subprocess.run(
-            ["bash", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=200
-        )
-        codes.append(done.returncode)
-    assert codes == [138, 0], done.stderr
+        with subprocess.Popen(
+            ["bash", "-c", script], env=environment, stderr=subprocess.PIPE, text=True
+        ) as job:
+            wait_until(asked.exists)
+            tracer, command, *rest = shlex.split(asked.read_text())
+            asked.unlink()
+            assert (tracer, command) == ("tracer", "resume" if codes else "train")
+            child = Child(
+                out, [command, *rest] if codes else [*training(tmp_path, "run", 2), "--steps", "40"]
+            )
+            if not codes:
+                wait_until((out / "log.jsonl").exists)
+                os.killpg(child.pid, signal.SIGUSR1)
+            ended.write_text(str(child.process.wait().code))
+            _, errors = job.communicate(timeout=60)
+            ended.unlink()
+        codes.append(job.returncode)
+    assert codes == [138, 0], errors
     assert (tmp_path / "run.requeued").read_text() == "requeue 17\n"
     assert (out / "result.json").exists()

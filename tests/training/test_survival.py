@@ -5,21 +5,24 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
+import random
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file
 
+from studies.faults.injection import kill_self, on_call
+from studies.faults.process import run_command
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
 
-TESTS = Path(__file__).parents[1]
 METHODS = ("tracer --adapter prompts:image=2,text=2", "l2sp", "tracer --adapter lora:rank=2,factors=AB")
+KILLS = 6
 
 
 @pytest.fixture
@@ -29,13 +32,25 @@ def quick(some_digits: Path, minute_model: Path) -> list[str]:
     return [*data, "--batch", "8", "--steps", "20", "--lr", "1e-3", "--device", "cpu", "--workers", "0"]
 
 
-@pytest.fixture
-def killed(tmp_path: Path, quick: list[str]) -> dict[str, int]:
-    """How often each method was killed; its runs lie in the test's folder."""
-    command = [sys.executable, str(TESTS / "killing.py"), str(tmp_path), ";".join(METHODS), *quick]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return json.loads(done.stdout.splitlines()[-1])
+def killed(folder: Path, train: list[str]) -> int:
+    """Train in forked processes until the run is done; returns how many of them were killed.
+
+    They are killed in turn inside the n-th call that makes a write durable, so also between two files of a checkpoint,
+    and at a random moment.
+    """
+    rng, kills = random.Random(7), 0
+    while not (folder / "result.json").exists():
+        begun = (folder / "experiment.json").exists()
+        arguments = ["resume", str(folder)] if begun else [*train, "--out", str(folder)]
+        how: dict[str, Any] = {}
+        if kills < KILLS:
+            number, moment = rng.randint(1, 8), rng.uniform(0.05, 0.4)
+            in_write = {"inject": partial(on_call, number, kill_self, "fsync")}
+            how = {"kill_after": moment} if kills % 2 else in_write
+        ended = run_command([*arguments, "--save-every", "2"], **how)
+        assert ended.killed or ended.code == 0, ended.tail
+        kills += ended.killed
+    return kills
 
 
 def log(folder: Path) -> dict[tuple[int, str], dict]:
@@ -46,10 +61,13 @@ def log(folder: Path) -> dict[tuple[int, str], dict]:
     return {(line["step"], line["kind"]): line for line in entries}
 
 
-def test_sigkill_at_any_moment_changes_no_bit(tmp_path: Path, killed: dict[str, int]) -> None:
-    for method in METHODS:
-        assert killed[method] >= 3, "the run ended before it could be killed often enough to mean something"
-        same_run(tmp_path / f"{method}-peaceful", tmp_path / f"{method}-troubled")
+@pytest.mark.parametrize("method", METHODS)
+def test_sigkill_at_any_moment_changes_no_bit(tmp_path: Path, quick: list[str], method: str) -> None:
+    train = ["train", *method.split(), *quick]
+    peaceful, troubled = tmp_path / "peaceful", tmp_path / "troubled"
+    assert main([*train, "--save-every", "2", "--out", str(peaceful)]) == 0
+    assert killed(troubled, train) >= 3, "the run ended before it could be killed often enough"
+    same_run(peaceful, troubled)
 
 
 def same_run(peaceful: Path, troubled: Path) -> None:

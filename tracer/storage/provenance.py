@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ def versions() -> dict[str, str]:
     return present
 
 
+@cache  # the code that this process has loaded stays that of its start
 def commit() -> str | None:
     """The git commit of the working copy that contains this package, or None outside one."""
     package = Path(__file__).resolve().parent

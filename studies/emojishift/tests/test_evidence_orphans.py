@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a process is seen in /proc")
-
-SCRIPT = """
-import os, time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from studies.emojishift.runner import start_process
+from studies.faults.process import ForkedProcess
+from tracer.storage.atomic import write_text
 
-if __name__ == "__main__":
-    pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=start_process)
-    print(pool.submit(os.getpid).result(), flush=True)
-    time.sleep(600)
-"""
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a process is seen in /proc")
 
 
 def test_a_killed_parent_leaves_no_process_behind(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"  # spawned processes import it
-    script.write_text(SCRIPT)
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout
-        child = int(parent.stdout.readline())
-        assert alive(child)
-        parent.send_signal(signal.SIGKILL)
+    file = tmp_path / "child"
+
+    def wait_for_child() -> int:
+        pool = ProcessPoolExecutor(1, get_context("fork"), initializer=start_process)
+        write_text(file, str(pool.submit(os.getpid).result()))
+        time.sleep(600)
+        return 0
+
+    parent, deadline = ForkedProcess(wait_for_child), time.monotonic() + 120
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    child = int(file.read_text())
+    assert alive(child)
+    parent.kill()
+    parent.wait()
     for _ in range(300):
         if not alive(child):
             return

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 from studies.faults.injection import kill_self, on_call
-from studies.faults.process import CommandProcess, Exit
+from studies.faults.process import CommandProcess, Exit, free_port, join_pair
 from studies.faults.verdict import Verdict, lost, survived
 from studies.faults.workspace import Workspace, difference
 
@@ -36,20 +34,13 @@ def trials(workspace: Workspace) -> Iterator[Verdict]:
 
 def _pair(workspace: Workspace, run: Path, call: int | None = None, *, alone: bool = False) -> list[Exit]:
     """Two processes on one run, as torchrun starts them; the first is killed at a durable call."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     started = (run / "experiment.json").exists()
     resume = ["resume", str(run), "--save-every", "2", "--workers", "0", "--device", "cpu"]
     arguments = resume if started else workspace.train_arguments(run)
 
     def environment(rank: int) -> None:
-        os.environ |= {
-            **{name: str(rank) for name in ("RANK", "LOCAL_RANK")},
-            **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), "2"),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-        }
+        join_pair(rank, port)
         if call is not None and rank == 0:
             on_call(call, kill_self, *DURABLE)
 

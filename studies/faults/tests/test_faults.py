@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
+from math import inf
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import pytest
 from filelock import FileLock
 
-from studies.faults.process import Exit
+from studies.faults import __main__ as command
+from studies.faults import suite as suites
+from studies.faults.process import Exit, ForkedProcess
 from studies.faults.scenarios import killed
 from studies.faults.suite import Tally, scenarios
 from studies.faults.table import markdown, merged, page, row, to_json
 from studies.faults.verdict import lost, refused, survived
 from studies.faults.workspace import Workspace
 
-ROOT = Path(__file__).parents[3]
+
+def faults(*arguments: str) -> Exit:
+    """`python -m studies.faults ARGUMENTS`, in a forked process."""
+
+    def work() -> int:
+        sys.argv = ["faults", *arguments]
+        return command.main()
+
+    return ForkedProcess(work).wait(kill_after=inf)
 
 
 @pytest.fixture(scope="session")
 def results(common: Path) -> dict[str, Any]:
-    """The results of `--quick`, from one start of Python that parallel test processes share."""
+    """The results of `--quick`, which parallel test processes share."""
     file = common / "faults.json"
     with FileLock(common / "faults.lock"):
         if not file.exists():
-            command = [sys.executable, "-m", "studies.faults", "--quick", "--jobs", "1", "--out", str(file)]
-            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-            done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-            )
-            assert file.exists(), done.stderr
+            done = faults("--quick", "--jobs", "1", "--out", str(file))
+            assert file.exists(), done.output
     return {each["name"]: each for each in json.loads(file.read_text())["faults"]}
 
 
@@ -92,19 +98,14 @@ def test_the_record_of_a_merge_is_compared(
     assert bool(wrong) == bool(difference)
 
 
-def test_a_lost_input_fails_the_suite(tmp_path: Path) -> None:
+def test_a_lost_input_fails_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost input makes the command exit with 1 and is printed."""
-    code = (
-        "import sys, types, studies.faults.suite as suite, studies.faults.__main__ as command\n"
-        "from studies.faults.verdict import lost\n"
-        "bad = types.ModuleType('bad', 'A bad one.')\n"
-        "bad.trials = lambda workspace: iter([lost('the input', 'the reason')])\n"
-        "command.scenarios = suite.scenarios = lambda: {'bad': bad}\n"
-        "sys.argv = ['faults', '--jobs', '1']\n"
-        "command.preload = lambda: None\n"
-        "sys.exit(command.main())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "LOST bad: the input: the reason" in done.stderr
-    assert "| A bad one | 1 | 0 | 0 | 1 |" in done.stdout
+    bad = ModuleType("bad", "A bad one.")
+    bad.trials = lambda workspace: iter([lost("the input", "the reason")])
+    for module in (command, suites):
+        monkeypatch.setattr(module, "scenarios", lambda: {"bad": bad})
+    monkeypatch.setattr(command, "warm_up", lambda folder: None)
+    done = faults("--jobs", "1")
+    assert done.code == 1, done.output
+    assert "LOST bad: the input: the reason" in done.output
+    assert "| A bad one | 1 | 0 | 0 | 1 |" in done.output

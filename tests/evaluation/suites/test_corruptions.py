@@ -193,15 +193,16 @@ def test_corruptions_need_a_set_of_their_own_task() -> None:
         corrupt(Suite("s", (Shift("night", "ood", unread, ("a",), Everything(1)),)), "jpeg:1")
 
 
-def test_corruptions_from_the_command_line(tmp_path: Path) -> None:
-    asked = ["eval", "tiny-28", "--pretrained", "none", "--data", "digits", "--device", "cpu"]
+def test_corruptions_from_the_command_line(some_digits: Path, tmp_path: Path) -> None:
+    asked = ["eval", "tiny-28", "--pretrained", "none", "--data", str(some_digits), "--device", "cpu"]
+    asked += ["--templates", "name"]
     assert main([*asked, "--corrupt", "contrast:5", "--out", str(tmp_path)]) == 0
     plain, changed = (
-        Predictions.read(tmp_path / f"{name}.safetensors") for name in ("digits", "digits_contrast_5")
+        Predictions.read(tmp_path / f"{name}.safetensors") for name in ("some.npz", "some.npz_contrast_5")
     )
     assert plain.ids == changed.ids
     assert not torch.allclose(plain.logits, changed.logits)
-    seen = corrupted(load("digits", split="test"), "contrast", 5)
-    again = Scorer(model("tiny-28"), World("cpu")).predict(seen, seen.templates)
+    seen = corrupted(load(str(some_digits)), "contrast", 5)
+    again = Scorer(model("tiny-28"), World("cpu")).predict(seen, ("{}",))
     torch.testing.assert_close(changed.logits, again.logits)
     assert main([*asked, "--corrupt", "fog"]) == 2

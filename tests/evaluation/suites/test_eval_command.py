@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 import torch
 from replicas import SIZES, build
 
+from studies.faults.process import CommandProcess, free_port, join_pair
 from tracer.cli.app import main
 from tracer.evaluation.predict import Predictions
 from tracer.evaluation.suites.imagenet import SETS
@@ -26,11 +25,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, some_digits: Path) -> Path:
     """A run of two steps, for its weights."""
     out = tmp_path_factory.mktemp("runs") / "run"
-    tiny = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--steps", "2", "--batch", "4"]
-    assert main(["train", *tiny, "--device", "cpu", "--out", str(out)]) == 0
+    tiny = ["--model", "tiny-28", "--pretrained", "none", "--steps", "2", "--batch", "4", "--workers", "0"]
+    assert main(["train", "--data", str(some_digits), *tiny, "--device", "cpu", "--out", str(out)]) == 0
     return out
 
 
@@ -132,17 +131,15 @@ def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
 
 
 def test_two_processes_measure_what_one_does(run: Path, some_digits: Path, tmp_path: Path) -> None:
-    two = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    asked = ["-m", "tracer", "eval", str(run), "--data", str(some_digits), "--device", "cpu", "--out"]
-    assert main([*asked[2:], str(tmp_path / "one")]) == 0
-    done = subprocess.run(
-        [sys.executable, *two, *asked, str(tmp_path / "two")],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    asked, port = ["eval", str(run), "--data", str(some_digits), "--device", "cpu", "--out"], free_port()
+    assert main([*asked, str(tmp_path / "one")]) == 0
+    two = [
+        CommandProcess([*asked, str(tmp_path / "two")], lambda rank=rank: join_pair(rank, port))
+        for rank in range(2)
+    ]
+    for process in two:
+        ended = process.wait()
+        assert ended.code == 0, ended.output
     one, both = (json.loads((tmp_path / name / "rows.json").read_text()) for name in ("one", "two"))
     assert [row["n"] for row in one] == [row["n"] for row in both]
     for alone, shared in zip(one, both, strict=True):
