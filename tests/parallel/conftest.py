@@ -1,18 +1,15 @@
-"""One start of two processes serves every test of this folder."""
+"""One pair of processes serves every test of this folder."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filelock import FileLock
+from pair import measure
 from parallel_cases import CASES, STRUCTURES
-
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +20,6 @@ def found(common: Path, pytestconfig: pytest.Config) -> dict[str, Any]:
         told = common / "pair" / "found.json"
         if not told.exists():
             told.parent.mkdir(exist_ok=True)
-            command = [sys.executable, str(HERE / "pair.py"), str(told.parent), *cases]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stderr
+            for ended in measure(told.parent, cases):
+                assert ended.code == 0, ended.output
     return json.loads(told.read_text())

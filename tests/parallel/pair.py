@@ -1,19 +1,18 @@
-"""Two processes do what one does: every comparison of `test_pair.py`, measured behind one start of Python.
+"""Two processes do what one does: every comparison of `test_pair.py`, measured by two forked processes.
 
-`python pair.py FOLDER CASE...` forks two ranks. Each case is trained in float64 by one process, by two with equal
+Each case is trained in float64 by one process, by two with equal
 weights (DDP) and, some of them, by two with shards (FSDP2); runs are stopped and resumed by another number of
-processes; data sets are scored in shares. Rank 0 writes what it found to FOLDER/found.json.
+processes; data sets are scored in shares. Rank 0 writes what it found to `found.json`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import socket
-import sys
-import traceback
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from studies.faults.process import Exit, ForkedProcess, free_port, join_pair
 from tracer.core.errors import AlreadyReported, UserError
 from tracer.evaluation import summary
 from tracer.evaluation.predict import Scorer
@@ -68,6 +68,7 @@ def experiment(folder: Path, method: str, *, regularizer: str | None = None, **a
         options={**known, **asked},
         data=str(folder / "train.npz"),
         held_out=str(folder / "test.npz"),
+        retain=(str(folder / "test.npz"),),  # without any, every run would name emoji
         model=str(folder / "minute.json"),
         pretrained="none",
         templates="the thing {}",
@@ -141,10 +142,13 @@ def compared(one: Path, two: Path) -> dict[str, float]:
     return found
 
 
-def cases(folder: Path) -> dict[str, Experiment]:
-    """The methods and regularizers that were asked for, and TRACER in other precisions and with less work."""
+Cases = dict[str, Experiment]
+
+
+def experiments(folder: Path, cases: Sequence[str]) -> Cases:
+    """The methods and regularizers of these cases, and TRACER in other precisions and with less work."""
     found = {}
-    for case in sys.argv[2:]:
+    for case in cases:
         name, _, kind = case.partition("-")
         if case == COMPILED:
             continue
@@ -154,7 +158,7 @@ def cases(folder: Path) -> dict[str, Experiment]:
     usual = found["tracer-class"]
     found["half-class"] = usual
     found["tracer-chunk"] = replace(usual, chunk=2)
-    if COMPILED in sys.argv:  # torch.compile takes half a minute of each process
+    if COMPILED in cases:  # torch.compile takes half a minute of each process
         found[COMPILED] = replace(usual, compile=True)
     found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
     sigmoid = {"model": str(folder / "sigmoid.json")}
@@ -165,11 +169,10 @@ def cases(folder: Path) -> dict[str, Experiment]:
     return found
 
 
-def shown(folder: Path, kind: str) -> dict[str, Experiment]:
+def shown(cases: Cases, kind: str) -> Cases:
     """The cases of one kind of world; shards are slow on a CPU, so they are shown on a few."""
-    found = cases(folder)
     some = (*STOPPED, *THRIFTY, "stock", "half-class", "sigmoid-chunk")
-    return found if kind == "ddp" else {name: found[name] for name in some if name in found}
+    return cases if kind == "ddp" else {name: cases[name] for name in some if name in cases}
 
 
 THRIFTY = ("tracer-chunk", COMPILED, "tracer-seldom", "tracer-last", "tracer-lora", "tracer-prompts")
@@ -177,10 +180,10 @@ STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a regularizer with 
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 
 
-def alone(folder: Path, rank: int) -> None:
+def alone(folder: Path, cases: Cases, rank: int) -> None:
     """What one process does; the two share the work, each by itself."""
     world = World("cpu", "fp32")
-    for index, (name, asked) in enumerate(cases(folder).items()):
+    for index, (name, asked) in enumerate(cases.items()):
         if index % 2 == rank:
             trained(asked, folder / f"{name}-one", world)
             if name in STOPPED:
@@ -188,9 +191,9 @@ def alone(folder: Path, rank: int) -> None:
                     trained(asked, folder / f"{name}-one-{after}", world, stop=True)
 
 
-def side_by_side(folder: Path, kind: str, world: World) -> dict[str, Any]:
+def side_by_side(folder: Path, cases: Cases, kind: str, world: World) -> dict[str, Any]:
     """What two processes do together."""
-    for name, asked in shown(folder, kind).items():
+    for name, asked in shown(cases, kind).items():
         trained(asked, folder / f"{name}-{kind}", world)
         if name in STOPPED:
             trained(asked, folder / f"{name}-one-{kind}", world)
@@ -198,12 +201,12 @@ def side_by_side(folder: Path, kind: str, world: World) -> dict[str, Any]:
     return {"scored": scored(folder, world), "refused": refused(world)}
 
 
-def afterwards(folder: Path) -> dict[str, Any]:
+def afterwards(folder: Path, cases: Cases) -> dict[str, Any]:
     """One process goes on where two were stopped; then all runs are compared."""
     found: dict[str, Any] = {}
-    for name, asked in cases(folder).items():
+    for name, asked in cases.items():
         one = folder / f"{name}-one"
-        for kind in [kind for kind in WORLDS if name in shown(folder, kind)]:
+        for kind in [kind for kind in WORLDS if name in shown(cases, kind)]:
             found[f"{name} {kind}"] = compared(one, folder / f"{name}-{kind}")
         if name in STOPPED:
             for before, after in RESUMED:
@@ -247,50 +250,27 @@ def refused(world: World) -> dict[str, list[str]]:
     return told
 
 
-def peer(folder: Path, rank: int, ports: list[int]) -> None:
+def peer(folder: Path, chosen: Sequence[str], rank: int, ports: list[int]) -> int:
     os.fsync = lambda descriptor: None  # no power is cut here
-    torch.set_num_threads(1)
     setup.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++
     summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1"}
-    alone(folder, rank)
+    cases = experiments(folder, chosen)
+    alone(folder, cases, rank)
     found: dict[str, Any] = {}
     for (kind, make), port in zip(WORLDS.items(), ports, strict=True):
-        os.environ["MASTER_PORT"] = str(port)
+        join_pair(rank, port)
         world = make("cpu", "fp32")
-        found[kind] = side_by_side(folder, kind, world)
+        found[kind] = side_by_side(folder, cases, kind, world)
         world.close()
     if rank == 0:
-        (folder / "found.json").write_text(json.dumps({**found, "runs": afterwards(folder)}))
+        (folder / "found.json").write_text(json.dumps({**found, "runs": afterwards(folder, cases)}))
+    return 0
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def main(folder: Path) -> int:
+def measure(folder: Path, cases: Sequence[str]) -> list[Exit]:
+    """Both processes, when they have ended."""
     data(folder)
-    ports, children = free_ports(len(WORLDS)), []
-    for rank in range(2):
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                peer(folder, rank, ports)
-                code = 0
-            finally:
-                traceback.print_exc()
-                os._exit(code)
-        children.append(child)
-    return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    ports = [free_port() for _ in WORLDS]
+    peers = [ForkedProcess(partial(peer, folder, cases, rank, ports)) for rank in range(2)]
+    return [each.wait(kill_after=inf) for each in peers]

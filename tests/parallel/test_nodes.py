@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from pair import compared, free_ports
+from pair import compared
+
+from studies.faults.process import free_port
 
 NODE = str(Path(__file__).with_name("node.py"))
 NODES, EACH = 2, 2  # machines, and processes on each of them
@@ -31,7 +33,7 @@ def launched(rank: int, port: int) -> list[str]:
 @pytest.mark.evidence  # seven starts of Python, a minute and a half of one core
 def test_two_machines_train_what_one_process_does(tmp_path: Path) -> None:
     """The whole model is cut on each machine, and the machines average their gradients."""
-    (port,) = free_ports(1)
+    port = free_port()
     many = [[*launched(rank, port), *training(tmp_path, "many"), "--shard"] for rank in range(NODES)]
     commands = [[sys.executable, *training(tmp_path, "one")], *many]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
