@@ -101,7 +101,7 @@ def test_the_record_of_a_merge_is_compared(
 def test_a_lost_input_fails_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost input makes the command exit with 1 and is printed."""
     bad = ModuleType("bad", "A bad one.")
-    bad.trials = lambda workspace: iter([lost("the input", "the reason")])
+    bad.__dict__["trials"] = lambda workspace: iter([lost("the input", "the reason")])
     for module in (command, suites):
         monkeypatch.setattr(module, "scenarios", lambda: {"bad": bad})
     monkeypatch.setattr(command, "warm_up", lambda folder: None)
