@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -243,12 +244,20 @@ def test_a_python_file_beside_a_model_is_never_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage\n", b"P7\n332 1 1\n"]
 )
-def test_formats_that_start_other_programs_are_not_images(content: bytes, tmp_path: Path) -> None:
-    from tracer.data.encoded import Files
+def test_formats_that_start_other_programs_are_not_images(
+    content: bytes, tmp_path: Path, monkeypatch
+) -> None:
+    from PIL import EpsImagePlugin, Image
 
+    from tracer.data.encoded import Files, decode
+
+    # As if Ghostscript were installed: without it Pillow fails whatever is allowed.
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: Image.new("RGB", (9, 9)).im)
     (tmp_path / "cat.jpg").write_bytes(content)
     with pytest.raises(UserError, match=r"cat\.jpg cannot be read"):
         Files(tmp_path, ("cat.jpg",))[0]
+    with pytest.raises(Image.UnidentifiedImageError):
+        decode(content)
 
 
 def test_every_image_of_a_stranger_is_opened_by_a_list_of_formats() -> None:
@@ -445,6 +454,20 @@ def test_scores_exports_and_merges_do_not_go_through_links_either(tmp_path: Path
         tracer.export(run)
     with pytest.raises(UserError, match="is a link"):
         tracer.merge(run, wise=0.5)
+
+
+@pytest.mark.parametrize("name", ["result.json", "log.jsonl", "weights/result.safetensors"])
+def test_a_pipe_in_a_run_of_a_stranger_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    from tracer.report.run_data import read_run
+    from tracer.runs.run import Run
+
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "experiment.json").write_text('{"id": "1", "experiment": {}, "classes": []}')
+    Run.open(tmp_path)
+    os.mkfifo(tmp_path / name)
+    for read in (Run.open, read_run):
+        with pytest.raises(UserError, match="is no file"):
+            read(tmp_path)
 
 
 def test_a_lock_neither_follows_a_link_nor_empties_a_file(tmp_path: Path) -> None:

@@ -183,6 +183,15 @@ def test_weights_of_any_name_that_open_clip_reads_are_known(folder: Path) -> Non
         run.require_start()
 
 
+def test_weights_that_are_a_device_are_refused(folder: Path) -> None:
+    """A device in the folder of a stranger would be read without an end."""
+    weights = folder / "model" / "open_clip_model.safetensors"
+    weights.unlink()
+    weights.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match=r"open_clip_model.safetensors is no file"):
+        identity(plan(experiment(folder, "")))
+
+
 def test_weights_that_were_downloaded_again_are_noticed(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "hub"))
     repository = folder / "hub" / f"models--{Download('RN50', 'openai').repository.replace('/', '--')}"

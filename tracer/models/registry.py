@@ -100,6 +100,8 @@ class ModelSource:
         if not self.name.startswith("local-dir:"):
             return None
         chosen = open_clip.factory._find_checkpoint_in_dir(Path(self.name.removeprefix("local-dir:")))
+        if chosen and not Path(chosen).is_file():  # a pipe or a device would be read without an end
+            raise UserError(f"{chosen} is no file")
         return Path(chosen) if chosen else None
 
     @property

@@ -16,7 +16,7 @@ from tracer.report.number import count, number
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
 from tracer.runs.run import CONTENT, FETCHED
 from tracer.storage.checksum import verify_checksum
-from tracer.storage.folders import no_such_folder
+from tracer.storage.folders import no_such_folder, require_files
 
 DESCRIPTION = "experiment.json"
 
@@ -155,6 +155,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[str]]:
 
 def read_run(folder: Path, name: str | None = None) -> RunData:
     """Everything in a run's folder; ValueError where its description cannot be read."""
+    require_files(folder)
     notes: list[str] = []
     description = _json(folder / DESCRIPTION, notes)
     if description is None or not isinstance(description.get("experiment"), dict):

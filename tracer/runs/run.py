@@ -31,7 +31,7 @@ from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
 from tracer.storage.checksum import add_checksum, verify_checksum
-from tracer.storage.folders import no_such_folder
+from tracer.storage.folders import no_such_folder, require_files
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import write_weights
@@ -82,6 +82,7 @@ class Run:
             raise no_such_folder("run", folder, (DESCRIPTION,))
         if not cls.exists(folder):
             raise UserError(f"{folder} is not a run: it has no {DESCRIPTION}")
+        require_files(folder)
         run = cls(folder)
         run.description  # noqa: B018  (raise now if the description is unreadable)
         return run

@@ -1,7 +1,8 @@
-"""Folders that are named and do not exist."""
+"""Folders that are named and do not exist, or hold what is no file."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,3 +27,11 @@ def _folders(path: Path) -> list[str]:
     if not path.is_dir():
         return []
     return [each.name for each in path.iterdir() if each.is_dir() and each.name[:1] != "."]
+
+
+def require_files(folder: Path) -> None:
+    """Raise UserError if a folder holds pipes, devices or links to them: they would be read without an end."""
+    for place, _, names in os.walk(folder):
+        for path in (Path(place) / name for name in names):
+            if path.exists() and not path.is_file():
+                raise UserError(f"{path} is no file")
