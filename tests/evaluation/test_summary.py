@@ -99,14 +99,14 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     printed = capsys.readouterr()
     assert "retention: naming emoji fell" in printed.err
     assert f"retention: {advice('flyp')}" in printed.err
-    assert "of 40 of 1000 held-out images, evenly spaced, it still picks" in " ".join(printed.out.split())
+    assert "of 40 of 120 held-out images, evenly spaced, it still picks" in " ".join(printed.out.split())
     measures = measured(read_run(tmp_path / "known"), "after")
     assert Key(("retention", "agreement")) in measures
     assert measures[Key(("top5",))].known
     assert measures[Key(("macro_f1",))].known
     assert "temperature" in read_run(tmp_path / "known").result["after"]
     monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
-    monkeypatch.setattr(outcome, "FEWEST_TO_FIT", 1001)  # more than are held out
+    monkeypatch.setattr(outcome, "FEWEST_TO_FIT", 121)  # more than are held out
     random = ["--model", "tiny-28", "--pretrained", "none", "--out", str(tmp_path / "random")]
     assert main(["train", "flyp", *small, *random]) == 0
     printed = capsys.readouterr()
