@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from os import PathLike
 
 
 def command_line(*words: object) -> str:
     """`tracer WORDS`, quoted so that it can be pasted into a shell whatever folders are called."""
+    plain = (str, int, float)  # anything else is a path
     return shlex.join(
-        ["tracer", *(path_word(str(word)) if isinstance(word, PathLike) else str(word) for word in words)]
+        ["tracer", *(str(word) if isinstance(word, plain) else path_word(str(word)) for word in words)]
     )
 
 
