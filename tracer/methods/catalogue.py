@@ -66,8 +66,8 @@ did not hold on fresh data. This is from [EmojiShift](emojishift.md), with a CLI
 [PhotoShift](photoshift.md), with pretrained towers, photographs and drawings (three tasks, two seeds), agrees: at the
 settings that validation chose, `lipsum` and `tracer` kept most, 34 % where FLYP kept 8 and direct finetuning 14, for 5
 points of the task. Over all rates, strengths and mixtures no teacher had a larger area than direct finetuning with
-`merge`, and FLYP had a smaller one: with the time to try several rates, `ft` and `merge` do as well. Nobody has compared
-them here at the size of ViT-B-16.
+`merge`, and FLYP had a smaller one: with the time to try several rates, `ft` and `merge` do as well. Nobody has
+compared them here at the size of ViT-B-16.
 
 Where training is very short (20 steps of a small model, five tasks: [Fit](fit.md)), a linear probe, `lp`, was as good
 as a search. It forgets nothing, except on data with the classes of the task, on which its head answers."""
