@@ -28,7 +28,7 @@ TOOLS = {
     "ipykernel",
 }
 BY_NAME = {"mlflow-skinny", "tensorboard", "wandb"}  # sinks, which `--log NAME` imports by name
-OWN = {"tracer", "studies"} | {path.stem for path in (ROOT / "tests").rglob("*")}
+OWN = {"tracer", "studies"} | {path.stem for path in (*(ROOT / "tests").rglob("*"), *ROOT.glob("*.py"))}
 
 
 def normalized(name: str) -> str:
