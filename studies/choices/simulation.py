@@ -53,13 +53,13 @@ def row(name: str, n: int, trials: int) -> tuple[str, ...]:
     """How often the truth lies below and within the interval of merged − unmerged, without and with the correction."""
     setting, rng = SETTINGS[name], np.random.default_rng(0)
     truth = np.mean([hits(setting, EXACT // 10, rng).mean(axis=0) for _ in range(10)], axis=0)
-    below, within, kept = [0, 0], [0, 0], 0
+    below, within, unmerged = [0, 0], [0, 0], 0
     for _ in range(trials):
         sample = hits(setting, n, rng)
         scores = [Scores(float(each.mean()), {}, 0.0, each.tolist(), {}) for each in sample.T]
         choice = best([Candidate(float(alpha), each) for alpha, each in zip(ALPHAS, scores, strict=True)])
         chosen = round(10 * choice.candidate.alpha)
-        kept += chosen == 10
+        unmerged += chosen == 10
         if chosen == 10:
             continue
         true = truth[chosen] - truth[-1]
@@ -69,8 +69,8 @@ def row(name: str, n: int, trials: int) -> tuple[str, ...]:
             within[index] += difference.low <= true <= difference.high
     shares = [f"{100 * count / trials:.1f}" for count in below]
     return (
-        *(name, str(n), f"{100 * kept / trials:.0f}", *shares),
-        *(str(Share(count, trials - kept)) for count in within),
+        *(name, str(n), f"{100 * unmerged / trials:.0f}", *shares),
+        *(str(Share(count, trials - unmerged)) for count in within),
     )
 
 

@@ -183,8 +183,8 @@ def test_data_of_another_process_are_named_when_resumed(
 
     def create() -> int:
         data = register((arrays[0][::-1], arrays[1][::-1]), NAMES)
-        asked = Experiment(data=data, model="tiny-28", pretrained="none", steps=2, batch=8)
-        Run.create(plan(asked), tmp_path / "run")
+        experiment = Experiment(data=data, model="tiny-28", pretrained="none", steps=2, batch=8)
+        Run.create(plan(experiment), tmp_path / "run")
         return 0
 
     created = ForkedProcess(create).wait()
@@ -196,8 +196,8 @@ def test_data_of_another_process_are_named_when_resumed(
 def test_a_training_that_is_never_iterated_warns(
     arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
-    asked = Experiment(data="digits", model="tiny-28", pretrained="none", steps=2, batch=8)
-    settled = plan(asked)
+    experiment = Experiment(data="digits", model="tiny-28", pretrained="none", steps=2, batch=8)
+    settled = plan(experiment)
     training = Training(settled, Run.create(settled, tmp_path / "run"), World("cpu", "fp32"))
     with pytest.warns(RuntimeWarning, match="was not trained"):
         del training

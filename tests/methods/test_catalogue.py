@@ -102,9 +102,9 @@ def example(place: int) -> dict[str, Any]:
 
 
 def test_the_example_of_the_page_is_a_method() -> None:
-    made = example(0)["mine"](strength=0.2)
-    assert repr(made.stages[0].objective) == "contrastive + 0.2·feature"
-    assert isinstance(made.stages[0].tune, tune.All)
+    own = example(0)["mine"](strength=0.2)
+    assert repr(own.stages[0].objective) == "contrastive + 0.2·feature"
+    assert isinstance(own.stages[0].tune, tune.All)
 
 
 def test_the_term_of_the_page_is_a_term() -> None:

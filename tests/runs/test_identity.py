@@ -199,8 +199,8 @@ def test_weights_that_were_downloaded_again_are_noticed(folder: Path, monkeypatc
     for path, content in ((weights, "first"), (repository / "refs" / "main", "1a2b")):
         path.parent.mkdir(parents=True)
         path.write_text(content)
-    asked = Experiment(data=str(folder / "photos"), model="RN50", pretrained="openai", steps=2, batch=4)
-    run = Run.create(plan(asked), folder / "run")
+    by_name = Experiment(data=str(folder / "photos"), model="RN50", pretrained="openai", steps=2, batch=4)
+    run = Run.create(plan(by_name), folder / "run")
     run.require_start()
     weights.write_text("second")
     with pytest.raises(UserError, match=f"another {weights.name} than when"):

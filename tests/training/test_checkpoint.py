@@ -78,9 +78,9 @@ def test_a_restored_state_goes_on_to_the_bit(tmp_path: Path, head: bool) -> None
     """Also when stopped between two moves of the teacher, at step 3 of every 2."""
     whole = capture(advance(state(head), 6))
     save(tmp_path, 3, capture(advance(state(head), 3)))
-    found = latest(tmp_path)
-    assert found is not None
-    number, stopped, warnings = found
+    newest = latest(tmp_path)
+    assert newest is not None
+    number, stopped, warnings = newest
     assert (number, warnings) == (3, ())
     fresh = state(head)
     restore(fresh, stopped)
@@ -94,13 +94,16 @@ def test_a_restored_state_goes_on_to_the_bit(tmp_path: Path, head: bool) -> None
 
 
 def test_all_that_changes_is_in_it() -> None:
-    found = capture(advance(state(), 3))
-    assert set(found.tensors) == {"student", "optimiser", "teacher"}
-    assert found.counters["stage_step"] == 3
-    assert found.counters["teacher"]["counters"] == {"step": 3, "steps": STEPS}  # the rest follows from them
-    kinds = {name.rpartition("/")[2] for name in found.tensors["optimiser"]}
+    checkpoint = capture(advance(state(), 3))
+    assert set(checkpoint.tensors) == {"student", "optimiser", "teacher"}
+    assert checkpoint.counters["stage_step"] == 3
+    assert checkpoint.counters["teacher"]["counters"] == {
+        "step": 3,
+        "steps": STEPS,
+    }  # the rest follows from them
+    kinds = {name.rpartition("/")[2] for name in checkpoint.tensors["optimiser"]}
     assert kinds == {"step", "exp_avg", "exp_avg_sq"}
-    assert {name.rpartition("/")[0] for name in found.tensors["optimiser"]} == {
+    assert {name.rpartition("/")[0] for name in checkpoint.tensors["optimiser"]} == {
         name for name, _ in state().student.named_parameters()
     }
 
@@ -113,11 +116,11 @@ def test_two_are_kept(tmp_path: Path) -> None:
     for number in (1, 2, 10, 100):
         save(tmp_path, number, small(number))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000010", "step-000000100"]
-    found = latest(tmp_path)
-    assert found is not None
-    assert found[0] == 100
-    assert found[1].tensors["student"]["w"].tolist() == [100.0] * 4
-    assert found[1].counters == {"stage_step": 100}
+    newest = latest(tmp_path)
+    assert newest is not None
+    assert newest[0] == 100
+    assert newest[1].tensors["student"]["w"].tolist() == [100.0] * 4
+    assert newest[1].counters == {"stage_step": 100}
 
 
 def test_what_a_killed_run_was_writing_is_swept_away(tmp_path: Path) -> None:
@@ -160,21 +163,21 @@ damages = pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys()
 def test_a_damaged_newest_is_skipped_and_named(tmp_path: Path, damage: Callable[[Path], Any]) -> None:
     save(tmp_path, 1, small(1))
     damage(save(tmp_path, 2, small(2)))
-    found = latest(tmp_path)
-    assert found is not None
-    assert found[0] == 1
-    assert found[1].tensors["student"]["w"].tolist() == [1.0] * 4
-    assert len(found[2]) == 1
-    assert "step-000000002 is damaged" in found[2][0]
+    newest = latest(tmp_path)
+    assert newest is not None
+    assert newest[0] == 1
+    assert newest[1].tensors["student"]["w"].tolist() == [1.0] * 4
+    assert len(newest[2]) == 1
+    assert "step-000000002 is damaged" in newest[2][0]
 
 
 def test_a_copy_under_the_name_of_another_step_is_skipped(tmp_path: Path) -> None:
     """Its counters are those of the step that it was written at."""
     shutil.copytree(save(tmp_path, 1, small(1)), tmp_path / "step-000000009")
-    found = latest(tmp_path)
-    assert found is not None
-    assert found[0] == 1
-    assert "step-000000009 is damaged (manifest.json does not belong to this folder)" in found[2][0]
+    newest = latest(tmp_path)
+    assert newest is not None
+    assert newest[0] == 1
+    assert "step-000000009 is damaged (manifest.json does not belong to this folder)" in newest[2][0]
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "../../elsewhere.safetensors", "device"])
@@ -207,9 +210,9 @@ def test_a_save_that_fails_keeps_what_was_there(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="space"):
         save(tmp_path, 2, small(2))
     monkeypatch.undo()
-    found = latest(tmp_path)
-    assert found is not None
-    assert (found[0], found[2]) == (1, ())
+    newest = latest(tmp_path)
+    assert newest is not None
+    assert (newest[0], newest[2]) == (1, ())
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000001"]
 
 
@@ -239,6 +242,6 @@ def test_manifests_from_before_they_had_a_digest_are_read(tmp_path: Path) -> Non
     manifest = json.loads(file.read_text())
     del manifest["digest"]
     file.write_text(json.dumps(manifest))
-    found = latest(tmp_path)
-    assert found is not None
-    assert (found[0], found[2]) == (1, ())
+    newest = latest(tmp_path)
+    assert newest is not None
+    assert (newest[0], newest[2]) == (1, ())

@@ -32,7 +32,7 @@ def test_a_requeued_job_goes_on_until_the_run_is_done(tmp_path: Path) -> None:
     for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tools / name).write_text(text)
         (tools / name).chmod(stat.S_IRWXU)
-    asked, ended = tmp_path / "run.asked", tmp_path / "run.ended"
+    request, ended = tmp_path / "run.asked", tmp_path / "run.ended"
     environment = {
         **os.environ,
         "PATH": f"{tools}:{os.environ['PATH']}",
@@ -44,9 +44,9 @@ def test_a_requeued_job_goes_on_until_the_run_is_done(tmp_path: Path) -> None:
         with subprocess.Popen(
             ["bash", "-c", script], env=environment, stderr=subprocess.PIPE, text=True
         ) as job:
-            wait_until(asked.exists)
-            tracer, command, *rest = shlex.split(asked.read_text())
-            asked.unlink()
+            wait_until(request.exists)
+            tracer, command, *rest = shlex.split(request.read_text())
+            request.unlink()
             assert (tracer, command) == ("tracer", "resume" if codes else "train")
             child = Child(
                 out, [command, *rest] if codes else [*training(tmp_path, "run", 2), "--steps", "40"]

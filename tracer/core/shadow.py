@@ -124,10 +124,8 @@ class Shadow(Generic[Model]):
             raise UserError(
                 "this teacher state is of version 0.1, whose clock updates moved at other steps: train again"
             )
-        own, weights = (
-            self._own(self.model.state_dict()),
-            self._own(state["model"]),
-        )  # 0.1 wrote shared ones too
+        own = self._own(self.model.state_dict())
+        weights = self._own(state["model"])  # version 0.1 wrote the shared ones too
         remainders = {
             name.removesuffix(REMAINDER): weights.pop(name) for name in [*weights] if name.endswith(REMAINDER)
         }

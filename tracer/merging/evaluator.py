@@ -37,7 +37,7 @@ class Scores(NamedTuple):
     hits: list[bool]  # on the held-out images, of which the accuracy is the mean
     retained_hits: dict[str, list[bool]]
     optimism: float = (
-        0.0  # by which the accuracy is expected to be too high, as these images chose the weights
+        0.0  # by how much the accuracy is expected to be too high: these images chose the weights
     )
 
     @property

@@ -194,15 +194,15 @@ def test_corruptions_need_a_set_of_their_own_task() -> None:
 
 
 def test_corruptions_from_the_command_line(some_digits: Path, tmp_path: Path) -> None:
-    asked = ["eval", "tiny-28", "--pretrained", "none", "--data", str(some_digits), "--device", "cpu"]
-    asked += ["--templates", "name"]
-    assert main([*asked, "--corrupt", "contrast:5", "--out", str(tmp_path)]) == 0
+    arguments = ["eval", "tiny-28", "--pretrained", "none", "--data", str(some_digits), "--device", "cpu"]
+    arguments += ["--templates", "name"]
+    assert main([*arguments, "--corrupt", "contrast:5", "--out", str(tmp_path)]) == 0
     plain, changed = (
         Predictions.read(tmp_path / f"{name}.safetensors") for name in ("some.npz", "some.npz_contrast_5")
     )
     assert plain.ids == changed.ids
     assert not torch.allclose(plain.logits, changed.logits)
-    seen = corrupted(load(str(some_digits)), "contrast", 5)
-    again = Scorer(model("tiny-28"), World("cpu")).predict(seen, ("{}",))
+    examples = corrupted(load(str(some_digits)), "contrast", 5)
+    again = Scorer(model("tiny-28"), World("cpu")).predict(examples, ("{}",))
     torch.testing.assert_close(changed.logits, again.logits)
-    assert main([*asked, "--corrupt", "fog"]) == 2
+    assert main([*arguments, "--corrupt", "fog"]) == 2

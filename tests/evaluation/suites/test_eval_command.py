@@ -102,7 +102,7 @@ def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
     part = datasets.Dataset.from_dict(rows, features=features)
     datasets.DatasetDict({"train": part.select([0]), "validation": part}).save_to_disk(tmp_path / "hub")
     place = f"val=hf:{tmp_path}/hub"
-    asked = [
+    arguments = [
         "eval",
         "tiny-28",
         "--pretrained",
@@ -113,10 +113,10 @@ def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
         "name",
         "--allow-partial",
     ]
-    asked += ["--device", "cpu", "--out"]
-    assert main([*asked, str(tmp_path / "a"), "--at", place]) == 0
+    arguments += ["--device", "cpu", "--out"]
+    assert main([*arguments, str(tmp_path / "a"), "--at", place]) == 0
     assert "ImageNet-R: not here" in capsys.readouterr().out
-    assert main([*asked, str(tmp_path / "b"), "--root", str(root)]) == 0
+    assert main([*arguments, str(tmp_path / "b"), "--root", str(root)]) == 0
     there, here = (Predictions.read(tmp_path / each / "ImageNet.safetensors") for each in ("a", "b"))
     assert torch.equal(there.logits, here.logits)
     assert torch.equal(there.label, here.label)
@@ -126,15 +126,15 @@ def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
     assert "ImageNet-R is missing" in said
     assert main(["check", "imagenet", "--at", "vall=x"]) == 2
     assert "did you mean val" in capsys.readouterr().err
-    assert main([*asked, str(tmp_path / "c"), "--at", "val"]) == 2
+    assert main([*arguments, str(tmp_path / "c"), "--at", "val"]) == 2
     assert "NAME=PLACE" in capsys.readouterr().err
 
 
 def test_two_processes_measure_what_one_does(run: Path, some_digits: Path, tmp_path: Path) -> None:
-    asked, port = ["eval", str(run), "--data", str(some_digits), "--device", "cpu", "--out"], free_port()
-    assert main([*asked, str(tmp_path / "one")]) == 0
+    arguments, port = ["eval", str(run), "--data", str(some_digits), "--device", "cpu", "--out"], free_port()
+    assert main([*arguments, str(tmp_path / "one")]) == 0
     two = [
-        CommandProcess([*asked, str(tmp_path / "two")], lambda rank=rank: join_pair(rank, port))
+        CommandProcess([*arguments, str(tmp_path / "two")], lambda rank=rank: join_pair(rank, port))
         for rank in range(2)
     ]
     for process in two:
