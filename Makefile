@@ -18,7 +18,7 @@ help:
 	@echo "make mutants apply deliberate breakages one by one; the tests must catch each of them; half an hour"
 	@echo "make bench   time training against released-style code; 20 minutes on two idle cores"
 	@echo "make evidence-quick  test the paper's claims on emoji, in a quarter of an hour; make evidence: in four hours"
-	@echo "make photoshift-quick  the same on photographs, with real towers; 84 runs; make photoshift: 210 runs"
+	@echo "make photoshift-quick  the same on photographs, with real towers; 84 runs; make photoshift: 875 runs"
 	@echo "make format  let ruff format the code"
 
 # The last two commands let `import open_clip` work beside a CPU torch; see the file that is copied.
@@ -42,15 +42,15 @@ evidence: $(VENV)/ready
 	$(BIN)/tracer evidence part --results studies/emojishift/results/part.json --verdicts docs/evidence.md
 	$(BIN)/tracer report runs/emojishift/runs --out runs/emojishift/report.html
 
-# Packages and models are cached; finished runs are not run again. The full study: study --scale full.
+# Packages and models are cached; finished runs are not run again.
 PHOTOS := $(BIN)/python -m studies.photoshift
 photoshift-quick: $(VENV)/ready
 	$(PHOTOS) study --scale quick
 	$(PHOTOS) page --results runs/photoshift/quick.json --out runs/photoshift/quick.md
 
 photoshift: $(VENV)/ready
-	$(PHOTOS) study --scale part --results studies/photoshift/results/part.json
-	$(PHOTOS) page --results studies/photoshift/results/part.json --out docs/photoshift.md
+	$(PHOTOS) study --scale full variants lengths --results studies/photoshift/results/photoshift.json
+	$(PHOTOS) page --results studies/photoshift/results/photoshift.json --out docs/photoshift.md
 
 # A few inputs of each scenario are part of `make test`.
 faults: $(VENV)/ready

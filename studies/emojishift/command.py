@@ -22,7 +22,7 @@ from tracer.api.terminal import console
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.storage.atomic import write_text
 
-PHOTOS = Path(__file__).parents[1] / "photoshift" / "results" / "part.json"
+PHOTOS = Path(__file__).parents[1] / "photoshift" / "results" / "photoshift.json"
 
 
 def main(arguments: list[str]) -> int:

@@ -201,15 +201,16 @@ def chosen_strengths() -> tuple[Arm, ...]:
     return (*more_rates, *more_strengths)
 
 
-def variants() -> tuple[Arm, ...]:
+def variants(intervals: tuple[int, ...] = (5, 50)) -> tuple[Arm, ...]:
     """TRACER with one option changed: kernel, interval, clock, terms, targets; and EMA with TRACER's mean age."""
     alone = {"feature": 0.0, "relational": 0.0, "interactive": 0.0, "cross": 0.0}
     weights = {"feature": 2000 / 512, "relational": 0.5, "interactive": 1.0, "cross": 1.0}
     changed: dict[str, dict[str, Any]] = {
         **{f"TRACER β={beta:g}": {"beta": beta} for beta in (0.2, 1.0, 1.5)},
-        **{f"TRACER every {every}": {"every": every} for every in (5, 50)},
+        **{f"TRACER every {every}": {"every": every} for every in intervals},
         **{
-            f"TRACER every {every}, released clock": {"every": every, "clock": "updates"} for every in (5, 50)
+            f"TRACER every {every}, released clock": {"every": every, "clock": "updates"}
+            for every in intervals
         },
         **{f"TRACER {term} only": alone | {term: weights[term]} for term in weights},
         **{f"TRACER without {term}": {term: 0.0} for term in weights},

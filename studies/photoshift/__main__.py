@@ -12,8 +12,8 @@ from studies.emojishift.measure import FILE, unpacked_bits
 from studies.emojishift.rows import write
 from studies.figure import save
 from studies.photoshift.bridge import PROMPT, bridge
-from studies.photoshift.figure import frontiers
-from studies.photoshift.page import FIGURE
+from studies.photoshift.figure import frontiers, moving_teachers
+from studies.photoshift.page import FIGURE, WHEN, moving_gains
 from studies.photoshift.page import page as text_of_page
 from studies.photoshift.pictures import PHOTOS, photos
 from studies.photoshift.rows import PhotoRow, read
@@ -49,34 +49,37 @@ def build(cache: Path = CACHE, size: tuple[int, ...] = (96, 128, 160), images: i
 
 
 def study(
-    scale: str = "quick",
+    scale: tuple[str, ...] = ("quick",),
     cache: Path = CACHE,
     runs: Path = RUNS,
     results: Path | None = None,
     processes: int = 2,
     collect: bool = False,
 ) -> None:
-    """Run every job of a scale that is not measured yet, and write the result file.
+    """Run every job of the scales that is not measured yet, and write the result file.
 
     Args:
-        scale: quick, part or full.
+        scale: one or more of quick, part, full, variants (of TRACER) and lengths (of training).
         cache: folder of packages and models.
         runs: folder of the runs.
-        results: result file; by default SCALE.json in the folder of the runs.
+        results: result file; by default named after the scales, in the folder of the runs.
         processes: processes of one thread each.
         collect: run nothing more: write the result file of what is measured.
     """
-    if scale not in SCALES:
-        raise unknown("scale", scale, SCALES)
-    file, rows = results or runs / f"{scale}.json", list[PhotoRow]()
-    bridge(cache, SCALES[scale].size)  # once, before processes ask for it at the same time
-    wanted = [job for job in jobs(SCALES[scale]) if not collect or (runs / job.name / FILE).exists()]
+    for name in scale:
+        if name not in SCALES:
+            raise unknown("scale", name, SCALES)
+    for size in {SCALES[name].size for name in scale}:
+        bridge(cache, size)  # once, before processes ask for it at the same time
+    file, rows = results or runs / f"{'-'.join(scale)}.json", list[PhotoRow]()
+    every = {job.name: job for name in scale for job in jobs(SCALES[name])}.values()
+    wanted = [job for job in every if not collect or (runs / job.name / FILE).exists()]
     for each in run_jobs(wanted, Workspace(cache, runs, processes), say):
         rows.append(each)
         rows.sort(
             key=lambda row: (list(TASKS).index(row.study), row.seed, row.arm, row.rate, row.strength or 0)
         )
-        write(file, rows, f"python -m studies.photoshift study --scale {scale}")
+        write(file, rows, f"python -m studies.photoshift study --scale {' '.join(scale)}")
     say(f"results: {file}")
 
 
@@ -89,7 +92,8 @@ def page(results: Path, out: Path) -> None:
     """
     head, rows = read(results)
     write_text(out, text_of_page(head, rows))
-    save(frontiers(rows), out.parent / FIGURE.parent, FIGURE.stem, ["svg"])
+    for figure, place in ((frontiers(rows), FIGURE), (moving_teachers(dict(moving_gains(rows))), WHEN)):
+        save(figure, out.parent / place.parent, place.stem, ["svg"])
     say(f"page: {out}")
 
 

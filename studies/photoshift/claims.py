@@ -4,22 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from studies.emojishift.checks import Arms, all_of, better, better_in_all, cheap, keeps_more, lasting_gap
+from studies.emojishift.checks import (
+    Arms,
+    alike,
+    all_of,
+    better,
+    better_in_all,
+    cheap,
+    keeps_more,
+    lasting_gap,
+)
 from studies.emojishift.claims import CLAIMS as EMOJI_CLAIMS
+from studies.emojishift.further_claims import FURTHER_CLAIMS as EMOJI_FURTHER_CLAIMS
 from studies.emojishift.verdict import Claim
 from studies.photoshift.frontier import by_trial, larger_area
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow
-from studies.photoshift.study import ARM_OF, ARMS
+from studies.photoshift.study import ARM_OF, ARMS, VARIANTS
+from studies.photoshift.tasks import MAIN_TASKS
 
-ONE, CHOSEN, ALL = "one setting", "chosen settings", "all settings"
-TRIES = min(len(arm.few) for arm in ARMS)
-FIRST = {arm.name: arm.few[0] for arm in ARMS}
+ONE, CHOSEN, ALL, VARIED = "one setting", "chosen settings", "all settings", "variants"
+TRIES = min(len(arm.settings) for arm in ARMS)
+SPARSE = ("TRACER every 5", "TRACER every 12")  # of 24 steps
+RELEASED = tuple(f"{name}, released clock" for name in SPARSE)
 
 
 def _emoji(beginning: str) -> str:
-    """The text of EmojiShift's claim that begins so."""
-    (text,) = [claim.text for claim in EMOJI_CLAIMS if claim.text.startswith(beginning)]
-    return text
+    """The text of EmojiShift's first claim that begins so."""
+    return _claim(beginning).text
+
+
+def _claim(beginning: str) -> Claim:
+    return next(each for each in (*EMOJI_CLAIMS, *EMOJI_FURTHER_CLAIMS) if each.text.startswith(beginning))
+
+
+def _varied(beginning: str) -> Claim:
+    """EmojiShift's claim on variants of TRACER that begins so."""
+    return _claim(beginning)._replace(study=VARIED)
 
 
 CLAIMS = (
@@ -49,7 +69,10 @@ CLAIMS = (
         better_in_all("TRACER", "EMA"),
     ),
     Claim(
-        _emoji("TRACER improves OOD accuracy"), CHOSEN, ("TRACER", "FLYP"), better("ood", "TRACER", "FLYP")
+        _emoji("TRACER improves OOD accuracy"),
+        CHOSEN,
+        ("TRACER", "FLYP"),
+        better("ood", "TRACER", "FLYP"),
     ),
     Claim(
         _emoji("TRACER improves OOD calibration"),
@@ -57,9 +80,26 @@ CLAIMS = (
         ("TRACER", "FLYP"),
         better("ece ood", "TRACER", "FLYP"),
     ),
+    _varied("FD and CRD are"),
+    _varied("All four terms"),
+    _varied("A moderate λ"),
+    Claim(
+        _emoji("The update interval hardly matters (right"),
+        VARIED,
+        ("TRACER", *SPARSE),
+        alike("ood", "TRACER", *SPARSE),
+    ),
+    Claim(
+        _emoji("The update interval hardly matters (released"),
+        VARIED,
+        ("TRACER", *RELEASED),
+        alike("ood", "TRACER", *RELEASED),
+    ),
+    _varied("β = 0.5 is best"),
     Claim(_emoji("TRACER costs less"), ONE, ("TRACER", "direct FT"), cheap("TRACER", "direct FT", 1.5)),
 )
 FURTHER_CLAIMS = (
+    _varied("TRACER is better than an EMA of the same mean age"),
     Claim(
         "At one rate and λ a static teacher learns less than TRACER, and keeps more",
         ONE,
@@ -106,18 +146,33 @@ FURTHER_CLAIMS = (
 
 
 def studies(rows: Sequence[PhotoRow]) -> dict[str, Arms]:
-    """The rows of each arm at its first setting, at the chosen one, and at all, where every arm has finished."""
-    arms = {name: [row for row in rows if row.arm == name] for name in (ZERO_SHOT, *ARM_OF)}
-    return {
-        ONE: _complete({name: [row for row in own if is_first(row)] for name, own in arms.items()}),
-        CHOSEN: _complete({name: chosen(finished(own)) for name, own in arms.items()}),
-        ALL: _complete({name: finished(own) for name, own in arms.items() if name != ZERO_SHOT}),
+    """The rows of each arm at its first setting, at the chosen one, and at all, where every arm has finished.
+
+    Variants of TRACER are rows of their own, beside TRACER's at its first setting.
+    """
+    arms = {
+        name: [row for row in rows if row.arm == name and row.study in MAIN_TASKS]
+        for name in (ZERO_SHOT, *(arm.name for arm in ARMS))
     }
+    varied = {arm.name: [row for row in rows if row.arm == arm.name] for arm in VARIANTS}
+    return {
+        ONE: complete({name: [row for row in own if is_first(row)] for name, own in arms.items()}),
+        CHOSEN: complete({name: chosen(finished(own)) for name, own in arms.items()}),
+        ALL: every_setting(arms),
+        VARIED: complete({"TRACER": list(filter(is_first, arms["TRACER"])), **varied})
+        if any(varied.values())
+        else {},
+    }
+
+
+def every_setting(arms: dict[str, list[PhotoRow]]) -> Arms:
+    """The rows of arms that have run all their settings, on the trials that all of them have."""
+    return complete({name: finished(own) for name, own in arms.items() if name != ZERO_SHOT})
 
 
 def is_first(row: PhotoRow) -> bool:
     """Whether the run has the setting at which arms are compared without a choice."""
-    return row.arm == ZERO_SHOT or (row.rate, row.strength) == tuple(FIRST[row.arm])
+    return row.arm == ZERO_SHOT or (row.rate, row.strength) == tuple(ARM_OF[row.arm].settings[0])
 
 
 def finished(rows: Sequence[PhotoRow]) -> list[PhotoRow]:
@@ -141,7 +196,7 @@ def _held_out(rows: Sequence[PhotoRow]) -> float:
     return sum(row.validation for row in rows) / len(rows)
 
 
-def _complete(arms: dict[str, list[PhotoRow]]) -> Arms:
+def complete(arms: dict[str, list[PhotoRow]]) -> Arms:
     """The trials that every arm has that was run at all, sorted; none of a study in which no arm was run."""
     run = {name: own for name, own in arms.items() if own}
     if not run.keys() - {ZERO_SHOT}:

@@ -1,8 +1,8 @@
-"""The figure: the frontiers of all arms on each task, and what a moving teacher adds to a static one."""
+"""The figures: the frontiers of all arms on each task, and what a moving teacher adds to a static one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from studies.emojishift.frontiers import COLOURS as EMOJI_COLOURS
 from studies.figure import BLACK, GREEN, blank
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow
+from studies.photoshift.tasks import MAIN_TASKS, TASKS
+from tracer.core.metrics import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +23,7 @@ MARKS = dict(zip(COLOURS, "sDv^hoP", strict=True))
 
 def frontiers(rows: Sequence[PhotoRow]) -> Figure:
     """One panel for each task: every setting and α as a mark, the mean over seeds; a line joins an arm's frontier."""
-    tasks = list(dict.fromkeys(row.study for row in rows))
+    tasks = [name for name in MAIN_TASKS if any(row.study == name for row in rows)]
     figure = blank(width=5.2 * min(2, len(tasks)), height=0.7 + 4 * -(-len(tasks) // 2))
     panels = figure.subplots(-(-len(tasks) // 2), min(2, len(tasks)), squeeze=False).flatten()
     for axes, task in zip(panels, tasks, strict=False):
@@ -32,6 +34,37 @@ def frontiers(rows: Sequence[PhotoRow]) -> Figure:
         axes.set_axis_off()
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def moving_teachers(gains: Mapping[str, Mapping[str, Interval]]) -> Figure:
+    """What the areas of moving teachers have more than a static one's: by training pictures, by steps, by task."""
+    by_pictures = {str(TASKS[name].per_class): name for name in ("few animals", "animals", "many animals")}
+    by_steps = {str(TASKS[name].steps): name for name in ("brief animals", "animals", "long animals")}
+    by_task = {name: name for name in MAIN_TASKS}
+    figure = blank(width=11, height=3.8)
+    panels = figure.subplots(1, 3, sharey=True, width_ratios=(1, 1, 2))
+    titles = ("animals, by photographs a class", "animals, by steps", "by task")
+    for axes, title, places in zip(panels, titles, (by_pictures, by_steps, by_task), strict=True):
+        drawn = {label: gains[name] for label, name in places.items() if name in gains}
+        for shift, arm in ((-0.1, "EMA"), (0.1, "TRACER")):
+            low, middle, high = (
+                100 * np.array([each[arm][end] for each in drawn.values()]) for end in range(3)
+            )
+            axes.errorbar(
+                np.arange(len(drawn)) + shift,
+                middle,
+                [middle - low, high - middle],
+                fmt=MARKS[arm],
+                color=COLOURS[arm],
+                label=arm,
+            )
+        axes.axhline(0, color=BLACK, linewidth=0.8)
+        axes.set_xticks(np.arange(len(drawn)), [label.replace(" ", "\n") for label in drawn])
+        axes.set(title=title)
+        axes.grid(axis="y", alpha=0.3)
+    panels[0].set_ylabel("area, more than a static teacher's (points)")
+    panels[0].legend()
     return figure
 
 

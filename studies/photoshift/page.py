@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from studies.emojishift.checks import Arms
-from studies.emojishift.compare import value
+from studies.emojishift.compare import difference, value
 from studies.emojishift.page import percent, verdict_table
 from studies.emojishift.rows import Measure
 from studies.emojishift.verdict import Claim, claim_comparisons, verdict
-from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, FURTHER_CLAIMS, ONE, studies
+from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, FURTHER_CLAIMS, ONE, VARIED, every_setting, studies
 from studies.photoshift.frontier import area_difference, area_of, trial_areas
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow
-from studies.photoshift.study import SCALES, jobs
-from studies.photoshift.tasks import TASKS
+from studies.photoshift.study import MOVING, RATE, SCALES, jobs
+from studies.photoshift.tasks import MAIN_TASKS, TASKS
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
 
 FIGURE = Path("figures") / "photoshift.svg"  # beside the page
+WHEN = Path("figures") / "photoshift-when.svg"
 COLUMNS: dict[str, Measure] = {
     "task": "id",
     "drawings and emoji": "ood",
     "corrupted": "corrupted",
     "kept": "retention",
     "ECE": "ece id",
+}
+VARIED_COLUMNS: dict[str, Measure] = {
+    name: measure for name, measure in COLUMNS.items() if measure != "corrupted"
 }
 INTRODUCTION = """
 # PhotoShift
@@ -70,6 +74,10 @@ def page(head: dict[str, Any], rows: Sequence[PhotoRow]) -> str:
         area_table(of[ALL]),
         "## When does a moving teacher help?" if of[ALL] else "",
         moving_table(rows) if of[ALL] else "",
+        f"![What moving teachers add to a static one, by pictures and by steps]({WHEN})" if of[ALL] else "",
+        "## Variants of TRACER" if of[VARIED] else "",
+        f"Rate {RATE:g} and λ = 0.9; differences from TRACER are paired." if of[VARIED] else "",
+        variant_table(of[VARIED]) if of[VARIED] else "",
         "## At one setting",
         overview(of[ONE]),
         "## At the chosen settings" if of[CHOSEN] else "",
@@ -79,18 +87,18 @@ def page(head: dict[str, Any], rows: Sequence[PhotoRow]) -> str:
 
 
 def extent(rows: Sequence[PhotoRow]) -> str:
-    """What was run, and what of the full study was not."""
-    trained = [row for row in rows if row.arm != ZERO_SHOT]
-    names = list(dict.fromkeys(row.study for row in trained))
-    seeds = f"{count} seeds" if (count := len({row.seed for row in trained})) > 1 else "one seed"
-    absent = [name for name in TASKS if name not in names]
-    lacking = f"the tasks {', '.join(absent)}, and " if absent else ""
-    planned = len(list(jobs(SCALES["part"])))
-    return (
-        f"Run so far: {len(trained)} runs on {len(names)} of {len(TASKS)} tasks ({', '.join(names)}) with {seeds}; the "
-        f"scale `part` has {planned}. Not run: {lacking}of the full study nine settings an arm and "
-        f"{SCALES['full'].seeds} seeds"
-    )
+    """What was run of each scale, and on how many tasks and seeds."""
+    names = {row.run for row in rows}
+    shares = []
+    for scale in ("full", "variants", "lengths"):
+        planned = [job.name for job in jobs(SCALES[scale])]
+        shares.append(f"{len(names.intersection(planned))} of {len(planned)} runs of `{scale}`")
+    seeds = {
+        task: len({row.seed for row in rows if row.study == task and row.arm != ZERO_SHOT})
+        for task in MAIN_TASKS
+    }
+    counts = ", ".join(f"{task} {count}" for task, count in seeds.items())
+    return f"Run so far: {', '.join(shares)}. Seeds: {counts}"
 
 
 def tasks(rows: Sequence[PhotoRow]) -> str:
@@ -120,26 +128,46 @@ def area_table(arms: Arms) -> str:
     return markdown_table(("arm", "all tasks", "− direct FT", *names), lines)
 
 
+def moving_gains(rows: Sequence[PhotoRow]) -> Iterator[tuple[str, dict[str, Interval]]]:
+    """For each task that has them, what the areas of moving teachers have more than that of a static one."""
+    for task in dict.fromkeys(row.study for row in rows):
+        arms = every_setting(
+            {name: [row for row in rows if (row.study, row.arm) == (task, name)] for name in MOVING}
+        )
+        if arms.get("static"):
+            yield task, {name: area_difference(arms[name], arms["static"]) for name in MOVING[-2:]}  # pyright: ignore
+
+
 def moving_table(rows: Sequence[PhotoRow]) -> str:
     """For each task: what was known, how far the task moves the model, and what moving teachers add to a static one."""
     lines = []
-    for task in dict.fromkeys(row.study for row in rows):
-        own = [row for row in rows if row.study == task]
-        arms = studies(own)[ALL]
-        if not arms.get("static"):
-            continue
+    for name, gains in moving_gains(rows):
+        task, own = TASKS[name], [row for row in rows if row.study == name]
         start = next(row for row in own if row.arm == ZERO_SHOT)
-        moved = [
-            row.agreement
-            for row in own
-            if row.arm == "direct FT" and row.rate == 3e-4 and row.agreement is not None
+        moved = [row.agreement for row in own if row.arm == "direct FT" and row.rate == RATE]
+        changed = 100 * (1 - np.mean([each for each in moved if each is not None]))
+        known = 100 * start.accuracy("task")
+        place = [
+            name,
+            str(task.per_class * len(task.classes)),
+            str(task.steps),
+            f"{known:.1f}",
+            f"{changed:.0f}",
         ]
-        gains = [signed(area_difference(arms[name], arms["static"])) for name in ("TRACER", "EMA")]  # pyright: ignore
-        lines.append(
-            [task, f"{100 * start.accuracy('task'):.1f}", f"{100 * (1 - np.mean(moved)):.0f}", *gains]
-        )
-    head = ("task", "known before (%)", "ImageNet names changed by direct FT (%)")
-    return markdown_table((*head, "area: TRACER − static", "area: EMA − static"), lines)
+        lines.append([*place, *map(signed, gains.values())])
+    head = ("task", "pictures", "steps", "known before (%)", "ImageNet names changed by direct FT (%)")
+    return markdown_table((*head, *(f"area: {name} − static" for name in MOVING[-2:])), lines)
+
+
+def variant_table(arms: Arms) -> str:
+    """Each variant of TRACER: what it has more than TRACER on each measure, paired."""
+    lines = [
+        [name, *(signed(difference(rows, arms["TRACER"], measure)) for measure in VARIED_COLUMNS.values())]
+        for name, rows in arms.items()
+        if rows and name != "TRACER"
+    ]
+    own = [percent(value(arms["TRACER"], measure)) for measure in VARIED_COLUMNS.values()]
+    return markdown_table(("arm", *VARIED_COLUMNS), [["TRACER", *own], *lines])
 
 
 def overview(arms: Arms) -> str:

@@ -14,7 +14,7 @@ from studies.emojishift.measure import FILE, gap, scored, summary, validation
 from studies.emojishift.runner import Log, Stopwatch, carried, remove, start_process
 from studies.photoshift.bridge import bridge
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow, row
-from studies.photoshift.study import Job, Scale, Setting
+from studies.photoshift.study import Job, Setting
 from studies.photoshift.tasks import suite_of
 from tracer.core.errors import UserError
 from tracer.evaluation.predict import Scorer
@@ -33,16 +33,15 @@ class Workspace(NamedTuple):
 
 
 def run_jobs(jobs: Iterable[Job], workspace: Workspace, log: Log) -> Iterator[PhotoRow]:
-    """The row of each job, as it finishes; zero-shot rows come with the first job of their task and seed."""
+    """The row of each job, as it finishes; the zero-shot rows of each task and seed come first."""
     jobs = list(jobs)
-    starts = list(dict.fromkeys((job.task, job.seed, job.scale) for job in jobs))
+    starts = {(job.task, job.seed): job._replace(arm=ZERO_SHOT, setting=Setting(0.0)) for job in jobs}
     with ProcessPoolExecutor(workspace.processes, get_context("spawn"), initializer=start_process) as pool:
-        first = {pool.submit(zero_shot, workspace, task, scale): (task, scale) for task, _, scale in starts}
+        before = {job.task: pool.submit(zero_shot, workspace, job) for job in starts.values()}
         futures = {pool.submit(measured, workspace, job): job for job in jobs}
-        for future, (task, scale) in first.items():
-            measures = future.result()
-            yield from (_start(job, measures) for job in _starts(starts, task, scale))
-            starts = [each for each in starts if (each[0], each[2]) != (task, scale)]
+        for job in starts.values():
+            command = f"python -m studies.photoshift build --size {job.scale.size}"
+            yield row(job, before[job.task].result())._replace(command=command)
         for count, future in enumerate(as_completed(futures), 1):
             job = futures[future]
             try:
@@ -52,18 +51,6 @@ def run_jobs(jobs: Iterable[Job], workspace: Workspace, log: Log) -> Iterator[Ph
                 continue
             log(f"{job.name}: validation {measures['validation']:.1%} ({count} of {len(futures)})")
             yield row(job, measures)
-
-
-def _starts(starts: list[tuple[str, int, Scale]], task: str, scale: Scale) -> list[Job]:
-    return [
-        Job(task, ZERO_SHOT, Setting(0.0), seed, scale)
-        for own, seed, each in starts
-        if (own, each) == (task, scale)
-    ]
-
-
-def _start(job: Job, measures: dict[str, Any]) -> PhotoRow:
-    return row(job, measures)._replace(command=f"python -m studies.photoshift build --size {job.scale.size}")
 
 
 def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
@@ -89,13 +76,13 @@ def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def zero_shot(workspace: Workspace, task: str, scale: Scale) -> dict[str, Any]:
-    """The measurements of the model before training."""
-    file = workspace.runs / f"start-{task}-{scale.size}px.json".replace(" ", "_")
+def zero_shot(workspace: Workspace, job: Job) -> dict[str, Any]:
+    """The measurements of a job's model before training."""
+    file = workspace.runs / f"start-{job.task}-{job.scale.size}px.json".replace(" ", "_")
     with suppress(OSError):
         return json.loads(file.read_text(encoding="utf-8"))
-    suite, world = suite_of(task, workspace.cache), World("cpu", "fp32")
-    student = load(str(bridge(workspace.cache, scale.size)))
+    suite, world = suite_of(job.task, workspace.cache), World("cpu", "fp32")
+    student = load(str(bridge(workspace.cache, job.scale.size)))
     world.place(student)
     scorer = Scorer(student, world, workers=0)
     answers = {each.shift.name: summary(scorer, each) for each in suite.open().shifts}

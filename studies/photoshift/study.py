@@ -1,93 +1,87 @@
-"""The arms of PhotoShift, the settings that each of them may try, and the three scales of the study."""
+"""The arms of PhotoShift, the settings that each of them may try, and the scales of the study."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product, starmap
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from studies.emojishift.study import Setting
+from studies.emojishift.study import variants as emoji_variants
 from studies.photoshift.bridge import PROMPT, bridge
-from studies.photoshift.tasks import TASKS
+from studies.photoshift.tasks import LENGTHS, MAIN_TASKS, TASKS
 from tracer.api.inputs import data_name
 from tracer.runs.experiment import Experiment
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A method with options, and its settings in the small and in the large grid: as many for every arm."""
+    """A method with options, and the settings that it tries: as many for all arms that are compared over them."""
 
     name: str
     method: str
-    few: tuple[Setting, ...]
-    strengths: tuple[float, ...] = ()  # of the large grid; an arm without λ tries more rates
+    settings: tuple[Setting, ...]
     options: dict[str, Any] = field(default_factory=dict)
 
-    def settings(self, large: bool) -> tuple[Setting, ...]:
-        """The settings to try."""
-        if not large:
-            return self.few
-        return tuple(starmap(Setting, product(RATES, self.strengths or (None,)))) if self.strengths else MANY
 
-
-RATES = (1e-4, 3e-4, 1e-3)
-MANY = tuple(map(Setting, (1e-5, 3e-5, 6e-5, 1e-4, 1.7e-4, 3e-4, 5e-4, 1e-3, 2e-3)))
 PLAIN = tuple(map(Setting, (3e-4, 1e-4, 3e-5)))
 RATE, STRENGTH = 3e-4, 0.9  # of the arms that are compared at one setting
+MOVING = ("direct FT", "static", "EMA", "TRACER")  # compared where only the number of steps differs
 IMAGE = {"tune": "image"}  # the text tower is frozen, as it is by definition in methods with a head
 
 # The first setting of each arm is the one for comparison without a choice: rate 3e-4, and λ = 0.9 in distillation.
 # Settings were fixed after the prototype on one task and one seed, and before any run of this study.
+FIRST = Setting(RATE, STRENGTH)
 ARMS = (
-    Arm("FLYP", "flyp", PLAIN, options=IMAGE),
+    Arm("FLYP", "flyp", PLAIN, IMAGE),
     Arm("direct FT", "ft", PLAIN),
-    Arm("L2-SP", "l2sp", (Setting(3e-4, 0.1), Setting(3e-4, 1.0), Setting(3e-4, 0.01)), (0.01, 0.1, 1.0)),
-    Arm(
-        "Lipsum-FT", "lipsum", (Setting(3e-4, 1.0), Setting(3e-4, 10.0), Setting(1e-4, 1.0)), (0.1, 1.0, 10.0)
-    ),
-    Arm(
-        "static",
-        "static_sd",
-        (Setting(RATE, STRENGTH), Setting(3e-4, 0.3), Setting(3e-4, 0.1)),
-        (0.1, 0.3, 0.9),
-        IMAGE,
-    ),
-    Arm(
-        "EMA",
-        "ema_sd",
-        (Setting(RATE, STRENGTH), Setting(3e-4, 3.0), Setting(1e-4, 0.9)),
-        (0.3, 0.9, 3.0),
-        {**IMAGE, "horizon": 0.05},
-    ),
-    Arm(
-        "TRACER",
-        "tracer",
-        (Setting(RATE, STRENGTH), Setting(3e-4, 3.0), Setting(1e-4, 0.9)),
-        (0.3, 0.9, 3.0),
-        IMAGE,
-    ),
+    Arm("L2-SP", "l2sp", (Setting(RATE, 0.1), Setting(RATE, 1.0), Setting(RATE, 0.01))),
+    Arm("Lipsum-FT", "lipsum", (Setting(RATE, 1.0), Setting(RATE, 10.0), Setting(1e-4, 1.0))),
+    Arm("static", "static_sd", (FIRST, Setting(RATE, 0.3), Setting(RATE, 0.1)), IMAGE),
+    Arm("EMA", "ema_sd", (FIRST, Setting(RATE, 3.0), Setting(1e-4, 0.9)), {**IMAGE, "horizon": 0.05}),
+    Arm("TRACER", "tracer", (FIRST, Setting(RATE, 3.0), Setting(1e-4, 0.9)), IMAGE),
 )
-ARM_OF = {arm.name: arm for arm in ARMS}
+
+
+def variants() -> tuple[Arm, ...]:
+    """The variants of EmojiShift, and TRACER at two further λ, at the setting that arms are compared at."""
+    changed = [
+        Arm(
+            arm.name,
+            arm.method,
+            (FIRST if arm.method in ("tracer", "ema_sd") else Setting(RATE),),
+            {**arm.options, **IMAGE},
+        )
+        for arm in emoji_variants(intervals=(5, 12))
+        if arm.options != IMAGE  # which all arms have here
+    ]
+    other = [Arm(f"TRACER λ={value:g}", "tracer", (Setting(RATE, value),), IMAGE) for value in (0.1, 10.0)]
+    return (*changed, *other)
+
+
+VARIANTS = variants()
+ARM_OF = {arm.name: arm for arm in (*ARMS, *VARIANTS)}
 
 
 class Scale(NamedTuple):
-    """What a command runs. The images of a batch and the steps are the same for every task and arm."""
+    """What a command runs. Images of a batch are the same for every task and arm."""
 
     tasks: tuple[str, ...]
     seeds: int
     size: int = 64  # pixels
-    large: bool = False  # whether every arm tries nine settings instead of three
-    steps: int = 24
+    arms: tuple[Arm, ...] = ARMS
     batch: int = 48
     alphas: tuple[float, ...] = (0.3, 0.6, 1.0)
 
 
 SCALES = {
     "quick": Scale(("animals", "things"), seeds=2),
-    "part": Scale(("animals", "things", "vehicles", "few animals", "photos"), seeds=2),
-    "full": Scale(tuple(TASKS), seeds=5, large=True, alphas=(0.2, 0.4, 0.6, 0.8, 1.0)),
+    "part": Scale(MAIN_TASKS[:5], seeds=2),
+    "full": Scale(MAIN_TASKS, seeds=5),
+    "variants": Scale(("animals", "things"), seeds=2, arms=VARIANTS),
+    "lengths": Scale(tuple(LENGTHS), seeds=2, arms=tuple(ARM_OF[name] for name in MOVING)),
 }
 
 
@@ -128,7 +122,7 @@ class Job(NamedTuple):
             held_out=data_name(held_out),
             model=str(bridge(cache, self.scale.size)),
             templates=PROMPT,
-            steps=self.scale.steps,
+            steps=task.steps,
             batch=self.scale.batch,
             lr=self.setting.rate,
             batchnorm="keep",
@@ -139,9 +133,11 @@ class Job(NamedTuple):
 
 
 def jobs(scale: Scale) -> Iterator[Job]:
-    """Every run of a scale: task by task, first each arm's first setting, so that a stopped study can compare them."""
-    for task in scale.tasks:
-        for number in range(max(len(arm.settings(scale.large)) for arm in ARMS)):
-            for seed in range(scale.seeds):
-                for arm in ARMS:
-                    yield Job(task, arm.name, arm.settings(scale.large)[number], seed, scale)
+    """Every run of a scale: seed by seed, so that a stopped study has seen its tasks equally often.
+
+    In a task, each arm's first setting comes first, so that arms can be compared at one.
+    """
+    for seed, task in product(range(scale.seeds), scale.tasks):
+        for number in range(max(len(arm.settings) for arm in scale.arms)):
+            for arm in scale.arms:
+                yield Job(task, arm.name, arm.settings[number], seed, scale)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class Task:
     learned: Callable[[Path, bool], Examples]  # training or test pictures
     ood: dict[str, Load]
     kept: dict[str, Load]
+    steps: int = 24
 
     def training(self, cache: Path, seed: int) -> tuple[Examples, Examples]:
         """The pictures to train on and those to choose by, drawn by the seed."""
@@ -149,6 +150,12 @@ TASKS = {
             {"vehicles": kept_photos(VEHICLES)},
         ),
     )
+}
+MAIN_TASKS = tuple(TASKS)
+LENGTHS = {"brief animals": 8, "long animals": 72}  # tasks in which only the number of steps differs
+TASKS |= {
+    name: replace(TASKS["animals"], name=name, question=f"the animals again, in {steps} steps", steps=steps)
+    for name, steps in LENGTHS.items()
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -19,13 +20,13 @@ from studies.emojishift.rows import write
 from studies.packages import Package, unpacked
 from studies.photoshift import pictures
 from studies.photoshift.bridge import PROMPT, config, joined, ridge
-from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, ONE, chosen, studies
-from studies.photoshift.figure import frontiers, pareto
+from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, FURTHER_CLAIMS, ONE, VARIED, chosen, studies
+from studies.photoshift.figure import frontiers, moving_teachers, pareto
 from studies.photoshift.frontier import area_difference, areas
-from studies.photoshift.page import page, side_by_side
+from studies.photoshift.page import moving_gains, page, side_by_side
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow, read, row, with_starts
 from studies.photoshift.runner import Workspace, measured, zero_shot
-from studies.photoshift.study import ARMS, SCALES, Job, Scale, Setting, jobs
+from studies.photoshift.study import ARM_OF, ARMS, SCALES, VARIANTS, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import ANIMALS, TASKS, suite_of
 from tracer.core.errors import UserError
 from tracer.evaluation import predict
@@ -99,7 +100,8 @@ def test_the_product_loads_the_bridge_from_its_folder_alone(cache: Path) -> None
 def test_a_run_goes_through_the_product_and_is_measured_once(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Job("animals", "TRACER", Setting(1e-3, 0.9), 0, Scale(("animals",), 1, SIZE, steps=2, batch=8))
+    monkeypatch.setitem(TASKS, "animals", replace(TASKS["animals"], steps=2))
+    job = Job("animals", "TRACER", Setting(1e-3, 0.9), 0, Scale(("animals",), 1, SIZE, batch=8))
     workspace, embedded = Workspace(cache, tmp_path / "runs"), []
     build = predict._zero_shot_classifier
 
@@ -127,7 +129,7 @@ def test_a_run_goes_through_the_product_and_is_measured_once(
     assert set(measures["scores"]) == {"0.3", "0.6", "1"}
     monkeypatch.setattr("studies.photoshift.runner.carried", None)  # a second run would fail
     assert measured(workspace, job) == measures
-    start = row(job._replace(arm=ZERO_SHOT), zero_shot(workspace, "animals", job.scale))
+    start = row(job._replace(arm=ZERO_SHOT), zero_shot(workspace, job))
     write(tmp_path / "rows.json", [start, row(job, measures)], "command")
     _, (before, after) = read(tmp_path / "rows.json")
     assert after.alphas == (0.0, 0.3, 0.6, 1.0)
@@ -151,11 +153,20 @@ def test_training_held_out_and_test_pictures_are_apart(cache: Path) -> None:
 
 
 def test_every_arm_has_as_many_tries() -> None:
-    assert {len(arm.settings(large=False)) for arm in ARMS} == {3}
-    assert {len(arm.settings(large=True)) for arm in ARMS} == {9}
+    assert {len(arm.settings) for arm in ARMS} == {3}
+    assert {len(arm.settings) for arm in VARIANTS} == {1}
     assert len(list(jobs(SCALES["quick"]))) == 2 * 2 * 3 * len(ARMS)
-    names = [job.name for job in jobs(SCALES["full"])]
+    names = [job.name for scale in ("full", "variants", "lengths") for job in jobs(SCALES[scale])]
     assert len(names) == len(set(names))
+
+
+def test_the_arms_of_every_claim_are_run() -> None:
+    assert {name for claim in (*CLAIMS, *FURTHER_CLAIMS) for name in claim.needs} <= ARM_OF.keys()
+
+
+def test_a_stopped_study_has_seen_every_task_with_the_first_seeds() -> None:
+    seeds = [job.seed for job in jobs(SCALES["full"])]
+    assert seeds == sorted(seeds)
 
 
 def test_a_package_with_another_hash_is_refused_and_leaves_nothing(
@@ -193,9 +204,10 @@ def made_up(arm: str, setting: Setting, seed: int, task: float, kept: float, sta
 def rows() -> list[PhotoRow]:
     """Three seeds of every arm and setting; TRACER keeps more than the others."""
     runs = [made_up(ZERO_SHOT, Setting(0.0), seed, 0.5, 0.5) for seed in range(3)]
-    for job in jobs(SCALES["quick"]._replace(tasks=("animals",), seeds=3)):
-        kept = 0.45 if job.arm == "TRACER" else 0.2
-        runs.append(made_up(job.arm, job.setting, job.seed, 0.8, kept))
+    for scale in ("quick", "variants"):
+        for job in jobs(SCALES[scale]._replace(tasks=("animals",), seeds=3)):
+            kept = 0.45 if job.arm == "TRACER" else 0.2
+            runs.append(made_up(job.arm, job.setting, job.seed, 0.8, kept))
     return with_starts(runs)
 
 
@@ -223,14 +235,25 @@ def test_the_setting_is_chosen_by_held_out_pictures(rows: list[PhotoRow]) -> Non
     assert {each.rate for each in studies(rows)[ONE]["FLYP"]} == {3e-4}
 
 
+def test_variants_are_compared_with_tracer_on_the_same_trials(rows: list[PhotoRow]) -> None:
+    few = [each for each in rows if each.seed < 2 or each.arm != VARIANTS[0].name]
+    arms = studies(few)[VARIED]
+    assert set(map(len, arms.values())) == {2}
+    assert arms.keys() == {"TRACER", *(arm.name for arm in VARIANTS)}
+    assert {(each.rate, each.strength) for each in arms["TRACER"]} == {(3e-4, 0.9)}
+    varied = {arm.name for arm in VARIANTS}
+    assert studies([each for each in rows if each.arm not in varied])[VARIED] == {}
+
+
 def test_the_page_has_every_verdict_and_area(rows: list[PhotoRow]) -> None:
     head = {"command": "c", "date": "d", "versions": {"torch": "2"}, "commit": "0123456789"}
     text = page(head, rows)
     assert "| TRACER and a static teacher forget less than L2-SP |" in text
     assert "*holds partly" in text
     assert "not tested yet" not in text
-    assert "Not run: the tasks things" in text
+    assert "63 of 735 runs of `full`" in text
     assert len(frontiers(rows).axes) >= 1
+    assert len(moving_teachers(dict(moving_gains(rows))).axes) == 3
     both = side_by_side({}, studies(rows), CLAIMS)
     assert both.count("not tested yet") == len(CLAIMS)  # of EmojiShift, which has no rows here
     assert studies(rows)[CHOSEN]["TRACER"]
