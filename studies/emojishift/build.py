@@ -1,4 +1,4 @@
-"""Build `tracer/data/emoji.zip` from twelve icon packages: `python -m studies.emojishift.build`.
+"""Build `tracer/data/embedded/emoji.zip` from twelve icon packages: `python -m studies.emojishift.build`.
 
 It needs npm to download the packages that `sources.json` pins, and `pip install resvg-py==0.5.0` to rasterise them.
 `--check` compares with the existing file instead of writing it; `--size` makes larger images.
@@ -25,7 +25,7 @@ from PIL import Image
 from studies.emojishift.drawings import Draw, Emoji, bitmaps, iconify, on_white, slug, vectors
 
 HERE = Path(__file__).parent
-TARGET = HERE.parents[1] / "tracer" / "data" / "emoji.zip"
+TARGET = HERE.parents[1] / "tracer" / "data" / "embedded" / "emoji.zip"
 SIZE = 32
 FINER = 3  # images are rasterised three times as large and averaged, for smooth edges
 COLUMNS = 38  # of the sheet that holds all images of a style
@@ -146,7 +146,7 @@ def build(size: int, cache: Path) -> tuple[dict[str, Any], Pictures]:
 
 def check(index: dict[str, Any], styles: Pictures) -> None:
     """Print how many images of the existing file the build reproduces."""
-    from tracer.data.emoji import archive
+    from tracer.data.embedded.emoji import archive
 
     stored = archive()
     there = {(each.name, stored.emoji[e].hex): p for each in stored.styles for e, p in each.pictures()}

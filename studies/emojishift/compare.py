@@ -19,7 +19,7 @@ from studies.emojishift.rows import Measure, Row
 from tracer.core.metrics import Interval, t_quantile
 from tracer.core.metrics.intervals import NORMAL_QUANTILE
 from tracer.core.metrics.resampling import basic_interval
-from tracer.data.emojishift import styles
+from tracer.data.embedded.emojishift import styles
 
 DRAWS, BINS = 1000, 15
 

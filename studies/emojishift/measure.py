@@ -19,7 +19,7 @@ from tracer.analysis.similarity import layer_similarity
 from tracer.core.errors import UserError
 from tracer.core.metrics import ece
 from tracer.core.weights import Weights
-from tracer.data.emojishift import emoji_kinds
+from tracer.data.embedded.emojishift import emoji_kinds
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
 from tracer.evaluation.predict import Predictions, Scorer

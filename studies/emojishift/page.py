@@ -17,7 +17,7 @@ from studies.emojishift.study import ZERO_SHOT
 from studies.emojishift.verdict import Claim, claim_comparisons, grouped, verdict
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
-from tracer.data.emojishift import styles
+from tracer.data.embedded.emojishift import styles
 
 INTRODUCTION = """
 # Evidence

@@ -14,7 +14,7 @@ import numpy as np
 from studies.emojishift.measure import lacking, suite, unpacked_bits, unpacked_shares, validation
 from studies.emojishift.study import Job
 from tracer.core.errors import UserError
-from tracer.data.emojishift import emoji_kinds, emoji_names, styles
+from tracer.data.embedded.emojishift import emoji_kinds, emoji_names, styles
 from tracer.evaluation.suites.emojishift import NAMES
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_text

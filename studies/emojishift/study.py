@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product, starmap
 from typing import Any, NamedTuple
 
-from tracer.data.emoji_captions import Regime
+from tracer.data.embedded.emoji_captions import Regime
 from tracer.methods.base import methods
 from tracer.recipes.emojishift import finetuning, pretraining
 from tracer.runs.experiment import Experiment

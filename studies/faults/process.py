@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import iter_modules, walk_packages
 from typing import IO, NamedTuple, NoReturn
 
 import torch
@@ -136,8 +136,8 @@ def preload() -> None:
         tracer.merging,
         tracer.report,
     ):  # commands import them late
-        for module in iter_modules(package.__path__):
-            import_module(f"{package.__name__}.{module.name}")
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
 
 
 def _finish_child(work: Callable[[], int], inject: Injection | None, output: IO[bytes]) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import Any
 from studies.choices.study import MODEL
 from studies.fit.things import known_things
 from tracer.api.finetune import finetune
-from tracer.data.emojishift import emoji_names
+from tracer.data.embedded.emojishift import emoji_names
 from tracer.data.sources import load
 from tracer.models.export import export
 

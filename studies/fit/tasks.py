@@ -10,8 +10,8 @@ import numpy as np
 
 from studies.choices.sources import read
 from studies.fit.things import LATER, joined, known_things, of_classes
-from tracer.data.emoji_captions import Regime
-from tracer.data.emojishift import emoji_kinds, emoji_names
+from tracer.data.embedded.emoji_captions import Regime
+from tracer.data.embedded.emojishift import emoji_kinds, emoji_names
 from tracer.data.examples import Examples
 from tracer.data.sources import load
 

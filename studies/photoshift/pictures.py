@@ -12,8 +12,8 @@ import numpy as np
 from studies.choices.sources import CLASSES, PACKAGES, cifar, grey
 from studies.packages import Package, unpacked
 from tracer.core.errors import UserError
-from tracer.data.emoji import archive
-from tracer.data.emojishift import clean, styles
+from tracer.data.embedded.emoji import archive
+from tracer.data.embedded.emojishift import clean, styles
 from tracer.data.examples import Examples, Pixels
 
 QUICKDRAW = Package(

@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from tracer.core.errors import UserError
-from tracer.data.idx import FILES
+from tracer.data.formats.idx import FILES
 
 NAMES = [name for split in FILES.values() for name, _ in split]
 EXPECTED = f"a folder or an archive with {', '.join(NAMES)} (plain or .gz), or a folder to download them to"

@@ -18,7 +18,7 @@ from studies.faults.process import ForkedProcess
 from tracer.api.inputs import data_name, data_names
 from tracer.cli import main
 from tracer.core.errors import UserError
-from tracer.data.digits import digits
+from tracer.data.embedded.digits import digits
 from tracer.models.huggingface import architecture
 from tracer.models.module import from_module
 from tracer.models.student import load, read_weights
@@ -179,7 +179,7 @@ def test_the_same_call_again_returns_the_finished_run(
 def test_data_of_another_process_are_named_when_resumed(
     arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tracer.data.memory import register
+    from tracer.data.formats.memory import register
 
     def create() -> int:
         data = register((arrays[0][::-1], arrays[1][::-1]), NAMES)

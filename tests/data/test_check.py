@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from tracer.cli.app import main
-from tracer.data.check import command, describe
-from tracer.data.duplicates import duplicates
+from tracer.data.checking.check import command, describe
+from tracer.data.checking.duplicates import duplicates
 from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import hold_out

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tracer.core.errors import UserError
-from tracer.data.digits import coloured_digits, digits
+from tracer.data.embedded.digits import coloured_digits, digits
 from tracer.data.examples import Pixels
-from tracer.data.idx import FILES, idx
+from tracer.data.formats.idx import FILES, idx
 from tracer.data.sources import load
 
 

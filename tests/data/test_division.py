@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
 from tracer.data.division import divide, read_held_out
-from tracer.data.memory import register
+from tracer.data.formats.memory import register
 from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.evaluation.suites.own import own

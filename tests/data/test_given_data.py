@@ -11,7 +11,7 @@ from PIL import Image
 from torch.utils.data import Dataset
 
 from tracer.core.errors import UserError
-from tracer.data.memory import from_object, register, registered
+from tracer.data.formats.memory import from_object, register, registered
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 6, 5, 3), np.uint8)
 LABELS = [1, 0, 1, 1]

@@ -15,7 +15,7 @@ import pytest
 
 from tracer.core.errors import UserError
 from tracer.data.division import divide
-from tracer.data.memory import from_object, register
+from tracer.data.formats.memory import from_object, register
 from tracer.data.scan import scan
 from tracer.data.sources import load
 

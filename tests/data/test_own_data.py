@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tracer.cli.app import main
-from tracer.data.digits import digits
-from tracer.data.idx import Split
+from tracer.data.embedded.digits import digits
+from tracer.data.formats.idx import Split
 from tracer.data.sources import load
 from tracer.evaluation.predict import Predictions
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, features
 
 from tracer.core.errors import UserError
-from tracer.data.digits import digits
+from tracer.data.embedded.digits import digits
 from tracer.data.encoded import BROKEN, decode
 from tracer.data.examples import Examples, Pixels
 from tracer.data.scan import scan

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
 from tracer.data.classes import normal_name
-from tracer.data.digits import digits
+from tracer.data.embedded.digits import digits
 from tracer.data.examples import Examples, Pixels
 from tracer.data.split import align_labels, default_share, hold_out
 

@@ -10,7 +10,7 @@ import torch
 from counting import counted
 from PIL import Image
 
-from tracer.data.digits import digits
+from tracer.data.embedded.digits import digits
 from tracer.data.examples import Examples
 from tracer.data.sources import load as load_data
 from tracer.evaluation.predict import Scorer

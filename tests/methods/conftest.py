@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracer.data.digits import digits
+from tracer.data.embedded.digits import digits
 from tracer.runs.experiment import Experiment
 
 

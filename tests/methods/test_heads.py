@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import optimize
 
-from tracer.data.digits import digits
+from tracer.data.embedded.digits import digits
 from tracer.data.features import embed_images
 from tracer.methods.heads import Random, Solved, ZeroShot
 from tracer.models.logistic import logistic

@@ -12,7 +12,7 @@ from torch import nn
 
 from tracer.api.run import Machine, Observer, run
 from tracer.core.metrics import ece, sigmoid_ece
-from tracer.data.digits import digits
+from tracer.data.embedded.digits import digits
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import score_test_sets
 from tracer.evaluation.suites import Suite, own

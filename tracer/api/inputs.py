@@ -12,7 +12,7 @@ from torch import nn
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.memory import is_paths, register
+from tracer.data.formats.memory import is_paths, register
 from tracer.models.export import export
 from tracer.models.module import from_module
 from tracer.runs.run import Run

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.values import distinct_keys, says_missing
+from tracer.data.formats.values import distinct_keys, says_missing
 
 Spec = str | Path | Sequence[str] | Mapping[str, str]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracer.core.errors import UserError
-from tracer.data.duplicates import duplicates
+from tracer.data.checking.duplicates import duplicates
 from tracer.data.examples import Examples
 from tracer.data.options import has_split
 from tracer.data.scan import Progress, scan

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tracer.data.hub import PREFIX
+from tracer.data.formats.hub import PREFIX
 from tracer.data.sources import TABLES, embedded_name
 
 

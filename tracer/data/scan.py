@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.check import validate
+from tracer.data.checking.check import validate
 from tracer.data.encoded import BROKEN, content, decode, file, place, reason
 from tracer.data.examples import Examples, Images, Pixels
 from tracer.data.hashing import SIZE, hash_bytes, hash_pixels

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracer.data.arrays import UNREADABLE
+from tracer.data.formats.arrays import UNREADABLE
 from tracer.data.hashing import SIZE
 from tracer.storage.atomic import write_bytes
 

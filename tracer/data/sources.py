@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.arrays import read_arrays
 from tracer.data.classes import Spec, classes
-from tracer.data.digits import coloured_digits, digits
-from tracer.data.emojishift import read_emoji
+from tracer.data.embedded.digits import coloured_digits, digits
+from tracer.data.embedded.emojishift import read_emoji
 from tracer.data.examples import Examples
-from tracer.data.folder import read_folder
-from tracer.data.hub import PREFIX, SAVED, read_hub
-from tracer.data.idx import FILES, Split, idx
-from tracer.data.memory import PREFIX as MEMORY
-from tracer.data.memory import registered
+from tracer.data.formats.arrays import read_arrays
+from tracer.data.formats.folder import read_folder
+from tracer.data.formats.hub import PREFIX, SAVED, read_hub
+from tracer.data.formats.idx import FILES, Split, idx
+from tracer.data.formats.memory import PREFIX as MEMORY
+from tracer.data.formats.memory import registered
+from tracer.data.formats.rows import read_table
+from tracer.data.formats.shards import read_shards
 from tracer.data.options import Options
-from tracer.data.rows import read_table
-from tracer.data.shards import read_shards
 
 EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits": digits,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tracer.core.metrics.intervals import wilson_interval
-from tracer.data.emoji import archive
-from tracer.data.emojishift import clean, styles
+from tracer.data.embedded.emoji import archive
+from tracer.data.embedded.emojishift import clean, styles
 from tracer.data.examples import Examples, Pixels
 
 NAME = "naming emoji"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tracer.core.errors import UserError
-from tracer.data.emoji import ARCHIVE, archive
-from tracer.data.emoji_captions import captions, forbidden, leaks, root
-from tracer.data.emoji_kinds import KIND_OF, KINDS, LEFT_OVER
-from tracer.data.emojishift import (
+from tracer.data.embedded.emoji import ARCHIVE, archive
+from tracer.data.embedded.emoji_captions import captions, forbidden, leaks, root
+from tracer.data.embedded.emoji_kinds import KIND_OF, KINDS, LEFT_OVER
+from tracer.data.embedded.emojishift import (
     COLOURS,
     FOLDS,
     HELD_OUT,

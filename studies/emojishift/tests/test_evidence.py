@@ -50,7 +50,7 @@ from studies.emojishift.verdict import Claim, claim_comparisons, grouped, verdic
 from tracer.cli.commands.train import parse
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval, accuracy, ece
-from tracer.data.emojishift import FOLDS, emoji_kinds, styles
+from tracer.data.embedded.emojishift import FOLDS, emoji_kinds, styles
 from tracer.evaluation.suites.corruptions import KINDS as CORRUPTIONS
 from tracer.evaluation.suites.emojishift import NAMES
 

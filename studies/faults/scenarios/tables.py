@@ -14,7 +14,7 @@ from studies.faults.scenarios.damaged import flipped
 from studies.faults.verdict import Verdict, lost, refused, survived
 from studies.faults.workspace import Workspace
 from tracer.core.errors import UserError
-from tracer.data.check import validate
+from tracer.data.checking.check import validate
 from tracer.data.examples import Examples
 from tracer.data.sources import load
 

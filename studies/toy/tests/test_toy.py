@@ -27,7 +27,7 @@ from studies.toy.strategies import STRATEGIES, Variant, variants
 from studies.toy.study import Results, Scale, Setting, Task, finetuned, pretrained, study, teacher_curves
 from studies.toy.teaching import LATER, PROBES, Curves, curves, shape, teachers
 from tracer.core.errors import UserError
-from tracer.data import digits as embedded
+from tracer.data.embedded import digits as embedded
 from tracer.data.sources import load
 from tracer.evaluation import summary as outcome
 from tracer.methods.base import method

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from tracer.cli.app import main
-from tracer.data.digits import digits
-from tracer.data.idx import Split
+from tracer.data.embedded.digits import digits
+from tracer.data.formats.idx import Split
 from tracer.data.sources import load
 from tracer.data.transforms import Transform
 from tracer.evaluation.predict import Predictions

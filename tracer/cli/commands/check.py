@@ -10,7 +10,7 @@ import tyro
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import cli
 from tracer.core.errors import UserError
-from tracer.data.check import describe
+from tracer.data.checking.check import describe
 from tracer.data.division import divide, scanned
 from tracer.data.options import has_split
 from tracer.data.reading import AS_FOUND, Reading

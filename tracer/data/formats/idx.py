@@ -15,9 +15,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
 from tracer.data.examples import Examples, Pixels
+from tracer.data.formats.assembly import assemble
 
 Split = Literal["train", "test"]
 DIGITS = tuple("0123456789")

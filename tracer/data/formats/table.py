@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError
-from tracer.data.columns import count_known_names
 from tracer.data.encoded import SUFFIXES
-from tracer.data.parquet import read_columns
-from tracer.data.values import distinct_keys
+from tracer.data.formats.columns import count_known_names
+from tracer.data.formats.parquet import read_columns
+from tracer.data.formats.values import distinct_keys
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}

@@ -8,7 +8,7 @@ from statistics import median
 from textwrap import wrap
 
 from tracer.core.command_line import command_line
-from tracer.data.duplicates import Duplicates
+from tracer.data.checking.duplicates import Duplicates
 
 WIDTH, INDENT = 80, 12  # of the lines
 COMMAND = "train with"

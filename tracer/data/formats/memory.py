@@ -14,15 +14,15 @@ import torch
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
 from tracer.data.encoded import BROKEN, SUFFIXES, Files
 from tracer.data.examples import Examples, Images, Pixels
+from tracer.data.formats.assembly import assemble
+from tracer.data.formats.hub import from_datasets
+from tracer.data.formats.values import text, texts
 from tracer.data.hashing import SIZE, hash_image
-from tracer.data.hub import from_datasets
 from tracer.data.options import Options
 from tracer.data.pixels import rgb
-from tracer.data.values import text, texts
 
 PREFIX = "memory:"
 GIVEN = "data given from Python"

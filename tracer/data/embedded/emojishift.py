@@ -16,9 +16,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.emoji import Emoji, archive
-from tracer.data.emoji_captions import PROMPTS, Regime, captions
-from tracer.data.emoji_kinds import KIND_OF, KINDS
+from tracer.data.embedded.emoji import Emoji, archive
+from tracer.data.embedded.emoji_captions import PROMPTS, Regime, captions
+from tracer.data.embedded.emoji_kinds import KIND_OF, KINDS
 from tracer.data.examples import Examples, Pixels
 from tracer.data.options import Options
 

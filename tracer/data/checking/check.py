@@ -9,11 +9,11 @@ import numpy as np
 
 from tracer.core.command_line import path_word
 from tracer.core.errors import UserError
-from tracer.data.check_report import Leaks, Lengths, Report, Spread
+from tracer.data.checking.duplicates import duplicates
+from tracer.data.checking.near_duplicates import near_duplicates
+from tracer.data.checking.report import Leaks, Lengths, Report, Spread
 from tracer.data.classes import visible
-from tracer.data.duplicates import duplicates
 from tracer.data.examples import Examples
-from tracer.data.near_duplicates import near_duplicates
 
 CONTEXT = 77  # context length of CLIP's text tower, in tokens
 SAMPLED = 20_000  # about this many captions are tokenised; the count of too long ones is extrapolated

@@ -8,7 +8,7 @@ import numpy as np
 
 from tracer.data.classes import Spec, classes
 from tracer.data.examples import Examples, Images
-from tracer.data.values import says_missing
+from tracer.data.formats.values import says_missing
 
 
 def assemble(

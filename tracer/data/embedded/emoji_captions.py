@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from tracer.data.emoji import Emoji
-from tracer.data.emoji_kinds import KIND_OF, KINDS
+from tracer.data.embedded.emoji import Emoji
+from tracer.data.embedded.emoji_kinds import KIND_OF, KINDS
 from tracer.models.prompts import render
 
 Regime = Literal["strong", "weak"]

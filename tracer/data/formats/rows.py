@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assemble
-from tracer.data.columns import Columns, find_columns
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples
+from tracer.data.formats.assembly import assemble
+from tracer.data.formats.columns import Columns, find_columns
+from tracer.data.formats.parquet import read_images
+from tracer.data.formats.split_column import row_splits
+from tracer.data.formats.table import Table, parse_table
+from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
-from tracer.data.parquet import read_images
-from tracer.data.split_column import row_splits
-from tracer.data.table import Table, parse_table
-from tracer.data.values import text, texts
 
 
 @dataclass

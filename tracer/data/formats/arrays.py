@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assemble
 from tracer.data.classes import Spec
-from tracer.data.columns import find_columns
 from tracer.data.examples import Examples, Pixels
+from tracer.data.formats.assembly import assemble
+from tracer.data.formats.columns import find_columns
+from tracer.data.formats.split_column import row_splits
+from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
-from tracer.data.split_column import row_splits
-from tracer.data.values import text, texts
 
 MAX_RATIO = 200  # of unpacked to packed bytes; images are packed by a factor of 2 to 20
 UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio

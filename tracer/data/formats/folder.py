@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assemble
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples
-from tracer.data.nesting import nesting_warnings, splits_of
+from tracer.data.formats.assembly import assemble
+from tracer.data.formats.nesting import nesting_warnings, splits_of
 from tracer.data.options import Options, sort_splits
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.

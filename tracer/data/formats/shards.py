@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assemble
-from tracer.data.braces import expand_braces
-from tracer.data.columns import find_columns
 from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples
+from tracer.data.formats.assembly import assemble
+from tracer.data.formats.braces import expand_braces
+from tracer.data.formats.columns import find_columns
+from tracer.data.formats.split_column import row_splits
+from tracer.data.formats.tar import Sample, read_samples, resolve_url
+from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
-from tracer.data.split_column import row_splits
-from tracer.data.tar import Sample, read_samples, resolve_url
-from tracer.data.values import text, texts
 
 
 @dataclass(frozen=True, eq=False)

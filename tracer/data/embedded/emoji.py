@@ -21,7 +21,7 @@ from PIL import Image
 
 from tracer.core.errors import unknown
 
-ARCHIVE = files("tracer.data") / "emoji.zip"
+ARCHIVE = files("tracer.data.embedded") / "emoji.zip"
 
 
 class Emoji(NamedTuple):

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.examples import Examples, Pixels
-from tracer.data.idx import Split, arrays, digit_examples
+from tracer.data.formats.idx import Split, arrays, digit_examples
 
 Task = Literal["digit", "colour", "group"]
 COLOURS = ("red", "blue")
@@ -79,5 +79,8 @@ def _grey(split: Split, folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
         raise unknown("split", split, get_args(Split))
     if folder is not None:
         return arrays(folder, split)
-    with as_file(files("tracer.data") / "digits.npz") as path, np.load(path, allow_pickle=False) as archive:
+    with (
+        as_file(files("tracer.data.embedded") / "digits.npz") as path,
+        np.load(path, allow_pickle=False) as archive,
+    ):
         return archive[f"{split}_images"], archive[f"{split}_labels"]

@@ -16,7 +16,7 @@ from fsspec.core import url_to_fs
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.encoded import SUFFIXES
-from tracer.data.values import distinct_keys
+from tracer.data.formats.values import distinct_keys
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
 MAX_BYTES = 1 << 20  # of a caption or label; anything longer is an error

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError
-from tracer.data.assembly import assemble
 from tracer.data.classes import readable_name, refuse_one_name
-from tracer.data.columns import find_columns, split_column
 from tracer.data.encoded import Encoded, read_image
 from tracer.data.examples import Examples
+from tracer.data.formats.assembly import assemble
+from tracer.data.formats.columns import find_columns, split_column
+from tracer.data.formats.split_column import row_splits
+from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
-from tracer.data.split_column import row_splits
-from tracer.data.values import text, texts
 
 PREFIX = "hf:"
 SAVED = ("dataset_dict.json", "state.json")  # files that `save_to_disk` writes into a folder

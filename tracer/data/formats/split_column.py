@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.columns import Columns, split_column
 from tracer.data.examples import Examples
+from tracer.data.formats.columns import Columns, split_column
+from tracer.data.formats.values import text
 from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
-from tracer.data.values import text
 
 SPLITS = frozenset(SYNONYMS.values())
 YES_OR_NO = frozenset(("0", "1", "true", "false", "yes", "no", "t", "f", "y", "n", ""))

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.examples import Images, Subset
-from tracer.data.hub import class_name, encoded_images, read_parquet_file
+from tracer.data.formats.hub import class_name, encoded_images, read_parquet_file
 
 MAX_ROWS_PER_BYTE = 10  # each row names or holds an image; a repeated value takes almost no room in Parquet
 

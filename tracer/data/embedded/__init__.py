@@ -1,0 +1,1 @@
+"""Data that ship with the package: digits and emoji."""
