@@ -61,7 +61,7 @@ def moving_teachers(gains: Mapping[str, Mapping[str, Interval]]) -> Figure:
             )
         axes.axhline(0, color=BLACK, linewidth=0.8)
         axes.set_xticks(np.arange(len(drawn)), [label.replace(" ", "\n") for label in drawn])
-        axes.set(title=title)
+        axes.set(title=title, xlim=(-0.5, max(len(drawn), 1) - 0.5))
         axes.grid(axis="y", alpha=0.3)
     panels[0].set_ylabel("area, more than a static teacher's (points)")
     panels[0].legend()

@@ -24,15 +24,15 @@ def by_trial(rows: Sequence[PhotoRow]) -> Runs:
     return trials
 
 
-def areas(rows: Sequence[PhotoRow]) -> Float[np.ndarray, " d"]:
+def areas(rows: Sequence[PhotoRow], most: float = np.inf) -> Float[np.ndarray, " d"]:
     """The area below an arm's frontier on one task and seed, on all pictures and on each resample of them.
 
     A point is a setting at an α: its task accuracy, and its accuracy on what should be kept relative to the model
-    before training, which is a point of every arm.
+    before training, which is a point of every arm. A share counts up to `most`: 1 leaves out what improved.
     """
     start = np.maximum(resampled(rows[:1], "retention", 0.0), 1e-9)
     points = [
-        (resampled([row], "id", alpha), resampled([row], "retention", alpha) / start)
+        (resampled([row], "id", alpha), np.minimum(resampled([row], "retention", alpha) / start, most))
         for row in rows
         for alpha in row.alphas
     ]
@@ -46,14 +46,16 @@ def area_of(trials: Mapping[tuple[int, int], Float[np.ndarray, " d"]]) -> Interv
     return over_seeds(scores, [(task, float(each[0])) for (task, _), each in trials.items()])
 
 
-def trial_areas(rows: Sequence[PhotoRow]) -> dict[tuple[int, int], Float[np.ndarray, " d"]]:
+def trial_areas(
+    rows: Sequence[PhotoRow], most: float = np.inf
+) -> dict[tuple[int, int], Float[np.ndarray, " d"]]:
     """The areas of an arm by task and seed."""
-    return {trial: areas(own) for trial, own in by_trial(rows).items()}
+    return {trial: areas(own, most) for trial, own in by_trial(rows).items()}
 
 
-def area_difference(first: Sequence[PhotoRow], second: Sequence[PhotoRow]) -> Interval:
+def area_difference(first: Sequence[PhotoRow], second: Sequence[PhotoRow], most: float = np.inf) -> Interval:
     """The difference of two arms' mean areas, paired by task, seed and picture."""
-    one, other = trial_areas(first), trial_areas(second)
+    one, other = trial_areas(first, most), trial_areas(second, most)
     if one.keys() != other.keys():
         raise ValueError("two arms with the same tasks and seeds expected")
     return area_of({trial: one[trial] - other[trial] for trial in one})

@@ -217,6 +217,9 @@ def test_the_area_is_that_of_the_frontier_in_closed_form() -> None:
     )
     # (0.8, 0.4), (0.65, 0.7) and the start (0.5, 1): task accuracy, share kept of 0.5
     assert areas(runs[1:])[0] == pytest.approx(0.8 * 0.4 + 0.65 * 0.3 + 0.5 * 0.3)
+    better = with_starts([runs[0], made_up("FLYP", Setting(1e-4), 0, 0.8, 0.75)])[1:]
+    assert areas(better)[0] == pytest.approx(0.8 * 1.5)
+    assert areas(better, most=1.0)[0] == pytest.approx(0.8)
 
 
 def test_frontiers_are_compared_in_pairs(rows: list[PhotoRow]) -> None:
