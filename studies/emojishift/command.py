@@ -40,8 +40,8 @@ def main(arguments: list[str]) -> int:
         Finished runs are not run again, so the command can be stopped and started at any time.
 
         Args:
-            scale: quick (a quarter of an hour), adapters (half an hour), part (about four hours of two cores) or full
-                (about a day of two).
+            scale: quick (a quarter of an hour), adapters or teachers (half an hour), part (about four hours of two
+                cores) or full (about a day of two).
             out: folder of the runs; the commands in the results name the models by this path.
             results: result file; by default SCALE.json in the folder of the runs.
             verdicts: Markdown page of the verdicts; by default SCALE.md beside the result file. The tables that it

@@ -14,18 +14,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from tracer.analysis.similarity import layer_similarity
+from tracer.core.batch import Scene
 from tracer.core.errors import UserError
 from tracer.core.metrics import ece
+from tracer.core.objective import Objective
 from tracer.core.weights import Weights
 from tracer.data.embedded.emojishift import emoji_kinds
 from tracer.data.examples import Examples
+from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.evaluation.predict import Predictions, Scorer
 from tracer.evaluation.suites import Opened, Suite, corrupt, emojishift
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
+from tracer.methods.presets import composite
 from tracer.models.student import initialise_from, read_weights
 from tracer.parallel import World
 from tracer.runs import record
@@ -54,7 +59,9 @@ def measure(
 
 def unscored(run: Run, style: str, fold: int) -> dict[str, Any]:
     """What is measured without test sets."""
-    return {"gap": gap(run.folder), "layers": layers(run, emoji_kinds(style, fold, "val")), "scores": {}}
+    examples = emoji_kinds(style, fold, "val")
+    between = gap(run.folder) | {"distillation": distillation(run, examples)}
+    return {"gap": between, "layers": layers(run, examples), "scores": {}}
 
 
 def scored(run: Run, tests: Suite, alphas: Sequence[float]) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -149,6 +156,28 @@ def gap(folder: Path) -> dict[str, list[float]]:
         "weight_step": [each["step"] for each in distance],
         "weight_gap": [each["weight_gap"] for each in distance],
     }
+
+
+def distillation(run: Run, examples: Examples) -> list[float]:
+    """TRACER's distillation loss, without λ, between student and teacher at the end, on all examples as one batch.
+
+    Empty for a run without a teacher.
+    """
+    if not run.weights_file("teacher").exists():
+        return []
+    student, teacher = run.student("student").eval(), run.student("teacher").eval()
+    batch = Batches(
+        examples,
+        batch=len(examples),
+        seed=0,
+        transform=Transform(student.preprocess_cfg),
+        templates=examples.templates,
+        tokeniser=student.tokeniser,
+    )[0]
+    with torch.no_grad():
+        scene = Scene(student(batch), teacher(batch), batch.label)
+    terms = composite("released", 1.0, "class", frobenius=0.0).weighted
+    return [float(Objective(tuple(each for each in terms if "teacher" in each[1].needs))(scene).total)]
 
 
 def layers(run: Run, examples: Examples) -> dict[str, float]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from studies.emojishift.cheaper_teachers import cheaper_teacher
 from studies.emojishift.measure import measure, validation
 from studies.emojishift.rows import Role, Row, pretraining_row, row
 from studies.emojishift.study import CHOSEN_ON, Arm, Job, Setting, Study, job, searches
@@ -55,7 +56,8 @@ def run_studies(
         for study in studies
         if any((study.name, arm.name, *trial) not in tested for arm in study.arms for trial in study.trials)
     ]
-    with ProcessPoolExecutor(workspace.jobs, get_context("spawn"), initializer=start_process) as pool:
+    pool = ProcessPoolExecutor(workspace.jobs, get_context("spawn"), initializer=start_process)
+    with pool, cheaper_teacher(""):  # so that the experiments of that study have ids
         futures = {}
         for name in {name: None for study in incomplete for name in study.pretrainings()}:
             log(f"pretraining {name}: {starts[name].steps} steps, unless it is finished")
@@ -135,8 +137,9 @@ def _rows(
 
 def _finetune(workspace: Workspace, each: Job) -> dict[str, Any]:
     """Train and measure one run; its checkpoints and spare weights are removed."""
-    folder, watch = workspace.root / "runs" / each.experiment.id, Stopwatch()
-    finished = carried(each.experiment, folder, watch)
+    with cheaper_teacher(each.experiment.method):
+        folder, watch = workspace.root / "runs" / each.experiment.id, Stopwatch()
+        finished = carried(each.experiment, folder, watch)
     tested = (
         measure(finished, each.style, each.trial.fold, each.alphas, watch.seconds) if each.alphas else None
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product, starmap
 from typing import Any, NamedTuple
 
+from studies.emojishift.cheaper_teachers import CHEAPER
 from tracer.data.embedded.emoji_captions import Regime
 from tracer.methods.base import methods
 from tracer.recipes.emojishift import finetuning, pretraining
@@ -234,13 +235,18 @@ def adapters() -> tuple[Arm, ...]:
     )
 
 
-def cheaper_teachers() -> tuple[Arm, ...]:
-    """TRACER with fewer forwards of the teacher, at the same rate."""
-    changed = {f"TRACER, distilled every {k}": {"distill_every": k} for k in (2, 4)}
+def fewer_forwards(*intervals: int) -> tuple[Arm, ...]:
+    """TRACER with a forward of the teacher at every k-th step, at the same rate."""
+    changed = {f"TRACER, distilled every {k}": {"distill_every": k} for k in intervals}
     return tuple(Arm(name, "tracer", options, rate="TRACER") for name, options in changed.items())
 
 
-SCALES = ("quick", "adapters", "part", "full")
+def cheaper_teachers() -> tuple[Arm, ...]:
+    """FLYP, TRACER, and TRACER with a cheaper forward of the teacher."""
+    return (MAIN[2], TEACHERS[2], *fewer_forwards(2), *(Arm(name, name, rate="TRACER") for name in CHEAPER))
+
+
+SCALES = ("quick", "adapters", "teachers", "part", "full")
 EVERY_FOLD = tuple(Trial(fold, fold) for fold in range(5))
 TWO_SEEDS = tuple(Trial(fold, seed) for fold in range(3) for seed in (fold, fold + 3))
 THREE_SEEDS = tuple(Trial(fold, seed) for seed in range(3) for fold in range(5))
@@ -248,16 +254,19 @@ FAST = (1e-4, 3e-4, 1e-3, 3e-3)  # for the weak regime and the second style
 
 
 def studies(scale: str) -> tuple[Study, ...]:
-    """The studies of a scale: "quick" and "adapters" in minutes, "part" in four hours of two cores, "full" in a day."""
+    """The studies of a scale: the first three in minutes, "part" in four hours of two cores, "full" in a day."""
     main = Study("main", MAIN)
     if scale == "quick":
         few = (*MAIN[:3], *TEACHERS)
         return (replace(main, arms=few, rates=(1e-3,), steps=40, pretraining=300, alphas=(0.5, 1.0)),)
     if scale == "adapters":
-        arms = (*adapters(), *cheaper_teachers())
+        arms = (*adapters(), *fewer_forwards(2, 4))
         rates = (3e-4, 1e-3, 3e-3, 1e-2)  # adapters need higher ones than all weights
         quick = replace(main, steps=40, pretraining=300, alphas=(1.0,))
         return (replace(quick, name="adapters", arms=arms, rates=rates),)
+    if scale == "teachers":  # at the rate that validation chose for TRACER among those of "adapters"
+        small = replace(main, trials=TWO_SEEDS, rates=(1e-3,), steps=40, pretraining=300, alphas=(1.0,))
+        return (replace(small, name="teachers", arms=cheaper_teachers()),)
     if scale == "part":
         small = replace(main, steps=80, alphas=(0.5, 1.0))
         unmixed = replace(small, alphas=(1.0,))
