@@ -59,7 +59,7 @@ def study(
     """Run every job of the scales that is not measured yet, and write the result file.
 
     Args:
-        scale: one or more of quick, part, full, variants (of TRACER) and lengths (of training).
+        scale: one or more of quick, part, full, variants (of TRACER), adapters and lengths (of training).
         cache: folder of packages and models.
         runs: folder of the runs.
         results: result file; by default named after the scales, in the folder of the runs.

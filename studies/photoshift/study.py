@@ -24,6 +24,7 @@ class Arm:
     method: str
     settings: tuple[Setting, ...]
     options: dict[str, Any] = field(default_factory=dict)
+    adapter: str | None = None
 
 
 PLAIN = tuple(map(Setting, (3e-4, 1e-4, 3e-5)))
@@ -62,7 +63,13 @@ def variants() -> tuple[Arm, ...]:
 
 
 VARIANTS = variants()
-ARM_OF = {arm.name: arm for arm in (*ARMS, *VARIANTS)}
+# Less than the image tower: LoRA of its convolutions at ten times the rate, and its last two of seven stages.
+ADAPTED = (
+    Arm("TRACER LoRA", "tracer", (Setting(10 * RATE, STRENGTH),), IMAGE, "lora"),
+    Arm("FLYP LoRA", "flyp", (Setting(10 * RATE),), IMAGE, "lora"),
+    Arm("TRACER last-2", "tracer", (FIRST,), {"tune": "image-last-2"}),
+)
+ARM_OF = {arm.name: arm for arm in (*ARMS, *VARIANTS, *ADAPTED)}
 
 
 class Scale(NamedTuple):
@@ -81,6 +88,7 @@ SCALES = {
     "part": Scale(MAIN_TASKS[:5], seeds=2),
     "full": Scale(MAIN_TASKS, seeds=5),
     "variants": Scale(("animals", "things"), seeds=2, arms=VARIANTS),
+    "adapters": Scale(("animals", "things"), seeds=2, arms=ADAPTED, alphas=(1.0,)),
     "lengths": Scale(tuple(LENGTHS), seeds=2, arms=tuple(ARM_OF[name] for name in MOVING)),
 }
 
@@ -117,6 +125,7 @@ class Job(NamedTuple):
         strength = {} if self.setting.strength is None else {"strength": self.setting.strength}
         return Experiment(
             method=arm.method,
+            adapter=arm.adapter,
             options={**arm.options, **strength},
             data=data_name(train),
             held_out=data_name(held_out),

@@ -6,8 +6,9 @@ import copy
 from typing import Any
 
 import pytest
+import timm
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tracer.core.batch import Batch
 from tracer.core.errors import UserError
@@ -16,7 +17,7 @@ from tracer.core.teachers import WMA
 from tracer.methods.base import Stage
 from tracer.methods.presets import composite
 from tracer.models.student import Student, load
-from tracer.models.trainable import towers
+from tracer.models.trainable import input_layers, towers
 from tracer.parallel import World
 from tracer.training.optim import adamw
 from tracer.training.schedule import Schedule
@@ -45,7 +46,37 @@ def test_each_choice_trains_what_it_says(student: Student) -> None:
         assert trainable(student) == {name for name in everything if chosen(name)} != set()
 
 
-@pytest.mark.parametrize("choice", ["last-0", "last-x", "lasts-2", "text"])
+def test_the_last_blocks_of_the_image_tower_alone(student: Student) -> None:
+    towers("image-last-1")(student)
+    last = tuple(name for name in LAST if name.startswith("visual."))
+    assert trainable(student)
+    assert all(name.startswith(last) for name in trainable(student))
+
+
+@pytest.mark.parametrize(
+    ("trunk", "stem", "after"),
+    [
+        ("tf_efficientnet_lite0", {"conv_stem", "bn1"}, {"conv_head", "bn2"}),
+        ("convnext_atto", {"stem"}, {"head"}),
+        ("vit_tiny_patch16_224", {"patch_embed", "cls_token", "pos_embed"}, {"norm"}),
+    ],
+)
+def test_the_stem_of_a_tower_of_timm_is_frozen_and_what_follows_its_blocks_trains(
+    trunk: str, stem: set[str], after: set[str]
+) -> None:
+    """Else the teacher would take the outputs of frozen blocks from a student whose stem has moved."""
+    tower = nn.Module()
+    with torch.device("meta"):
+        tower.trunk = timm.create_model(trunk, num_classes=0)
+    first = {id(parameter) for parameter in input_layers(tower)}
+    outside = {
+        name: p for name, p in tower.trunk.named_parameters() if not name.startswith(("blocks", "stages"))
+    }
+    assert {name.split(".")[0] for name, p in outside.items() if id(p) in first} == stem
+    assert {name.split(".")[0] for name, p in outside.items() if id(p) not in first} == after
+
+
+@pytest.mark.parametrize("choice", ["last-0", "last-x", "lasts-2", "text", "text-last-1"])
 def test_an_unknown_choice_is_refused(choice: str) -> None:
     with pytest.raises(UserError, match="--tune"):
         towers(choice)

@@ -1,5 +1,8 @@
 """LoRA: low-rank updates of the linear layers of both towers, W + (α/r) B A (arXiv 2106.09685).
 
+In towers whose blocks have no linear layer, convolutions are adapted: their weights are matrices with a row for each
+channel of the output. A is then a convolution of the same kernel, and B one of 1 × 1.
+
 The factors are parameters of the layer itself, so that pretrained weights keep their names and are never written.
 Training does not use peft, whose layer for packed attention (`nn.MultiheadAttention`, in the towers of open_clip) adds
 the update to the weights and subtracts it in every forward, with rounding, and that of the output projection twice
@@ -16,7 +19,7 @@ from typing import Any, Literal, get_args
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import dropout, linear, scaled_dot_product_attention
+from torch.nn.functional import conv2d, dropout, linear, scaled_dot_product_attention
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
@@ -33,7 +36,8 @@ A, B = "lora_A", "lora_B"
 class LoRA:
     """B A of `rank` r, scaled by `alpha`/r, with `dropout` of its input, on linear layers inside the blocks.
 
-    Of packed attention, queries, keys and values are adapted, and the output projection is not.
+    Of packed attention, queries, keys and values are adapted, and the output projection is not. In a convolutional
+    tower it is convolutions that are not grouped, and so not the depthwise ones, which have few weights.
 
     It adapts the layers that the method would have trained; the temperature and the head train as before. `factors`
     are those that train: "AB", or "B" only (LoRA-FA, arXiv 2308.03303). "auto" trains B only where weights are
@@ -79,9 +83,10 @@ class LoRA:
         for kind, _, blocks in towers_with_blocks(student):
             trained = [block for block in blocks.values() if any(p.requires_grad for p in block.parameters())]
             layers = [layer for block in trained for layer in self._layers(block)]
+            layers = [layer for layer in layers if not isinstance(layer, nn.Conv2d)] or layers
             if (trained or not blocks) and not layers and kind == "image":
                 raise UserError(
-                    f"--adapter lora: no linear layer to adapt in the {kind} tower of {student.name}; "
+                    f"--adapter lora: nothing to adapt in the {kind} tower of {student.name}; "
                     "use --tune norms or last-1, which train its own weights"
                 )
             targets |= {names[id(layer)]: layer for layer in layers}
@@ -100,6 +105,8 @@ class LoRA:
                     layers.append(module)
             elif isinstance(module, nn.Linear) and id(module) not in inside:
                 layers.append(module)
+            elif type(module) is nn.Conv2d and module.groups == 1 and module.padding_mode == "zeros":
+                layers.append(module)  # timm's subclasses pad in their own ways
         return layers
 
     def attach(self, student: Student, *, averaged: bool, seed: int) -> None:
@@ -119,13 +126,14 @@ class LoRA:
     def _add_factors(self, layer: Any, generator: torch.Generator, train_a: bool) -> None:
         packed = isinstance(layer, nn.MultiheadAttention)
         weight: Tensor = layer.in_proj_weight if packed else layer.weight
-        rows, columns = weight.shape
+        rows, columns = weight.flatten(1).shape
         bound = 1 / math.sqrt(columns)  # the initialisation of nn.Linear, as peft's
         initial = torch.empty(self.rank, columns).uniform_(-bound, bound, generator=generator)
         layer.lora_A = nn.Parameter(initial.to(weight), requires_grad=train_a)
         layer.lora_B = nn.Parameter(weight.new_zeros(rows, self.rank))
         layer.scaling, layer.lora_dropout = self.scaling, self.dropout
-        layer.__class__ = LoRAAttention if packed else LoRALinear
+        kinds = {nn.MultiheadAttention: LoRAAttention, nn.Conv2d: LoRAConvolution}
+        layer.__class__ = next((lora for kind, lora in kinds.items() if isinstance(layer, kind)), LoRALinear)
 
     def merge(self, weights: Mapping[str, Tensor]) -> Weights:
         """Weights without factors: each is W + (α/r) B A."""
@@ -133,7 +141,8 @@ class LoRA:
         for name, tensor in weights.items():
             if name.endswith(B):
                 update = self.scaling * tensor @ weights[name.removesuffix(B) + A]
-                merged[weight_name(name, merged)] = merged[weight_name(name, merged)] + update
+                weight = merged[weight_name(name, merged)]
+                merged[weight_name(name, merged)] = weight + update.view_as(weight)
         return merged
 
 
@@ -160,6 +169,18 @@ class LoRALinear(nn.Linear):
 
     def forward(self, input: Float[Tensor, "*n i"]) -> Float[Tensor, "*n o"]:
         return super().forward(input).add_(_update(self, input))  # in place: outputs are large
+
+
+class LoRAConvolution(nn.Conv2d):
+    """A convolution with factors, both matrices; the class of an existing layer is set to it."""
+
+    def forward(self, input: Float[Tensor, "n i h w"]) -> Float[Tensor, "n o _ _"]:
+        output, x = super().forward(input), input
+        if self.lora_dropout:
+            x = dropout(x, self.lora_dropout, self.training)
+        kernel = self.lora_A.unflatten(1, self.weight.shape[1:])
+        x = conv2d(x, kernel, None, self.stride, self.padding, self.dilation)
+        return output.add_(conv2d(x * self.scaling, self.lora_B[..., None, None]))
 
 
 class LoRAAttention(nn.MultiheadAttention):

@@ -23,9 +23,9 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
     """Write an adapter that turns `start` into `student`, for `PeftModel.from_pretrained(open_clip_model, folder)`.
 
     The factors are those of the difference of the weights, so that any weights can be written that differ by low-rank
-    updates of linear layers: those of a run with an adapter of `rank`, WiSE-FT's, which scales it, and soups, whose
-    rank is higher. Temperature and head, which peft does not know, are written beside. Raises UserError for weights
-    that differ in other ways.
+    updates of linear layers or convolutions: those of a run with an adapter of `rank`, WiSE-FT's, which scales it, and
+    soups, whose rank is higher. Temperature and head, which peft does not know, are written beside. Raises UserError
+    for weights that differ in other ways.
     """
     updates, others = _differences(student, start)
     factors = {layer: _factors(layer, *pair, rank) for layer, pair in updates.items()}
@@ -49,10 +49,12 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
         tensors: Weights = {}
         for layer, (a, b) in factors.items():
             padding, name = width - a.shape[0], f"base_model.model.{layer}"
-            tensors[f"{name}.lora_A.weight"] = pad(a, (0, 0, 0, padding))
-            tensors[f"{name}.lora_B.weight"] = pad(b, (0, padding))
+            a, b, module = pad(a, (0, 0, 0, padding)), pad(b, (0, padding)), start.clip.get_submodule(layer)
+            if isinstance(module, nn.Conv2d):  # peft's factors are convolutions too
+                a, b = a.unflatten(1, module.weight.shape[1:]), b[..., None, None]
+            tensors |= {f"{name}.lora_A.weight": a, f"{name}.lora_B.weight": b}
             # peft also adapts the output projection of packed attention: here by zero.
-            if isinstance(start.clip.get_submodule(layer), nn.MultiheadAttention):
+            if isinstance(module, nn.MultiheadAttention):
                 tensors[f"{name}.base_layer.out_proj.lora_A.weight"] = a.new_zeros(width, a.shape[1])
                 tensors[f"{name}.base_layer.out_proj.lora_B.weight"] = a.new_zeros(a.shape[1], width)
         write_weights(temporary / "adapter_model.safetensors", tensors, checksum=False)
@@ -64,7 +66,7 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
 
 
 def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tensor, Tensor]], Weights]:
-    """Start and end of each linear layer that differs, and the temperature and head where they differ."""
+    """Start and end of each layer that differs and can be adapted, and the temperature and head where they differ."""
     begins, layers, others = start.state_dict(), _layers(start), dict[str, Tensor]()
     updates: dict[str, tuple[Tensor, Tensor]] = {}
     for name, end in student.state_dict().items():
@@ -94,7 +96,7 @@ def _layers(start: Student) -> dict[str, str]:
 
 def _factors(layer: str, begin: Tensor, end: Tensor, rank: int) -> tuple[Tensor, Tensor]:
     """A and B of the lowest rank, from `rank` by doubling, whose product is the difference up to rounding."""
-    difference = end.double() - begin.double()
+    difference = (end.double() - begin.double()).flatten(1)  # of a convolution, with a row for each output
     limit = ROUNDING * torch.finfo(end.dtype).eps * float(end.abs().max())
     while rank <= min(difference.shape) // 2:
         with torch.random.fork_rng(devices=[]):

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from tracer.models.student import Student
-from tracer.models.trainable import INPUT_LAYERS, towers_with_blocks
+from tracer.models.trainable import input_layers, towers_with_blocks
 
 
 class SharedPrefix:
@@ -67,7 +67,7 @@ def share_prefix(student: Student, teacher: Student) -> SharedPrefix | None:
 
 def _frozen(tower: nn.Module, blocks: list[nn.Module]) -> int:
     """The number of first blocks whose output does not change in training; 0 if the layers before them train."""
-    if any(p.requires_grad for name, p in tower.named_parameters() if INPUT_LAYERS.match(name)):
+    if any(parameter.requires_grad for parameter in input_layers(tower)):
         return 0
     if any(type(module).__name__ == "PatchDropout" for module in tower.modules()):
         return 0

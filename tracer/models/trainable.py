@@ -15,12 +15,12 @@ from tracer.models.student import Student
 from tracer.models.text import text_tower
 
 Tune = Callable[[Student], None]
-Towers = str  # "both", "image", "norms", "biases" or "last-K"
+Towers = str  # "both", "image", "norms", "biases", "last-K" or "image-last-K"
 
-# Layers before the first block, by their name in a tower.
+# Layers before the first block, by their name in a tower; of timm's towers see `input_layers`.
 INPUT_LAYERS = re.compile(
-    r"(trunk\.|transformer\.)?(conv[123]|bn[123]|class_embedding|cls_token|reg_token|positional_embedding|pos_embed"
-    r"|token_embedding|embeddings|patch_embed|stem|ln_pre|norm_pre|prompt)(\.|$)"
+    r"(conv[123]|bn[123]|class_embedding|positional_embedding|token_embedding|ln_pre"
+    r"|transformer\.(embeddings|shared|encoder\.embed_tokens|prompt)|trunk\.(cls_token|reg_token|pos_embed))(\.|$)"
 )
 
 
@@ -85,22 +85,25 @@ class Kind:
 
 @dataclass(frozen=True)
 class LastBlocks:
-    """The last blocks of both towers and the layers after them, the temperature and the head."""
+    """The last blocks of both towers and the layers after them, the temperature and the head.
+
+    With `image_only`, those of the image tower and the head: text tower and temperature are frozen, as in ImageTower.
+    """
 
     count: int
+    image_only: bool = False
 
     def __call__(self, student: Student) -> None:
-        student.requires_grad_(True)
-        for kind, tower, blocks in towers_with_blocks(student):
+        (ImageTower() if self.image_only else All())(student)
+        for kind, tower, blocks in towers_with_blocks(student)[: 1 if self.image_only else 2]:
             if self.count > len(blocks):
                 raise UserError(
                     f"--tune last-{self.count}: the {kind} tower of {student.name} has {len(blocks)} blocks"
                 )
             for block in list(blocks.values())[: len(blocks) - self.count]:
                 block.requires_grad_(False)
-            for name, parameter in tower.named_parameters():
-                if INPUT_LAYERS.match(name):
-                    parameter.requires_grad_(False)
+            for parameter in input_layers(tower):
+                parameter.requires_grad_(False)
         student.frozen_statistics = True
 
 
@@ -111,6 +114,14 @@ def towers_with_blocks(student: Student) -> list[tuple[str, nn.Module, dict[str,
         ("image", student.image_tower, vision_blocks(student.image_tower)),
         ("text", text, text_blocks(text)),
     ]
+
+
+def input_layers(tower: nn.Module) -> list[nn.Parameter]:
+    """The parameters before the first block. In towers of timm, modules come in the order in which they compute."""
+    trunk = [name for name, _ in getattr(tower, "trunk", nn.Module()).named_children()]
+    container = next((trunk.index(name) for name in ("blocks", "stages", "layers") if name in trunk), 0)
+    first = tuple(f"trunk.{name}." for name in trunk[:container])
+    return [p for name, p in tower.named_parameters() if name.startswith(first) or INPUT_LAYERS.match(name)]
 
 
 def freeze_towers(student: Student) -> None:
@@ -132,15 +143,15 @@ def _train_outputs(student: Student) -> None:
 
 
 def towers(which: Towers) -> Tune:
-    """The choice by name: "both" towers, the "image" tower, "norms", "biases", or "last-K" blocks."""
+    """The choice by name: "both" towers, the "image" tower, "norms", "biases", "last-K" or "image-last-K" blocks."""
     choices: dict[str, Tune] = {
         "both": All(),
         "image": ImageTower(),
         "norms": Kind("norms"),
         "biases": Kind("biases"),
     }
-    if last := re.fullmatch(r"last-([1-9]\d*)", which):
-        return LastBlocks(int(last[1]))
+    if last := re.fullmatch(r"(image-)?last-([1-9]\d*)", which):
+        return LastBlocks(int(last[2]), image_only=last[1] is not None)
     if which not in choices:
-        raise unknown("choice of --tune", which, [*choices, "last-6"])
+        raise unknown("choice of --tune", which, [*choices, "last-6", "image-last-6"])
     return choices[which]
