@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> int:
             models: open_clip models, or EfficientNet-Lite0-MiniLM; with random weights.
             batch: images per step.
             rounds: how often each pair is timed.
-            only: any of steps, adapters, last, convolutions, texts, overhead, teacher, head, eval, chunks, data,
-                growth, sizes, memory, large (slow).
+            only: any of steps, adapters, last, convolutions, texts, overhead, teacher, cheaper (teachers), head, eval,
+                chunks, data, growth, sizes, memory, large (slow).
             clock: wall; or processor, the CPU time of one thread, for a machine with other work.
             results: JSON file of the results; sections that are not measured now keep their earlier results.
             out: Markdown page to write, of all sections in the results.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from studies.bench import adapters, growth, pair, peak, steps
+from studies.bench import adapters, growth, pair, peak, steps, teachers
 from studies.bench.heads import heads
 from studies.bench.pipeline import pipeline
 from studies.bench.prediction import prediction, sweep
@@ -182,6 +182,12 @@ def adapter_rows(model: str, batch: int, timer: Timer) -> list[Row]:
     ]
 
 
+def cheaper_teacher_rows(model: str, batch: int, timer: Timer) -> list[Row]:
+    """TRACER over FLYP with a cheaper forward of the teacher."""
+    times = teachers.cheaper(model, batch, timer)
+    return [_row(times, f"{name} over FLYP", name, "FLYP") for name in ("TRACER", *teachers.TIMED)]
+
+
 def last_block_rows(model: str, batch: int, timer: Timer) -> list[Row]:
     """TRACER over FLYP where the last half of twelve blocks trains."""
     times = adapters.last_blocks(model, batch, 6, timer)
@@ -219,6 +225,7 @@ SETS: dict[str, Callable[[str, int, Timer], list[Row]]] = {
     "texts": text_rows,
     "overhead": overhead_rows,
     "teacher": teacher_rows,
+    "cheaper": cheaper_teacher_rows,
     "head": head_rows,
     "eval": eval_rows,
     "chunks": chunk_rows,

@@ -137,10 +137,14 @@ def _on_part(term: Term) -> Term:
     """The term on the pairs that the teacher has seen: its means are over them, and its negatives are among them."""
 
     def formula(scene: Scene) -> Tensor:
-        student, teacher = scene.taught
-        rows = teacher.image.any(dim=1)
-        both = (each._replace(image=each.image[rows], text=each.text[rows]) for each in (student, teacher))  # pyright: ignore
+        rows = scene.taught[1].image.any(dim=1)
+        student, teacher = (_rows(each, rows) for each in scene.taught)
         label = None if scene.label is None else scene.label[rows]
-        return term(Scene(*both, label, scene.progress, scene.share))
+        return term(scene._replace(student=student, teacher=teacher, label=label))
 
     return replace(term, formula=formula)
+
+
+def _rows(embedding: Embedding, rows: Tensor) -> Embedding:
+    assert embedding.text is not None
+    return embedding._replace(image=embedding.image[rows], text=embedding.text[rows])

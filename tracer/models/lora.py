@@ -175,12 +175,11 @@ class LoRAConvolution(nn.Conv2d):
     """A convolution with factors, both matrices; the class of an existing layer is set to it."""
 
     def forward(self, input: Float[Tensor, "n i h w"]) -> Float[Tensor, "n o _ _"]:
-        output, x = super().forward(input), input
-        if self.lora_dropout:
-            x = dropout(x, self.lora_dropout, self.training)
-        kernel = self.lora_A.unflatten(1, self.weight.shape[1:])
+        layer: Any = self  # with the attributes that `LoRA.attach` has set
+        output, x = super().forward(input), dropout(input, layer.lora_dropout, self.training)
+        kernel = layer.lora_A.unflatten(1, self.weight.shape[1:])
         x = conv2d(x, kernel, None, self.stride, self.padding, self.dilation)
-        return output.add_(conv2d(x * self.scaling, self.lora_B[..., None, None]))
+        return output.add_(conv2d(x * layer.scaling, layer.lora_B[..., None, None]))
 
 
 class LoRAAttention(nn.MultiheadAttention):
