@@ -7,7 +7,7 @@ seeds is added where a fold has several seeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -74,12 +74,12 @@ def difference(
     return over_seeds(scores, runs)
 
 
-def seed_error(runs: Sequence[tuple[int, float]]) -> tuple[float, int]:
+def seed_error(runs: Sequence[tuple[Hashable, float]]) -> tuple[float, int]:
     """The standard error over seeds of a mean over runs (fold, score), and its degrees of freedom.
 
     It is estimated from the spread within folds, and zero if no fold has two seeds: then nothing is known of it.
     """
-    folds: dict[int, list[float]] = {}
+    folds: dict[Hashable, list[float]] = {}
     for fold, score in runs:
         folds.setdefault(fold, []).append(score)
     free = len(runs) - len(folds)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
-from studies.fit.measure import DEFAULTS, KEEPS, RATES
+from studies.fit.measure import DEFAULTS, KEEPS
+from studies.fit.tasks import DEFAULT_RATE
 from tracer.core.metrics.intervals import NORMAL_QUANTILE
 from tracer.fitting.choice import area
 
-DEFAULT_RATE = 3e-4  # of our recipes for small models
 Row = dict[str, Any]
+PROBE = "lp ("  # how the label of a linear probe begins
 
 
 class Reached(NamedTuple):
@@ -20,6 +21,7 @@ class Reached(NamedTuple):
     accuracy: float
     kept: float
     area: float  # relative to that under all mixtures of all runs
+    front: float  # that under all mixtures of the runs that this way makes, relative to the same
     task_regret: float  # how much more accurate the best is that keeps as much
     kept_regret: float  # how much more the best keeps that is as accurate
     point_regret: float  # of accuracy × share kept, against the single mixture where that is highest
@@ -34,7 +36,7 @@ class Scored:
         self.result = result
         self.pretrained: Row = {**result["before"], "alpha": 0.0, "trial": "pretrained"}
         self.rows: list[Row] = [self.pretrained, *result["points"]]
-        self.whole = area([self.place(row) for row in self.rows]) or 1.0
+        self.whole = self.covered(self.rows) or 1.0
 
     def place(self, row: Row, half: int | None = None) -> tuple[float, float]:
         """Accuracy and share kept, on all test images or on one half of them."""
@@ -42,6 +44,10 @@ class Scored:
         before = sum(self.pretrained["kept"][part])
         kept = min(1.0, sum(row["kept"][part]) / max(1, before))  # what it learns anew is not kept
         return sum(row["test"][part]) / sum(self.result["n"][part]), kept
+
+    def covered(self, rows: Sequence[Row], above: float = 0.0) -> float:
+        """The area under some mixtures, above an accuracy."""
+        return area([(accuracy - above, kept) for accuracy, kept in map(self.place, rows)])
 
     def regret(self, row: Row, choose: int | None, score: int | None) -> tuple[float, float, float]:
         """Regret of a model on the task, in what it keeps, and in their product.
@@ -60,95 +66,104 @@ class Scored:
             best[0] * best[1] - own[0] * own[1],
         )
 
-    def reached(self, row: Row) -> Reached:
-        """What a model reaches."""
+    def reached(self, row: Row, runs: Sequence[Row]) -> Reached:
+        """What a model reaches, and the front of all mixtures of the runs that it comes from."""
         accuracy, kept = self.place(row)
         crossed = [self.regret(row, 0, 1), self.regret(row, 1, 0)]
         task, more, point = (sum(values) / 2 for values in zip(*crossed, strict=True))
         task_hindsight, kept_hindsight, _ = self.regret(row, None, None)
-        own = area([(accuracy, kept)]) / self.whole
-        return Reached(accuracy, kept, own, task, more, point, task_hindsight, kept_hindsight)
+        own, front = (self.covered(rows) / self.whole for rows in ([row], [self.pretrained, row, *runs]))
+        return Reached(accuracy, kept, own, front, task, more, point, task_hindsight, kept_hindsight)
 
     def at(self, trial: str, alpha: float) -> Row:
         """A mixture of a trial; the pretrained model if there is no such trial."""
         rows = [row for row in self.rows if (row["trial"], row["alpha"]) == (trial, alpha)]
         return rows[0] if rows else self.pretrained
 
+    def chosen(self, keep: float | None = None) -> Row:
+        """The model that `fit` chose."""
+        return self.at(*self.result["chosen"][str(keep)])
+
     def ways(self) -> dict[str, Row]:
         """The model of every way that is compared."""
-        chosen = self.result["chosen"]
-        ways = {"pretrained": self.pretrained, "fit": self.at(*chosen["None"])}
-        ways |= {f"fit --keep {keep}": self.at(*chosen[str(keep)]) for keep in KEEPS}
-        probe = [row for row in self.rows if row["alpha"] == 1 and row["method"].startswith("lp (")]
+        ways = {"pretrained": self.pretrained, "fit": self.chosen()}
+        ways |= {f"fit --keep {keep}": self.chosen(keep) for keep in KEEPS}
+        probe = [
+            row for row in self.result["points"] if row["alpha"] == 1 and row["method"].startswith(PROBE)
+        ]
         if probe:
-            ways["lp"] = probe[0]
+            ways["linear probe"] = probe[0]
         full = max(row["steps"] for row in self.result["points"])
         for method in DEFAULTS:
-            own = [
-                row
+            own = {
+                row["lr"]: row
                 for row in self.result["points"]
                 if (row["method"], row["alpha"], row["steps"]) == (method.label, 1, full)
-                and row["lr"] in RATES
-            ]
-            if not own:
+                and row["lr"] in self.result["rates"]
+            }
+            if DEFAULT_RATE not in own:
                 continue
-            ways |= {f"{method.label} at {row['lr']:g}": row for row in own}
-            best = max(own, key=lambda row: (row["held_out"], -row["lr"]))
-            ways[f"{method.label}, rate by accuracy"] = best
-            if method.method == "ft":
-                ways["ft, rate by accuracy, α = 0.5"] = self.at(best["trial"], 0.5)
+            kinds = {"default": own[DEFAULT_RATE]}
+            if len(own) > 1:
+                kinds["rate by accuracy"] = max(own.values(), key=lambda row: (row["held_out"], -row["lr"]))
+            for kind, row in kinds.items():
+                ways[f"{method.method}, {kind}"] = row
+                if method.method == "ft":
+                    ways[f"ft, {kind}, α = 0.5"] = self.at(row["trial"], 0.5)
         return ways
 
-    def coverage(self) -> float | None:
-        """The area under the mixtures of the search relative to that under the grid's, if the grid is large.
+    def compared(self) -> dict[str, Reached]:
+        """What every way reaches."""
+        searched = [row for row in self.result["points"] if row["searched"]]
+        return {
+            name: self.reached(
+                row,
+                searched
+                if name.startswith("fit")
+                else [each for each in self.result["points"] if each["trial"] == row["trial"]],
+            )
+            for name, row in self.ways().items()
+        }
+
+    def coverage(self) -> float:
+        """The area under the mixtures of the search relative to that under those of the grid.
 
         Both above the pretrained model's accuracy: below it there is nothing to find.
         """
-        if self.result["grid"] < 100:
-            return None
-        start = self.place(self.pretrained)[0]
-
-        def gained(rows: Sequence[Row]) -> float:
-            return area([(a - start, k) for a, k in map(self.place, rows)])
-
-        points = self.result["points"]
+        start, points = self.place(self.pretrained)[0], self.result["points"]
         full = max(row["steps"] for row in points)
-        return gained([row for row in points if row["searched"]]) / gained(
-            [row for row in points if row["gridded"] and row["steps"] == full]
+        searched = self.covered([row for row in points if row["searched"]], start)
+        return searched / self.covered(
+            [row for row in points if row["gridded"] and row["steps"] == full], start
         )
 
-
-def compared(results: Sequence[dict[str, Any]]) -> list[dict[str, Reached]]:
-    """Every way's model, for each task and seed."""
-    return [
-        {name: scored.reached(row) for name, row in scored.ways().items()} for scored in map(Scored, results)
-    ]
-
-
-def worse_than_pretrained(results: Sequence[dict[str, Any]]) -> int:
-    """Tasks and seeds on which the choice of `fit` is worse than the pretrained model on both axes beyond noise."""
-    count = 0
-    for scored in map(Scored, results):
-        row = scored.at(*scored.result["chosen"]["None"])
-        (accuracy, kept), (before, _) = scored.place(row), scored.place(scored.pretrained)
-        noise = NORMAL_QUANTILE * sqrt(2 * before * (1 - before) / sum(scored.result["n"]))
-        count += accuracy < before - noise and kept < 1 - noise
-    return count
+    @property
+    def worse(self) -> bool:
+        """Whether the choice of `fit` is worse than the pretrained model on both axes beyond noise."""
+        (accuracy, kept), (before, _) = self.place(self.chosen()), self.place(self.pretrained)
+        noise = NORMAL_QUANTILE * sqrt(2 * before * (1 - before) / sum(self.result["n"]))
+        return accuracy < before - noise and kept < 1 - noise
 
 
 class Promise(NamedTuple):
-    """Of the runs of one --keep: all, those that kept it on the test data, and those that left the pretrained model."""
+    """Of the runs of one --keep: all, those that kept it on the test data, those that left the pretrained model.
+
+    And those that changed a tower: a linear probe on other classes keeps all by its making.
+    """
 
     runs: int
     held: int
     moved: int
+    trained: int
 
 
 def promises(results: Sequence[dict[str, Any]]) -> dict[float, Promise]:
     """How often each --keep held on test data."""
     counts = {}
     for keep in KEEPS:
-        rows = [(each, each.at(*each.result["chosen"][str(keep)])) for each in map(Scored, results)]
+        rows = [(each, each.chosen(keep)) for each in map(Scored, results)]
+        moved = [row for _, row in rows if row["alpha"] > 0]
         held = sum(scored.place(row)[1] >= keep for scored, row in rows)
-        counts[keep] = Promise(len(rows), held, sum(row["alpha"] > 0 for _, row in rows))
+        trained = sum(not row["method"].startswith(PROBE) for row in moved)
+        counts[keep] = Promise(len(rows), held, len(moved), trained)
     return counts

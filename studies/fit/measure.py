@@ -24,13 +24,12 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.storage.atomic import write_json
 
-STEPS, BATCH, BUDGET = 20, 64, "10-runs"
+BUDGET = "10-runs"
 METHODS = (direct(labelled=True), *LABELLED)
 DEFAULTS = (
     *map(Candidate, ("ft", "lipsum", "static_sd", "ema_sd", "tracer", "l2sp")),
     Candidate("lpft", {"unit": True}),  # without, it cannot be mixed with the zero-shot classifier
 )
-RATES = (3e-4, 1e-3)
 LARGE_GRID = tuple(  # a hundred runs
     replace(method, lr=rate)
     for method in (*METHODS, Candidate("ema_sd"))
@@ -52,8 +51,7 @@ def measured(name: str, seed: int, home: Path, cache: Path, large: bool, tell: T
         data=data_name(data.train),
         retain=(data_name(data.retain),),
         model=str(start(task.start, home / "starts", cache)),
-        steps=STEPS,
-        batch=BATCH,
+        **task.settings,
         augment="none",
         precision="fp32",
         seed=seed,
@@ -64,13 +62,15 @@ def measured(name: str, seed: int, home: Path, cache: Path, large: bool, tell: T
     search.run()
     searched = set(search.paths)
     choices = {str(keep): choose(search.before, search.points, keep).point for keep in (None, *KEEPS)}
-    small = (replace(method, lr=rate) for method in DEFAULTS for rate in RATES)
-    grid = [search.trial(candidate, STEPS) for candidate in (*small, *(LARGE_GRID if large else ()))]
+    small = (replace(method, lr=rate) for method in DEFAULTS for rate in task.rates)
+    candidates = (*small, *(LARGE_GRID if large else ()))
+    grid = [search.trial(candidate, task.settings["steps"]) for candidate in candidates]
     search.complete(grid)
     gridded = {trial.name for trial in grid}
     return {
         "task": name,
         "seed": seed,
+        "rates": task.rates,
         "grid": len(gridded),
         "held_out": len(search.before.hits),
         "n": [len(half) for half in halves(range(len(data.test)))],

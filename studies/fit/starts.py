@@ -1,4 +1,4 @@
-"""The pretrained models of the study: the same small CLIP on digits, on the names of emoji, or on things."""
+"""The pretrained models of the study: a small CLIP on digits, on names of emoji, or on things; and PhotoShift's."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 from studies.choices.study import MODEL
 from studies.fit.things import known_things
+from studies.photoshift.bridge import bridge
 from tracer.api.finetune import finetune
 from tracer.data.embedded.emojishift import emoji_names
 from tracer.data.sources import load
 from tracer.models.export import export
 
+SIZE = 64  # pixels of the images for PhotoShift's towers
 STARTS: dict[str, Callable[[Path], tuple[Any, dict[str, Any]]]] = {
     "digits": lambda cache: (load("digits"), {"steps": 250}),
     "strong": lambda cache: (emoji_names("strong"), {"steps": 1500, "targets": "class"}),
@@ -23,6 +25,8 @@ STARTS: dict[str, Callable[[Path], tuple[Any, dict[str, Any]]]] = {
 
 def start(name: str, folder: Path, cache: Path) -> Path:
     """The exported model of this name below `folder`, pretrained now if it is not there."""
+    if name == "towers":
+        return bridge(cache, SIZE)
     model = folder / name / "model"
     if not model.exists():
         data, settings = STARTS[name](cache)

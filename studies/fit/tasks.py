@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from studies.choices.sources import read
 from studies.fit.things import LATER, joined, known_things, of_classes
+from studies.photoshift.bridge import PROMPT
+from studies.photoshift.tasks import ANIMALS, PHOTOS, VEHICLES, kept_photos, photos_of
+from studies.photoshift.tasks import things as drawn_things
 from tracer.data.embedded.emoji_captions import Regime
 from tracer.data.embedded.emojishift import emoji_kinds, emoji_names
 from tracer.data.examples import Examples
 from tracer.data.sources import load
 
 TRAIN, TEST, RETAIN = 1000, 540, 400  # images at most; retained ones for the search, and as many for the test
+TOWER_TEST = 240  # test images for the towers, which are slow
 NAMES = 300  # emoji whose naming is retained
+DEFAULT_RATE = 3e-4  # of our recipes for small models, and of PhotoShift
+# Of a finetuning. PhotoShift's towers have BatchNorm, whose statistics it keeps.
+TINY: dict[str, Any] = {"steps": 20, "batch": 64}
+TOWERS: dict[str, Any] = {"steps": 24, "batch": 48, "batchnorm": "keep"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,8 @@ class Task:
 
     start: str
     data: Callable[[int, Path], Data]
+    settings: Mapping[str, Any] = field(default_factory=lambda: TINY)
+    rates: tuple[float, ...] = (DEFAULT_RATE, 1e-3)  # of single methods
 
 
 def digits(kind: str) -> Task:
@@ -77,6 +88,20 @@ def things(name: str, labels: range | tuple[int, ...]) -> Task:
     return Task("things", data)
 
 
+def towers(learned: Callable[[Path, bool], Examples], shown: tuple[str, ...]) -> Task:
+    """Photographs or drawings for the pretrained towers of PhotoShift; photographs are retained, among ten names."""
+
+    def data(seed: int, cache: Path) -> Data:
+        (train,), (test,) = (
+            some(learned(cache, False), TRAIN, seed),
+            some(learned(cache, True), TOWER_TEST, seed),
+        )
+        parts = (train, *_retained(kept_photos(shown)(cache), test, seed))
+        return Data(*(replace(part, templates=(PROMPT,)) for part in parts))
+
+    return Task("towers", data, TOWERS, (DEFAULT_RATE,))
+
+
 def some(examples: Examples, count: int, seed: int, parts: int = 1) -> tuple[Examples, ...]:
     """At most `count` random examples, in equal parts."""
     order = np.random.default_rng(seed).permutation(len(examples))[:count]
@@ -98,4 +123,6 @@ TASKS = {
     "emoji, strong: twemoji": emoji("strong", "twemoji"),
     "emoji, weak: twemoji": emoji("weak", "twemoji"),
     "emoji, strong: openmoji": emoji("strong", "openmoji-color"),
+    "towers: animals": towers(photos_of(ANIMALS), VEHICLES),
+    "towers: drawn things": towers(drawn_things, PHOTOS),
 }

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from tracer.api.run import Machine
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Pixels
 from tracer.fitting import search as module
-from tracer.fitting.candidates import unsteered
+from tracer.fitting.candidates import Candidate, unsteered
 from tracer.fitting.choice import Point
 from tracer.fitting.parts import Parts, check_known
 from tracer.fitting.search import Search
 from tracer.fitting.trial import Trial
+from tracer.runs.experiment import Experiment
 from tracer.storage.lock import lock
 
 
@@ -53,6 +56,25 @@ def test_what_the_pretrained_model_cannot_do_at_all_cannot_be_kept() -> None:
     check_known({"digits": 0.2})
     with pytest.raises(UserError, match="--retain letters: the pretrained model is right on none"):
         check_known({"digits": 0.2, "letters": 0.0})
+
+
+@pytest.mark.parametrize("adapter", ["lora", None])
+def test_an_adapter_that_the_model_cannot_have_does_not_end_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str | None
+) -> None:
+    """Towers of convolutions have no linear layer; any other refusal is that of all trials."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise UserError("no linear layer to adapt")
+
+    monkeypatch.setattr("tracer.fitting.trial.run", refused)
+    absent: Any = None
+    trial = Trial(Candidate("tracer", adapter=adapter), Experiment(data="photos", steps=1), tmp_path)
+    with nullcontext() if adapter else pytest.raises(UserError):
+        trial.carry_out(absent, Machine(), lambda report: None)
+        assert trial.failed
+        assert trial.failure == "no linear layer to adapt"
+    assert trial.failed == bool(adapter)
 
 
 def test_a_probe_is_sure_to_keep_only_what_its_head_does_not_answer(tmp_path: Path) -> None:

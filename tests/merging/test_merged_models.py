@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -10,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from tracer.core.batch import Batch
 from tracer.merging.batchnorm import has_statistics, reestimate
 from tracer.merging.classes import class_logits
+from tracer.merging.evaluator import Evaluator
 from tracer.merging.fisher import fisher_information
 from tracer.merging.tpgm import first_radii, learn_radii, projected
 from tracer.models.student import Head, Student
@@ -55,6 +59,25 @@ def test_statistics_are_those_of_the_images() -> None:
     )
     assert not student.training
     assert norm.momentum == 0.1
+
+
+def test_statistics_that_all_runs_kept_are_not_estimated_anew() -> None:
+    """Mixed weights whose ends have the pretrained statistics have them too."""
+    student = small()
+    weights = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+
+    def mixed(*settings: str) -> dict[str, torch.Tensor]:
+        runs = [SimpleNamespace(experiment=SimpleNamespace(batchnorm=each)) for each in settings]
+        evaluator: Any = SimpleNamespace(
+            group=SimpleNamespace(student=student, runs=runs),
+            world=SimpleNamespace(place=lambda module: module),
+            _images=lambda: [images(8)],
+        )
+        return Evaluator.with_batchnorm_statistics(evaluator, weights)
+
+    name = "clip.visual.2.running_mean"
+    assert torch.equal(mixed("keep", "keep")[name], weights[name])
+    assert not torch.equal(mixed("keep", "train")[name], weights[name])
 
 
 def test_a_transformer_has_no_statistics(shared_student) -> None:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval, ratio_bound
 
-RISK = 0.05  # probability that the chosen model keeps less than --keep asks for
+# Probability that the chosen model keeps less than --keep asks for, or is better than the pretrained one by luck alone.
+RISK = 0.05
 PRETRAINED = "pretrained"
 
 Hits = Sequence[bool]
@@ -29,14 +30,23 @@ class Point(NamedTuple):
         return sum(self.hits) / len(self.hits)
 
     def retention(self, before: Point) -> float:
-        """The lowest ratio of right answers to those of `before`, over the retained data sets."""
-        return min(sum(self.kept[name]) / max(1, sum(hits)) for name, hits in before.kept.items())
+        """The lowest ratio of right answers to those of `before`, over the retained data sets; at most 1."""
+        return min(1.0, *(sum(self.kept[name]) / max(1, sum(hits)) for name, hits in before.kept.items()))
 
     def retention_bound(self, before: Point, quantile: float) -> float:
         """The lowest lower bound of that ratio, at a quantile of the normal distribution; 1 if nothing can be lost."""
         if self.frozen:
             return 1.0
         return min(ratio_bound(hits, self.kept[name], quantile) for name, hits in before.kept.items())
+
+    def surely_kept(self, before: Point) -> float:
+        """The share kept less one standard error, at most 1: the highest of many measured shares is a lucky one."""
+        return min(1.0, self.retention_bound(before, 1.0))
+
+    @property
+    def caution(self) -> float:
+        """What decides between equals: the smaller α; where nothing can be lost, mixing is good for nothing."""
+        return self.alpha if self.frozen else -self.alpha
 
 
 class Choice(NamedTuple):
@@ -49,25 +59,27 @@ class Choice(NamedTuple):
 def choose(before: Point, points: Sequence[Point], keep: float | None = None) -> Choice:
     """The point to take, out of the paths of all trials; `before` is the pretrained model.
 
-    Only points that are better than the pretrained model on the held-out images beyond noise are considered; without
-    any it is the pretrained model. With `keep`, of the points that keep this share (`within`), the most accurate.
-    Without, of the points within one standard error of the most accurate, the one that keeps most.
+    Only points that are better than the pretrained model on the held-out images beyond noise are considered, at a level
+    divided by the number of trials; without any it is the pretrained model. With `keep`, of the points that keep this
+    share (`within`), the most accurate. Without, of the points within one standard error of the most accurate, the one
+    that keeps most (`Point.surely_kept`).
     """
     allowed = points if keep is None else within(before, points, keep)
     if keep is not None and not allowed:
         return Choice(before, f"no mixture is sure to keep {keep:g}: {_most(before, points)}")
-    better = [each for each in allowed if paired_interval(before.hits, each.hits).low > 0]
+    quantile = _quantile(len({each.trial for each in points}))
+    better = [each for each in allowed if paired_interval(before.hits, each.hits, quantile).low > 0]
     images = f"{len(before.hits)} held-out images"
     if not better:
         condition = "" if keep is None else f" that is sure to keep {keep:g}"
         return Choice(
             before, f"nothing{condition} is better than the pretrained model on {images} beyond noise"
         )
-    best = max(better, key=lambda each: (each.accuracy, each.retention(before), -each.alpha))
+    best = max(better, key=lambda each: (each.accuracy, each.surely_kept(before), each.caution))
     if keep is not None:
         return Choice(best, f"the most accurate on {images} that is sure to keep {keep:g}")
     near = [each for each in better if _within_noise(best, each)]
-    chosen = max(near, key=lambda each: (each.retention(before), each.accuracy, -each.alpha))
+    chosen = max(near, key=lambda each: (each.surely_kept(before), each.accuracy, each.caution))
     reason = f"keeps most of the {len(near)} mixtures within one standard error of the best on {images}"
     return Choice(chosen, reason if chosen is not best else f"the best on {images}")
 
@@ -77,13 +89,13 @@ def within(before: Point, points: Sequence[Point], keep: float) -> list[Point]:
 
     Each trial is a family of its own: its path is followed from the pretrained model until the first mixture whose
     lower bound is below `keep` (a fixed sequence of tests, which needs no correction), and the risk is divided among
-    the trials that could lose something (Bonferroni).
+    the trials that could lose something.
     """
     paths: dict[str, list[Point]] = {}
     for each in sorted(points, key=lambda each: each.alpha):
         paths.setdefault(each.trial, []).append(each)
     families = sum(not path[0].frozen for path in paths.values())
-    quantile = NormalDist().inv_cdf(1 - RISK / max(1, families))
+    quantile = _quantile(families)
     safe = []
     for path in paths.values():
         for each in path:
@@ -99,7 +111,7 @@ def promoted(
     """The trials that are trained longer: the one with the most accurate point, then those that add most area.
 
     Area is that under the points, accuracy above the pretrained model's times share kept. With `keep`, only points that
-    keep so much (as measured) count. Trials that add nothing follow in their order.
+    keep so much (as measured) count. Of trials that add nothing, those with the largest area of their own are first.
     """
 
     def useful(name: str) -> list[tuple[float, float]]:
@@ -112,7 +124,7 @@ def promoted(
     while len(chosen) < min(count, len(paths)):
         rest = [name for name in paths if name not in chosen]
         if chosen:
-            name = max(rest, key=lambda name: area([*front, *points[name]]))
+            name = max(rest, key=lambda name: (area([*front, *points[name]]), area(points[name])))
         else:
             name = max(rest, key=lambda name: max(points[name], default=(-math.inf, 0.0)))
         chosen.append(name)
@@ -128,6 +140,11 @@ def area(points: Sequence[tuple[float, float]]) -> float:
             total += x * (y - reached)
             reached = y
     return total
+
+
+def _quantile(trials: int) -> float:
+    """That of the normal distribution at which RISK is divided among the trials (Bonferroni)."""
+    return NormalDist().inv_cdf(1 - RISK / max(1, trials))
 
 
 def _within_noise(best: Point, other: Point) -> bool:

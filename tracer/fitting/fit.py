@@ -136,7 +136,10 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         speed = Speed(_step(settled, search, machine), max(first + overheads[0], *overheads))
     with lock(folder / ".locks" / PLAN, wait=True):  # of two processes, the second follows the first's plan
         search.schedule = _schedule(request.budget, folder, speed, full, parts.test.labelled)
-    rungs = [f"{trials} trials of {steps} steps" for steps, trials in zip(*search.schedule, strict=True)]
+    rungs = [
+        f"{trials} {'trial' if trials == 1 else 'trials'} of {steps} steps"
+        for steps, trials in zip(*search.schedule, strict=True)
+    ]
     tell(f"Plan, within {request.budget}: {', then '.join(rungs)}.")
     if budget.seconds is not None:
         tell(f"On this machine {speed}.")

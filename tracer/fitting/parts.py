@@ -58,7 +58,8 @@ def divided(settled: Plan) -> Parts:
     for examples, what in ((settled.held_out, "to choose by"), (test, "to test the choice on")):
         if len(examples) < FEWEST:
             raise UserError(
-                f"{experiment.data} leaves {len(examples)} images {what}, and {FEWEST} are needed: use tracer train"
+                f"{experiment.data} leaves {len(examples)} images {what}, and {FEWEST} are needed: "
+                "add images, or use tracer train, which chooses nothing by them"
             )
     retained = settled.retain or (emoji_probe(100 * PROBE, PROBE),)
     first, second = zip(*map(halves, retained), strict=True)

@@ -45,6 +45,7 @@ class Fitted:
     sentence: str
     commands: tuple[str, ...]  # that make it again without the search
     folder: Path
+    keep: float | None = None  # share that it had to keep
 
     @property
     def pretrained(self) -> bool:
@@ -55,7 +56,8 @@ class Fitted:
     def next(self) -> str:
         """What to do now: the command that exports it, or what may help where nothing was better."""
         if self.pretrained:
-            return "more labelled images, a longer --budget, or a lower --keep (more images in --retain) may help"
+            other = "a longer --budget" if self.keep is None else "a lower --keep, more images in --retain"
+            return f"more labelled images or {other} may help"
         return f"tracer export {self.folder / BEST} --weights {self.run.weights} --out my-model"
 
     def __str__(self) -> str:
@@ -88,6 +90,7 @@ def _finish(search: Search, choice: Choice, device: str) -> Fitted:
         known["sentence"],
         tuple(known["commands"]),
         search.folder,
+        search.keep,
     )
     folders = [trial.folder for trial in search.all_trials()]
     steps = tuple(Command("the same model without the search", line) for line in fitted.commands)

@@ -27,7 +27,6 @@ from tracer.fitting.parts import Parts
 from tracer.fitting.trial import Trial
 from tracer.runs.experiment import Experiment
 from tracer.storage.lock import lock
-from tracer.sweep.worker import FAILED
 from tracer.training.loop import Report
 
 Tell = Callable[[str], object]
@@ -78,7 +77,7 @@ class Search:
             self.complete([trial])
             if trial.failed:
                 if candidate.method == "zeroshot":
-                    raise UserError((trial.folder / FAILED).read_text(encoding="utf-8").strip())
+                    raise UserError(trial.failure)
             elif self._before is None:
                 self._before = trial.before()
 
@@ -168,7 +167,7 @@ class Search:
             self.tell(f"{number}: pretrained, {accuracy:.1%} of {len(trial.before().hits)} held-out images")
             return
         if trial.failed:
-            self.tell(f"{number}: {trial}: failed, and is left out")
+            self.tell(f"{number}: {trial}: left out. {trial.failure}")
             return
         last, best = self.paths[trial.name][-1], self.best().point
         self.tell(

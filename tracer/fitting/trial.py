@@ -68,6 +68,11 @@ class Trial:
         return (self.folder / FAILED).exists()
 
     @property
+    def failure(self) -> str:
+        """Why it failed."""
+        return (self.folder / FAILED).read_text(encoding="utf-8").strip()
+
+    @property
     def ended(self) -> bool:
         return self.failed or (self.folder / FILE).exists()
 
@@ -91,12 +96,15 @@ class Trial:
         return _point("pretrained", self.read()["before"])
 
     def carry_out(self, parts: Parts, machine: Machine, observe: Callable[[Report], object]) -> None:
-        """Train and score it, or go on with it; that a loss or a score is not finite is written down."""
+        """Train and score it, or go on with it; that it cannot be trained or scored is written down."""
         start = time.monotonic()
         quiet = Observer(report=observe, warn=lambda message: None)
         try:
             finished = run(self.experiment, self.folder, machine, quiet, evaluate_every=max(1, self.steps))
-        except NonFinite as error:  # at a high rate
+        except UserError as error:
+            # At a high rate a loss is not finite; and towers of convolutions have no layers for an adapter.
+            if not (isinstance(error, NonFinite) or self.candidate.adapter):
+                raise
             write_text(self.folder / FAILED, f"{error}\n")
             return
         try:

@@ -128,9 +128,13 @@ class Evaluator:
         return Scorer(student, self.world, self.group.plan.train.classes)
 
     def with_batchnorm_statistics(self, weights: Weights) -> Weights:
-        """The weights with BatchNorm statistics estimated for them; unchanged if the model has none."""
+        """The weights with BatchNorm statistics estimated for them.
+
+        Unchanged if the model has none, or if all runs kept the pretrained ones (`batchnorm="keep"`).
+        """
         student = self.group.student
-        if not has_statistics(student):
+        kept = all(run.experiment.batchnorm == "keep" for run in self.group.runs)
+        if kept or not has_statistics(student):
             return weights
         initialise_from(student, weights)
         reestimate(self.world.place(student), self._images())  # pyright: ignore[reportArgumentType]

@@ -91,7 +91,8 @@ def main(arguments: list[str]) -> int:
     except (Interrupted, KeyboardInterrupt) as stop:  # in a trial, or between two
         say("stopped; the same command goes on", to=errors)
         return 128 + getattr(stop, "signal_number", signal.SIGINT)
-    say(f"Why: {result.reason}.")
+    if not result.pretrained:  # else the sentence says why
+        say(f"Why: {result.reason}.")
     if result.commands:
         say(f"Made again without the search by: {' && '.join(result.commands)}")
     say(f"Every trial: {result.folder / PAGE}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import and_
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -93,17 +94,21 @@ def wilson_interval(share: float, n: int) -> Interval:
     return Interval(max(0.0, centre - half), share, min(1.0, centre + half))
 
 
-def paired_interval(first: Sequence[bool], second: Sequence[bool]) -> Interval:
+def paired_interval(
+    first: Sequence[bool], second: Sequence[bool], quantile: float = NORMAL_QUANTILE
+) -> Interval:
     """The difference of two shares of hits on the same samples, second − first, with its interval."""
     if len(first) != len(second):
         raise ValueError(f"two results on the same samples expected, not {len(first)} and {len(second)}")
     gained = sum(not before and after for before, after in zip(first, second, strict=True))
     lost = sum(before and not after for before, after in zip(first, second, strict=True))
-    return counted_interval(gained, lost, len(first))
+    return counted_interval(gained, lost, len(first), quantile)
 
 
-def counted_interval(gained: int, lost: int, n: int) -> Interval:
+def counted_interval(gained: int, lost: int, n: int, quantile: float = NORMAL_QUANTILE) -> Interval:
     """The paired difference of n samples, of which some were gained and some lost, with its interval.
+
+    It is a 95 % interval unless another quantile of the normal distribution is given.
 
     Bonett and Price (2012): the Wald interval for paired proportions with one pseudo-observation added to each kind of
     disagreement, which covers at small n and where no sample changed. Widened to hold the difference itself.
@@ -112,7 +117,7 @@ def counted_interval(gained: int, lost: int, n: int) -> Interval:
         return Interval.unknown(0.0)
     value = (gained - lost) / n
     up, down = (gained + 1) / (n + 2), (lost + 1) / (n + 2)
-    half = NORMAL_QUANTILE * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
+    half = quantile * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
     return Interval(max(-1.0, min(up - down - half, value)), value, min(1.0, max(up - down + half, value)))
 
 
@@ -122,7 +127,7 @@ def ratio_bound(before: Sequence[bool], after: Sequence[bool], quantile: float) 
     The largest r at which the mean of after − r · before is at least `quantile` standard errors above 0 (Fieller), with
     one image added to each kind of disagreement, as in `paired_interval`. 0 if there is no such r.
     """
-    both = sum(b and a for b, a in zip(before, after, strict=True))
+    both = sum(map(and_, before, after))
     lost, gained = sum(before) - both + 1, sum(after) - both + 1
     n = len(before) + 2
 
