@@ -59,6 +59,9 @@ def test_rates_are_climbed_until_what_was_known_collapses() -> None:
         tried.append((rate, 0.99 if rate < 3e-4 else 0.2))
     assert [rate for rate, _ in tried] == [1e-5, 1e-4, 1e-3, 3e-4]
     assert cliff(tried) == 3e-4
+    assert (
+        cliff(tried[:2]) == 3e-4
+    )  # not met yet: other methods begin at the highest rate that kept what was known
 
 
 @pytest.mark.parametrize(("kept", "last"), [(1.0, RATES[-1]), (0.0, RATES[0])])

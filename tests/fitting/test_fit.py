@@ -77,6 +77,12 @@ def test_it_is_stopped_goes_on_and_looks_at_the_test_images_once(
     assert json.loads((world / "out" / "fit.json").read_text())["looks"] == 1
     assert again.sentence == result["sentence"]
     assert again.verdict.task.n == 24
+    sure = tracer.fit(
+        "photos", model="model", retain="others", out="out", keep=0.9, tell=lines.append, **SETTINGS
+    )
+    result = json.loads((world / "out" / "fit.json").read_text())
+    assert (result["keep"], result["looks"]) == (0.9, 1)  # the same model for another reason
+    assert "sure to keep 0.9" in sure.reason
     model = again.run.student()
     assert model.head is not None
     assert (world / "out" / "best").resolve() == again.run.folder.resolve()

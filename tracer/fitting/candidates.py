@@ -140,5 +140,8 @@ def _rate(candidate: Candidate, place: int) -> float:
 
 
 def cliff(tried: Sequence[tuple[float, float]]) -> float:
-    """The lowest rate at which direct finetuning collapsed, or the highest that was tried."""
-    return min((rate for rate, kept in tried if kept < COLLAPSED), default=max(rate for rate, _ in tried))
+    """The lowest rate at which direct finetuning collapsed; if none did, the one above the highest that was tried."""
+    if past := [rate for rate, kept in tried if kept < COLLAPSED]:
+        return min(past)
+    place = RATES.index(max(rate for rate, _ in tried)) + 1
+    return RATES[min(place, len(RATES) - 1)]

@@ -77,9 +77,11 @@ def _finish(search: Search, choice: Choice, device: str) -> Fitted:
     if known is None:
         run, known = _tested(run, search.parts, choice, device)
         known["looks"] = _looks(search.folder) + 1
-        known |= _story(search, choice, run)
-        known["sentence"] = sentence(known, _label(search, choice.point))
-        write_json(search.folder / FILE, known)
+    known |= _story(
+        search, choice, run
+    )  # the same model may be chosen for another reason, out of more trials
+    known["sentence"] = sentence(known, _label(search, choice.point))
+    write_json(search.folder / FILE, known)
     run.weights = known["weights"]
     _link(search.folder, run.folder)
     fitted = Fitted(

@@ -108,8 +108,10 @@ class Search:
     def _ladder(self, tried: Sequence[tuple[Trial, float, float]]) -> list[Trial]:
         shares = {rate: kept for _, rate, kept in tried}
         collapse = cliff([*shares.items()])
-        kept = f"Direct finetuning at {collapse:g} keeps {shares[collapse]:.0%}"
-        self.tell(f"{kept}: other methods are tried around that rate.")
+        rate = min(collapse, max(shares))
+        self.tell(
+            f"Direct finetuning at {rate:g} keeps {shares[rate]:.0%}: other methods are tried around that rate."
+        )
         candidates = ladder(self.parts.test.labelled, collapse)
         return [self.trial(candidate, self.schedule.steps[0]) for candidate in candidates]
 
