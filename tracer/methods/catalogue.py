@@ -69,8 +69,9 @@ points of the task. Over all rates, strengths and mixtures no teacher had a larg
 `merge`, and FLYP had a smaller one: with the time to try several rates, `ft` and `merge` do as well. Nobody has
 compared them here at the size of ViT-B-16.
 
-Where training is very short (20 steps of a small model, five tasks: [Fit](fit.md)), a linear probe, `lp`, was as good
-as a search. It forgets nothing, except on data with the classes of the task, on which its head answers."""
+Where training is very short (20 steps of a small model, eight tasks, two seeds: [Fit](fit.md)), a linear probe, `lp`,
+was as good as a search: accuracy × share kept was 0.9 ± 6.2 % smaller, and 26 to 42 % smaller with every method that
+trains a tower at 3e-4. It forgets nothing, except on data with the classes of the task, on which its head answers."""
 
 
 def entries() -> list[Entry]:
