@@ -50,6 +50,16 @@ class Series:
         if len(lengths) > 1:
             raise ValueError(f"{self.name}: coordinates of different lengths {sorted(lengths)}")
 
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        return list(zip(self.x, self.y, strict=True))
+
+    @property
+    def intervals(self) -> list[tuple[float, float, float]]:
+        """Where an interval is known: the position, its low and its high end."""
+        ends = zip(self.x, self.low, self.high, strict=bool(self.low))
+        return [(at, low, high) for at, low, high in ends if low is not None and high is not None]
+
 
 @dataclass(frozen=True)
 class Chart:

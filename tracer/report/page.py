@@ -31,9 +31,9 @@ from tracer.report.run_data import find_runs, read_runs
 from tracer.report.suite import suite_tables
 from tracer.report.svg import payload, svg
 from tracer.report.table import HtmlTable, comparison, costs
+from tracer.report.templates import HERE, environment
 from tracer.storage.atomic import write_bytes
 
-HERE = Path(__file__).parent
 MAX_POINTS = 60_000  # of all curves of a page, which keeps it well under 5 MB
 SMALL, LARGE, SQUARE = Box(), Box(width=560, height=400, left=52, bottom=44), Box(width=300, height=290)
 
@@ -139,8 +139,11 @@ class Page:
         sections = _thin(self.sections)
         figures = {f.chart.name: payload(f.chart, f.box) for section in sections for f in section.figures}
         style, script = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-        html = _template().render(
+        template = environment().get_template("page.html.j2")
+        html = template.render(
             sections=sections,
+            show=show,
+            commands=commands,
             unreadable=self.unreadable,
             title=sections[0].headline,
             data=embedded({"figures": figures}),
@@ -183,20 +186,6 @@ def _policy(style: str, script: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
     return f"default-src 'none'; style-src {digest(style)}; script-src {digest(script)}; img-src data:; base-uri 'none'"
-
-
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"show": show, "commands": commands}
-    return environment.get_template("page.html.j2")
 
 
 def _section(number: int, group: Group) -> Section:

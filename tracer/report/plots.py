@@ -78,11 +78,7 @@ def _series(series: Series, axes: Any, x_factor: float, y_factor: float) -> None
         markersize=4,
         label=f"_{series.name}" if series.guide else series.name,
     )
-    ends = [
-        (at, y_factor * low, y_factor * high)
-        for at, low, high in zip(x, series.low, series.high, strict=bool(series.low))
-        if low is not None and high is not None
-    ]
+    ends = [(x_factor * at, y_factor * low, y_factor * high) for at, low, high in series.intervals]
     if ends and series.mark == "line":
         axes.fill_between(*zip(*ends, strict=True), color=colour, alpha=0.16, linewidth=0)
     elif ends:

@@ -24,11 +24,14 @@ def origin(command: str) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of the packages that can change the numbers: images are decoded and texts divided by some of them."""
-    present = {name: version(name) for name in PACKAGES}
+    present = {name: _version(name) for name in PACKAGES}
     for name in OPTIONAL:
         with suppress(PackageNotFoundError):
-            present[name] = version(name)
+            present[name] = _version(name)
     return present
+
+
+_version = cache(version)  # it parses a file at each call
 
 
 @cache  # the code that this process has loaded stays that of its start
