@@ -16,7 +16,6 @@ from torch import Tensor
 from tracer.core.errors import unknown
 from tracer.data.encoded import Draft, draft
 from tracer.data.examples import Images, Pixels
-from tracer.models.open_clip_compat import open_clip
 
 Augment = Literal["none", "crop", "crop+flip"]
 AUGMENTS = ("none", "crop", "crop+flip")
@@ -39,6 +38,8 @@ class Transform:
     ) -> None:
         if augment not in AUGMENTS:
             raise unknown("augmentation", augment, AUGMENTS)
+        from tracer.models.open_clip_compat import open_clip  # late: slow to import
+
         config = open_clip.transform.PreprocessCfg(**preprocess)
         size = config.size if isinstance(config.size, tuple) else (config.size, config.size)
         self.height, self.width = size
