@@ -65,6 +65,8 @@ class Flags(Reading, Source):
     """Steps of a full finetuning, instead of epochs."""
     batch: int | None = None
     """Images per step; by default an eighth of the data, at most 128."""
+    batchnorm: Literal["train", "keep"] = "train"
+    """Statistics of BatchNorm layers: updated in training as the method has it, or the pretrained ones throughout."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops and horizontal flips; use crop or none if left and right matter."""
     seed: int = 0
@@ -75,7 +77,18 @@ class Flags(Reading, Source):
     """Processes that decode images."""
 
 
-SHARED = ("data", "pretrained", "retain", "templates", "epochs", "steps", "batch", "augment", "seed")
+SHARED = (
+    "data",
+    "pretrained",
+    "retain",
+    "templates",
+    "epochs",
+    "steps",
+    "batch",
+    "batchnorm",
+    "augment",
+    "seed",
+)
 
 
 def main(arguments: list[str]) -> int:
