@@ -56,8 +56,8 @@ class Fitted:
     def next(self) -> str:
         """What to do now: the command that exports it, or what may help where nothing was better."""
         if self.pretrained:
-            other = "a longer --budget" if self.keep is None else "a lower --keep, more images in --retain"
-            return f"more labelled images or {other} may help"
+            other = " or" if self.keep is None else ", a lower --keep, more images in --retain or"
+            return f"more labelled images{other} a longer --budget may help"
         return f"tracer export {self.folder / BEST} --weights {self.run.weights} --out my-model"
 
     def __str__(self) -> str:
