@@ -63,8 +63,8 @@ def variants() -> tuple[Arm, ...]:
 
 
 VARIANTS = variants()
-# Less than the image tower: LoRA of its convolutions at ten times the rate, and its last two of seven stages; and each at
-# about three times that rate.
+# Less than the image tower: LoRA of its convolutions at ten times the rate, and its last two of seven stages; then each
+# at about three times that rate.
 ADAPTED = (
     Arm("TRACER LoRA", "tracer", (Setting(10 * RATE, STRENGTH), Setting(1e-2, STRENGTH)), IMAGE, "lora"),
     Arm("FLYP LoRA", "flyp", (Setting(10 * RATE), Setting(1e-2)), IMAGE, "lora"),
