@@ -265,7 +265,7 @@ def studies(scale: str) -> tuple[Study, ...]:
         quick = replace(main, steps=40, pretraining=300, alphas=(1.0,))
         return (replace(quick, name="adapters", arms=arms, rates=rates),)
     if scale == "teachers":  # at the rate that validation chose for TRACER among those of "adapters"
-        small = replace(main, trials=TWO_SEEDS, rates=(1e-3,), steps=40, pretraining=300, alphas=(1.0,))
+        small = replace(main, rates=(1e-3,), steps=40, pretraining=300, alphas=(1.0,))
         return (replace(small, name="teachers", arms=cheaper_teachers()),)
     if scale == "part":
         small = replace(main, steps=80, alphas=(0.5, 1.0))

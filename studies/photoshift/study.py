@@ -63,12 +63,11 @@ def variants() -> tuple[Arm, ...]:
 
 
 VARIANTS = variants()
-# Less than the image tower: LoRA of its convolutions at ten times the rate, and its last two of seven stages; then each
-# at about three times that rate.
+# Less than the image tower: LoRA of its convolutions at ten times the rate, and its last two of seven stages.
 ADAPTED = (
-    Arm("TRACER LoRA", "tracer", (Setting(10 * RATE, STRENGTH), Setting(1e-2, STRENGTH)), IMAGE, "lora"),
-    Arm("FLYP LoRA", "flyp", (Setting(10 * RATE), Setting(1e-2)), IMAGE, "lora"),
-    Arm("TRACER last-2", "tracer", (FIRST, Setting(1e-3, STRENGTH)), {"tune": "image-last-2"}),
+    Arm("TRACER LoRA", "tracer", (Setting(10 * RATE, STRENGTH),), IMAGE, "lora"),
+    Arm("FLYP LoRA", "flyp", (Setting(10 * RATE),), IMAGE, "lora"),
+    Arm("TRACER last-2", "tracer", (FIRST,), {"tune": "image-last-2"}),
 )
 ARM_OF = {arm.name: arm for arm in (*ARMS, *VARIANTS, *ADAPTED)}
 

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, int]]] = {
             "seed": 0,
             "every": 1,
             "distill-every": 1,
+            "distill-pairs": 1,
         },
     ),
     "try": (["nowhere"], {"port": 0}),

@@ -136,6 +136,31 @@ def test_distilling_now_and_then_is_refused_where_it_means_nothing(minimise: Ter
         Stage(minimise, teacher=Frozen(), distill_every=every)
 
 
+def test_a_teacher_that_is_shown_every_second_pair_is_compared_on_these_pairs(student: Student) -> None:
+    """The terms with a teacher are those of a batch of these pairs; the contrastive loss is that of the whole batch."""
+    whole, shown = method("tracer").stages[0], method("tracer", distill_pairs=2).stages[0]
+    batch = batch_of(student, 4)._replace(caption=torch.tensor([0, 1, 1, 2]))
+    half = batch.every(2)
+    assert (len(half.image), half.text is not None and len(half.text)) == (2, 2)  # captions 0 and 1 alone
+    state, images = state_of(shown, student), list[int]()
+    assert state.shadow is not None
+    state.shadow.model.register_forward_hook(lambda _, inputs, __: images.append(len(inputs[0].image)))
+    with torch.no_grad():
+        of_half = whole.objective(
+            Scene(*embed_both(student, state.shadow, half, whole.objective.needs), half.label)
+        )
+        of_all = whole.objective(
+            Scene(*embed_both(student, state.shadow, batch, whole.objective.needs), batch.label)
+        )
+    images.clear()
+    parts = step(state, batch).parts
+    assert images == [2]
+    for name in parts:
+        expected = of_half if name in ("feature", "relational", "interactive", "cross") else of_all
+        torch.testing.assert_close(parts[name], expected.parts[name])
+    assert parts["relational"] != of_all.parts["relational"]
+
+
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_a_last_block_that_ends_early_changes_no_gradient(student: Student, checkpointing: bool) -> None:
     """Of a student, and of a teacher, whose block is a copy."""

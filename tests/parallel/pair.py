@@ -161,6 +161,7 @@ def experiments(folder: Path, cases: Sequence[str]) -> Cases:
     if COMPILED in cases:  # torch.compile takes half a minute of each process
         found[COMPILED] = replace(usual, compile=True)
     found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
+    found["tracer-pairs"] = experiment(folder, "tracer", distill_pairs=2)
     sigmoid = {"model": str(folder / "sigmoid.json")}
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
     found["tracer-last"] = experiment(folder, "tracer", tune="last-1")
@@ -175,7 +176,15 @@ def shown(cases: Cases, kind: str) -> Cases:
     return cases if kind == "ddp" else {name: cases[name] for name in some if name in cases}
 
 
-THRIFTY = ("tracer-chunk", COMPILED, "tracer-seldom", "tracer-last", "tracer-lora", "tracer-prompts")
+THRIFTY = (
+    "tracer-chunk",
+    COMPILED,
+    "tracer-seldom",
+    "tracer-pairs",
+    "tracer-last",
+    "tracer-lora",
+    "tracer-prompts",
+)
 STOPPED = ("tracer-class", "flyp-ftp", "lpft")  # a teacher, a regularizer with a memory, two stages
 RESUMED = (("one", "ddp"), ("ddp", "one"), ("one", "fsdp"), ("fsdp", "one"))
 

@@ -179,6 +179,13 @@ def _divisible(settled: Plan, world: World) -> Plan:
     if rest := settled.batch % world.size:
         near = f"--batch {settled.batch - rest} or {settled.batch - rest + world.size}"
         raise UserError(f"batch {settled.batch} does not divide among {world.size} processes: use {near}")
+    own = settled.batch // world.size
+    for k in {stage.distill_pairs for stage in settled.method.stages}:
+        if k > 1 and (own % k or own < 2 * k):
+            raise UserError(
+                f"--distill-pairs {k}: a process has {own} pairs of each batch; use a batch of {2 * k * world.size} or "
+                f"another multiple of {k * world.size}"
+            )
     if settled.anchors is not None and (rest := min(settled.batch, len(settled.anchors)) % world.size):
         raise UserError(
             f"{len(settled.anchors)} anchor pairs, fewer than a batch, do not divide among {world.size} processes: "

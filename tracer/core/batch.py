@@ -23,6 +23,19 @@ class Batch(NamedTuple):
     probe: Num[Tensor, "k m"] | None = None  # tokens or embeddings of further texts; equal in every process
     anchors: Batch | None = None  # a second stream of image-text pairs
 
+    def every(self, k: int) -> Batch:
+        """Every k-th pair, from the first, with the distinct captions of these pairs."""
+        if k == 1:
+            return self
+        text, caption = self.text, self.caption
+        if text is not None and caption is not None:
+            rows, caption = caption[::k].unique(return_inverse=True)
+            text = text[rows]
+        elif text is not None:
+            text = text[::k]
+        label = None if self.label is None else self.label[::k]
+        return self._replace(image=self.image[::k], text=text, label=label, caption=caption)
+
 
 class Embedding(NamedTuple):
     """A model's output for a batch. Rows of `image` and `text` have unit length; row i of each is pair i."""
@@ -38,6 +51,16 @@ class Embedding(NamedTuple):
     tokens: tuple[Float[Tensor, "n _ _"], ...] | None = None  # all tokens at five depths of the image tower
     anchors: Embedding | None = None
     bias: Float[Tensor, ""] | None = None  # of the logits; only models trained with the sigmoid loss have one
+
+    def every(self, k: int) -> Embedding:
+        """The rows of every k-th pair, from the first."""
+        pairs = ("image", "text", "scores")
+        rows = {name: own[::k] for name in pairs if (own := getattr(self, name)) is not None}
+        blocks = {
+            name: tuple(own[::k] for own in getattr(self, name) or ()) or None
+            for name in ("features", "tokens")
+        }
+        return self._replace(**rows, **blocks)
 
     @property
     def logits(self) -> Float[Tensor, "n n"]:
@@ -68,6 +91,16 @@ class Scene(NamedTuple):
     label: Int[Tensor, " n"] | None = None
     progress: float = 0.0  # fraction of training done, in [0, 1]
     share: Share = Share()
+
+    @property
+    def shown_to_teacher(self) -> Scene:
+        """The scene of the pairs that the teacher has embedded: all, or every k-th of each process."""
+        k = 1 if self.teacher is None else len(self.student.image) // len(self.teacher.image)
+        if k == 1:
+            return self
+        return self._replace(
+            student=self.student.every(k), label=None if self.label is None else self.label[::k]
+        )
 
     @property
     def taught(self) -> tuple[Embedding, Embedding]:

@@ -18,6 +18,7 @@ def probes(scene: Scene) -> dict[str, Tensor]:
     All are computed from the image-to-text logits of the batch, each model at its own temperature. `kl` and the names
     that end in `_both` are means over both directions, image to text and text to image, as in the paper's figures.
     """
+    scene = scene.shown_to_teacher
     if scene.teacher is None or scene.teacher.text is None or scene.student.text is None:
         return {}
     teacher_logits, student_logits = scene.teacher.logits, scene.student.logits

@@ -91,7 +91,8 @@ class Objective(Sum):
     def __call__(self, scene: Scene) -> Loss:
         if not self.weighted:
             raise ValueError("nothing to minimise: every term has weight zero")
-        values = {term.name: term(scene) for _, term in self.weighted}
+        taught = scene.shown_to_teacher
+        values = {term.name: term(taught if "teacher" in term.needs else scene) for _, term in self.weighted}
         weighted = [_at(weight, scene.progress) * values[term.name] for weight, term in self.weighted]
         return Loss(reduce(add, weighted), {name: value.detach() for name, value in values.items()})
 

@@ -45,6 +45,7 @@ class Stage:
     rate: float = 1.0  # learning rate relative to the run's
     share: float = 1.0  # length relative to the other stages; 0: the head is initialised and not trained
     distill_every: int = 1  # run the teacher every k-th step and scale its loss by k; approximate, cheaper
+    distill_pairs: int = 1  # show the teacher every k-th pair of a batch; approximate, cheaper
 
     @cached_property
     def objective(self) -> Objective:
@@ -78,6 +79,8 @@ class Stage:
             raise ValueError(f"distill-every {self.distill_every}: expected 1 or more steps")
         if self.distill_every > 1 and not self._without_teacher.weighted:
             raise ValueError(f"{self.objective!r} has no term without the teacher: distill-every must be 1")
+        if self.distill_pairs < 1:
+            raise ValueError(f"distill-pairs {self.distill_pairs}: expected 1 (all pairs) or more")
         extra = self.objective.needs - self._without_teacher.needs - {"teacher"}
         if self.distill_every > 1 and extra:  # DDP expects the same outputs of the student in every step
             raise ValueError(f"distill-every must be 1: only the teacher's terms need {sorted(extra)}")

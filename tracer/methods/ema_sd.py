@@ -20,6 +20,7 @@ def ema_sd(
     targets: Targets = "class",
     tune: Towers = "both",
     distill_every: int = 1,
+    distill_pairs: int = 1,
     buffers: Buffers = "copy",
 ) -> Method:
     """TRACER's loss with an EMA of the student as teacher.
@@ -36,6 +37,7 @@ def ema_sd(
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
+        distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
         buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
     """
     if momentum is not None and horizon != 0.2:
@@ -47,6 +49,7 @@ def ema_sd(
         buffers=buffers,
         tune=towers(tune),
         distill_every=distill_every,
+        distill_pairs=distill_pairs,
     )
     return Method(
         (stage,),

@@ -16,6 +16,7 @@ def static_sd(
     targets: Targets = "class",
     tune: Towers = "both",
     distill_every: int = 1,
+    distill_pairs: int = 1,
 ) -> Method:
     """TRACER's loss with the frozen pretrained model as teacher.
 
@@ -27,10 +28,19 @@ def static_sd(
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
+        distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
     """
     loss = composite(preset, strength, targets)
     return Method(
-        (Stage(loss, teacher=Frozen(), tune=towers(tune), distill_every=distill_every),),
+        (
+            Stage(
+                loss,
+                teacher=Frozen(),
+                tune=towers(tune),
+                distill_every=distill_every,
+                distill_pairs=distill_pairs,
+            ),
+        ),
         title="Static self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,

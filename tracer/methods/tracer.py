@@ -21,6 +21,7 @@ def tracer(
     targets: Targets = "class",
     tune: Towers = "both",
     distill_every: int = 1,
+    distill_pairs: int = 1,
     buffers: Buffers = "copy",
     feature: float | None = None,
     relational: float | None = None,
@@ -42,6 +43,7 @@ def tracer(
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
+        distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
         buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
         feature: weight of FD, the squared distance between embeddings.
         relational: weight of CRD, the KL between similarities.
@@ -58,7 +60,16 @@ def tracer(
 
     teacher(1)  # validate the arguments early
     return Method(
-        (Stage(loss, teacher=teacher, buffers=buffers, tune=towers(tune), distill_every=distill_every),),
+        (
+            Stage(
+                loss,
+                teacher=teacher,
+                buffers=buffers,
+                tune=towers(tune),
+                distill_every=distill_every,
+                distill_pairs=distill_pairs,
+            ),
+        ),
         title="TRACER",
         paper="openreview:XOYXLQRlj8",
         year=2026,

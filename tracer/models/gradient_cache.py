@@ -41,8 +41,9 @@ def embed_both(
     needs: frozenset[str],
     chunk: int | None = None,
     prefix: AbstractContextManager[object] | None = None,
+    shown: Batch | None = None,
 ) -> tuple[Embedding, Embedding | None]:
-    """The embeddings of a batch by student and teacher.
+    """The embeddings of a batch by student and teacher, who is shown a part of it, `shown`, or all.
 
     If the text tower is frozen, the teacher's text embeddings are the student's and are not computed again; in the
     context `prefix`, the same holds for the outputs of frozen first blocks.
@@ -52,8 +53,11 @@ def embed_both(
     shared = needs & {"text", "probe"} if student.text_frozen else frozenset[str]()
     with prefix or nullcontext():
         student_embedding = embed(student, batch, needs, chunk)
-        teacher_embedding = embed(teacher, batch, needs - shared, chunk)
-    texts = {name: getattr(student_embedding, name) for name in shared}
+        teacher_embedding = embed(teacher, shown or batch, needs - shared, chunk)
+    same = (
+        student_embedding if shown is None else student_embedding.every(len(batch.image) // len(shown.image))
+    )
+    texts = {name: getattr(same, name) for name in shared}
     return student_embedding, teacher_embedding._replace(**texts)
 
 

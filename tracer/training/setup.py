@@ -115,6 +115,7 @@ def _state(
 ) -> State:
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
+    sharing = not experiment.compile and stage.distill_pairs == 1  # else the teacher has other inputs
     if shadow:
         world.prepare(student, shadow.model, shadow.shared)
     else:
@@ -135,7 +136,7 @@ def _state(
         world=world,
         clip=experiment.clip,
         max_log_scale=_max_log_scale(pretrained) if experiment.clamp_scale else None,
-        prefix=share_prefix(student, shadow.model) if shadow and not experiment.compile else None,
+        prefix=share_prefix(student, shadow.model) if shadow and sharing else None,
         factor_gap=FactorGap(student, world) if shadow and _averages_both(student, policy) else None,
         chunk=experiment.chunk,
     )

@@ -48,11 +48,13 @@ def step(state: State, batch: Batch) -> Loss:
     """Forward, backward and update of the student; then the regularizer acts and the teacher follows."""
     student, world, objective = state.student, state.world, state.stage.objective_at(state.step)
     teacher = state.shadow if "teacher" in objective.needs else None
+    k = state.stage.distill_pairs if teacher else 1
+    shown = None if k == 1 else world.to_device(batch.every(k))  # before, so that no device has to wait
     batch = world.to_device(batch)
     lr = state.schedule(state.step)
 
     with world.autocast():
-        arguments = (teacher, batch, objective.needs, state.chunk, state.prefix)
+        arguments = (teacher, batch, objective.needs, state.chunk, state.prefix, shown)
         embeddings = world.forward(embed_both, student, *arguments)
     state.scene = world.gather(Scene(*embeddings, batch.label, state.progress))
     loss = objective(state.scene)

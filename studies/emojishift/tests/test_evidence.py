@@ -500,6 +500,20 @@ def test_every_scale_has_a_page(tmp_path: Path, scale: str) -> None:
     assert (tmp_path / "r-studies.md").exists()
 
 
+def test_the_page_on_cheaper_teachers_has_the_figures_of_its_result_file() -> None:
+    page = (DOCS / "memory-and-speed.md").read_text()
+    arms = grouped(read(ADAPTERS.with_name("teachers.json"))[1])["teachers"]
+    for name, arm in arms.items():
+        for measure in ("id", "ood", "retention"):
+            low, middle, high = (
+                f"{100 * each:+.1f}".replace("-", "−") for each in difference(arm, arms["TRACER"], measure)
+            )
+            assert name == "TRACER" or f"{middle} [{low}, {high}]".replace("−0.0 [", "0.0 [") in page, (
+                name,
+                measure,
+            )
+
+
 def test_the_page_on_adapters_has_the_figures_of_its_result_file() -> None:
     page = (DOCS / "adapters.md").read_text()
     for name, arm in grouped(read(ADAPTERS)[1])["adapters"].items():
