@@ -7,12 +7,14 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import IO
 
 import pytest
 from test_sweep import mine as mine  # four runs of a model that trains in a second
 
 from studies.faults.process import CommandProcess
-from tracer.sweep import recipe
+from tracer.sweep import recipe, supervisor
 from tracer.sweep.supervisor import sweep_progress
 from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import work
@@ -46,10 +48,30 @@ def running(process: int) -> bool:
     return state not in "ZX"
 
 
+class ForkedWorker(CommandProcess):
+    """In the place of `subprocess.Popen`: a worker that is forked, which spares the start of Python."""
+
+    def __init__(self, command: list[str], stdout: IO[bytes], stderr: IO[bytes], env: dict[str, str]) -> None:
+        assert command[1:3] == ["-m", "tracer"]
+
+        def redirect() -> None:
+            os.environ.update(env)
+            os.dup2(stdout.fileno(), 1)
+            os.dup2(stderr.fileno(), 2)
+
+        super().__init__(command[3:], redirect)
+
+    def poll(self) -> int | None:
+        return os.waitpid(self.child, os.WNOHANG)[0] or None
+
+
 def killed(mine: str, folder: Path) -> list[int]:
     """Kill the sweep itself when both its workers are in the middle of a run; returns the workers."""
     command = ["sweep", mine, "--steps", str(STEPS), "--seeds", "1", "--jobs", "2", "--device", "cpu"]
-    process = CommandProcess([*command, "--out", str(folder)], lambda: os.environ.update(OMP_NUM_THREADS="1"))
+    process = CommandProcess(
+        [*command, "--out", str(folder)],
+        lambda: setattr(supervisor, "subprocess", SimpleNamespace(Popen=ForkedWorker)),
+    )
     begun = awaited(lambda: len(list(folder.glob("[!s]*/log.jsonl"))) == 2)
     workers = children(process.child) if begun else []
     process.kill()
