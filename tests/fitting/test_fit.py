@@ -61,6 +61,7 @@ def test_it_is_stopped_goes_on_and_looks_at_the_test_images_once(
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "Plan, within 2-runs: 2 trials of 10 steps" in said
+    assert "about 0 s left" in said.split("Trial 4: ")[1].replace("\n", " ")  # nothing is, after the last
     assert {file: file.stat().st_mtime_ns for file in done} == done  # read, not made again
     assert len([*world.glob("out/trials/*/path.json")]) == 4
 

@@ -7,6 +7,7 @@ and several processes can share one: a lock on each trial keeps them apart, and 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,13 +186,13 @@ class Search:
         return f"{self.trials[point.trial].candidate}, α = {point.alpha:g} ({values})"
 
     def _left(self) -> str:
-        """Time left: until the work of the schedule is done at the speed so far, at most until the deadline."""
+        """Time left: until the trials of the schedule are done at the speed so far, at most until the deadline."""
         if not self._work:
             return ""
+        done = Counter(trial.steps for trial in self.trials.values() if trial.candidate.steered)
         rungs = zip(self.schedule.steps, self.schedule.trials, strict=True)
-        total = sum(steps * trials for steps, trials in rungs) * AVERAGE_COST
-        done = sum(trial.work for trial in self.trials.values())
-        seconds = max(0.0, total - done) * self._seconds / self._work
+        work = sum(steps * max(0, trials - done[steps]) for steps, trials in rungs) * AVERAGE_COST
+        seconds = work * self._seconds / self._work
         if self.deadline is not None:
             seconds = min(seconds, max(0.0, self.deadline - time.monotonic()))
         return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; about {seconds:.0f} s left"
