@@ -45,9 +45,9 @@ def own_cache(common: Path) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def few_names() -> None:
     """Models are compared over two dozen names of ImageNet instead of a thousand: the same path in less time."""
-    from tracer.evaluation import summary
+    from tracer.evaluation import measured
 
-    summary.KNOWN_NAMES = summary.KNOWN_NAMES[:24]
+    measured.KNOWN_NAMES = measured.KNOWN_NAMES[:24]
 
 
 @pytest.fixture(scope="session")

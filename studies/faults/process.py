@@ -29,7 +29,7 @@ import tracer.merging
 import tracer.report
 from tracer.cli import commands
 from tracer.cli.app import main
-from tracer.evaluation import summary
+from tracer.evaluation import measured
 from tracer.models.open_clip_compat import open_clip
 
 CRASH = 70  # exit code of an uncaught exception
@@ -126,7 +126,7 @@ def join_pair(rank: int, port: int) -> None:
 def preload() -> None:
     """Import what every command needs; 24 ImageNet class names and a cached tokeniser keep the commands short."""
     torch.set_num_threads(1)
-    summary.KNOWN_NAMES = summary.KNOWN_NAMES[:24]
+    measured.KNOWN_NAMES = measured.KNOWN_NAMES[:24]
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     for command in iter_modules(commands.__path__):
         import_module(f"{commands.__name__}.{command.name}")

@@ -12,7 +12,7 @@ from studies.fit.table import table
 from studies.fit.tasks import TASKS
 from tracer.api.terminal import say
 from tracer.data.scan_cache import cache_folder
-from tracer.evaluation import summary
+from tracer.evaluation import measured as measurement
 from tracer.storage.atomic import write_json, write_text
 
 HERE = Path(__file__).parent
@@ -39,9 +39,8 @@ def main(
         large: afterwards, compare the search with a grid of a hundred runs, on two tasks.
         redraw: run nothing, write the table from the result files.
     """
-    summary.KNOWN_NAMES = summary.KNOWN_NAMES[
-        :24
-    ]  # agreement on ImageNet's names is not used here, and takes long
+    # Agreement on ImageNet's names is not used here, and takes long.
+    measurement.KNOWN_NAMES = measurement.KNOWN_NAMES[:24]
     for seed in range(0 if redraw else seeds):
         for number, name in enumerate(TASKS):
             file = results / f"{number}-{seed}.json"

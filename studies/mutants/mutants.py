@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from studies.mutants import users_way
+
 
 class Mutant(NamedTuple):
     """Replace `old` by `new` in `file`; one of `tests` must then fail."""
@@ -63,13 +65,13 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("checkpoint", "the oldest checkpoint is resumed from", "training/checkpoint.py",
      'sorted(folder.glob("step-*"), reverse=True)', 'sorted(folder.glob("step-*"))', (CHECKPOINT,)),
     ("atomic", "a file is written in place", "storage/atomic.py",
-     "        fill(temporary)\n        sync_file(temporary)\n", "        fill(path)\n        sync_file(path)\n        fill(temporary)\n", (ATOMIC,)),
+     "            fill(temporary)\n            sync_file(temporary)\n", "            fill(path)\n            sync_file(path)\n            fill(temporary)\n", (ATOMIC,)),
     ("atomic", "a folder is written in place", "storage/atomic.py",
-     "    temporary.mkdir()\n    try:\n        fill(temporary)\n", "    temporary.mkdir()\n    path.mkdir(exist_ok=True)\n    try:\n        fill(path)\n        fill(temporary)\n", (ATOMIC,)),
+     "        temporary.mkdir()\n        try:\n            fill(temporary)\n", "        temporary.mkdir()\n        path.mkdir(exist_ok=True)\n        try:\n            fill(path)\n            fill(temporary)\n", (ATOMIC,)),
     ("atomic", "a file is renamed before it is on the disk", "storage/atomic.py",
-     "        sync_file(temporary)\n        temporary.replace(path)\n", "        temporary.replace(path)\n", (ATOMIC,)),
+     "            sync_file(temporary)\n            temporary.replace(path)\n", "            temporary.replace(path)\n", (ATOMIC,)),
     ("atomic", "an old folder is deleted before the new one is there", "storage/atomic.py",
-     "            path.replace(backup)\n", "            shutil.rmtree(path)\n", (ATOMIC,)),
+     "                path.replace(backup)\n", "                shutil.rmtree(path)\n", (ATOMIC,)),
     # Digests
     ("digest", "values of tensors are not hashed", "storage/safetensors_io.py",
      "        blake2b.update(tensor.reshape(-1).view(torch.uint8).numpy().data)\n", "", (SAFETENSORS,)),
@@ -240,7 +242,10 @@ def mutants() -> tuple[Mutant, ...]:
     """All mutants, with paths from the root of the repository."""
     return tuple(
         Mutant(subject, promise, f"tracer/{file}", old, new, tuple(map(_test, tests)))
-        for subject, promise, file, old, new, tests in ROWS
+        for subject, promise, file, old, new, tests in (
+            *ROWS,
+            *((users_way.SUBJECT, *row) for row in users_way.ROWS),
+        )
     )
 
 

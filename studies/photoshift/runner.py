@@ -17,10 +17,14 @@ from studies.photoshift.rows import ZERO_SHOT, PhotoRow, row
 from studies.photoshift.study import Job, Setting
 from studies.photoshift.tasks import suite_of
 from tracer.core.errors import UserError
+from tracer.core.metrics import agreement
+from tracer.evaluation.measured import imagenet_logits
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.suites import Suite
 from tracer.models.student import load
 from tracer.parallel import World
+from tracer.runs.plan import plan
+from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 
 
@@ -67,13 +71,25 @@ def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
         measures = {
             **validation(finished, watch.seconds),
             "gap": gap(folder),
-            "agreement": finished.result["retention"]["agreement"],
+            "agreement": names_agreement(finished),
             "scores": scores,
         }
         write_json(file, measures)
         for name in ("resume", "weights", "predictions"):
             remove(folder / name)
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def names_agreement(finished: Run) -> float:
+    """The share of held-out images to which a run's result gives the same of ImageNet's names as its start."""
+    world, logits = World("cpu", "fp32"), []
+    held_out = plan(finished.experiment, check_images=False).held_out
+    for name in ("pretrained", "result"):
+        student = finished.student(name)
+        world.place(student)
+        scorer = Scorer(student, world, workers=0)
+        logits.append(imagenet_logits(scorer, scorer.embed(held_out)))
+    return agreement(*logits)
 
 
 def zero_shot(workspace: Workspace, job: Job) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from tracer.cli.app import main
 from tracer.cli.commands.demo import demo
 from tracer.core.errors import UserError
+from tracer.evaluation.measured import Measured
 from tracer.models.open_clip_compat import open_clip
 from tracer.report.run_data import read_run
 from tracer.runs.run import Run
@@ -195,7 +196,7 @@ def test_a_run_directory_says_what_it_is(trained: Path) -> None:
     assert told["data"]["fingerprint"]
     assert told["classes"] == ["blue whale", "oak", "red fox"]
     result = json.loads((trained / "result.json").read_text())
-    assert 0 <= result["retention"]["agreement"] <= 1
+    assert result["retention"] == {"meaningful": False}, "a random start names nothing"
     assert {"accuracy", "ece", "nll"} <= result["after"].keys()
 
 
@@ -251,13 +252,29 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_step_and_term(
     config = json.loads((folder / "open_clip_config.json").read_text())
     del config["weights_digest"]
     (folder / "open_clip_config.json").write_text(json.dumps(config))
-    arguments = ["--model", str(folder), "--steps", "3", "--batch", "4", "--device", "cpu"]
-    message = refused(
-        capsys, "train", "flyp", "--data", str(photos), *arguments, "--out", str(tmp_path / "run")
-    )
+    arguments = [
+        "train",
+        "flyp",
+        "--data",
+        str(photos),
+        "--model",
+        str(folder),
+        "--steps",
+        "3",
+        "--batch",
+        "4",
+    ]
+    arguments += ["--device", "cpu", "--out", str(tmp_path / "run")]
+    assert "scores that are not finite: it is broken" in refused(capsys, *arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "tracer.training.loop.measure_pretrained",
+            lambda plan, *_: Measured(None, [True] * len(plan.held_out), {}, None),
+        )
+        message = refused(capsys, *arguments[:-1], str(tmp_path / "other"))
     assert "not finite at step 1" in message
     assert "contrastive" in message
-    assert not (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "other" / "result.json").exists()
 
 
 def test_two_processes_cannot_share_a_run(

@@ -62,6 +62,16 @@ def test_numbers_among_names_and_classes_that_are_only_held_out_are_named(tmp_pa
     assert any("no image of the class 'cat' and 1 more is trained on" in each for each in warnings)
 
 
+def test_a_class_that_is_only_in_the_test_split_is_named_before_training(tmp_path, picture):
+    for i, name in enumerate(("train/cat", "train/dog", "test/cat", "test/dog")):
+        for copy in range(3):
+            picture(f"{name}/{i}{copy}.png")
+    assert not divide(str(tmp_path)).warnings
+    picture("test/ship/9.png")
+    (warning,) = divide(str(tmp_path)).warnings
+    assert "no image of the class 'ship' is trained on" in warning
+
+
 def test_one_image_as_two_classes_is_named_before_training(tmp_path, picture):
     for name in ("cat/1.png", "cat/2.png", "cat/3.png", "dog/1.png", "dog/2.png", "dog/3.png"):
         picture(name)

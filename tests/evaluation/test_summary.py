@@ -11,15 +11,11 @@ import pytest
 
 from tracer.cli.app import main
 from tracer.core.metrics import wilson_interval
+from tracer.evaluation import measured as measurement
 from tracer.evaluation import summary as outcome
+from tracer.evaluation.measured import MAX_COMPARED, compared_indices, describe_compared
 from tracer.evaluation.probe import can_name, emoji_probe
-from tracer.evaluation.summary import (
-    MAX_COMPARED,
-    advice,
-    compared_indices,
-    describe_compared,
-    warnings,
-)
+from tracer.evaluation.summary import advice, warnings
 from tracer.evaluation.verdict import COLLAPSED, Change, names_kept
 from tracer.methods.base import methods, options
 from tracer.models.export import export
@@ -87,10 +83,10 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outcome, "can_name", lambda hits: True)
+    monkeypatch.setattr(measurement, "can_name", lambda hits: True)
     monkeypatch.setattr(outcome, "warnings", lambda *_: ["naming emoji fell", advice("flyp")])
-    monkeypatch.setattr(outcome, "KNOWN_NAMES", outcome.KNOWN_NAMES[:5])
-    monkeypatch.setattr(outcome, "MAX_COMPARED", 40)
+    monkeypatch.setattr(measurement, "KNOWN_NAMES", measurement.KNOWN_NAMES[:5])
+    monkeypatch.setattr(measurement, "MAX_COMPARED", 40)
     export(load("tiny-28", seed=0), tmp_path / "model")
     small = ["--steps", "1", "--batch", "4", "--device", "cpu", "--templates", "name", "--workers", "0"]
     small += ["--data", str(some_digits), "--held-out", str(some_digits)]
@@ -105,8 +101,8 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     assert measures[Key(("top5",))].known
     assert measures[Key(("macro_f1",))].known
     assert "temperature" in read_run(tmp_path / "known").result["after"]
-    monkeypatch.setattr(outcome, "MAX_COMPARED", 20)
-    monkeypatch.setattr(outcome, "FEWEST_TO_FIT", 121)  # more than are held out
+    monkeypatch.setattr(measurement, "MAX_COMPARED", 20)
+    monkeypatch.setattr(measurement, "FEWEST_TO_FIT", 121)  # more than are held out
     random = ["--model", "tiny-28", "--pretrained", "none", "--out", str(tmp_path / "random")]
     assert main(["train", "flyp", *small, *random]) == 0
     printed = capsys.readouterr()

@@ -15,6 +15,8 @@ from tracer.core.errors import UserError
 from tracer.merging import choose
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
+from tracer.models.export import export
+from tracer.models.student import load as load_model
 from tracer.models.student import read_weights
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
@@ -64,11 +66,16 @@ def test_a_sweep_chooses_and_tells(finished: Finished) -> None:
 
 
 def test_naming_emoji_is_measured_as_training_did(
-    finished: Finished, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    finished: Finished,
+    minute: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A model that can name emoji is asked for them again, instead of for its agreement over ImageNet's names."""
-    monkeypatch.setattr("tracer.evaluation.summary.can_name", lambda hits: True)
-    run = finished("flyp", seed=5)
+    monkeypatch.setattr("tracer.evaluation.measured.can_name", lambda hits: True)
+    export(load_model(minute, seed=5), tmp_path / "model")
+    run = finished("flyp", model=str(tmp_path / "model"), pretrained="auto")
     assert main(["merge", str(run), "--wise", "0.5", "--device", "cpu"]) == 0
     scores = json.loads((run / "merges" / "wise-0.5.json").read_text())["after"]
     assert scores["retained_n"] == {"naming emoji": 240}
@@ -88,6 +95,27 @@ def test_a_budget_takes_the_strongest_within_it(keep: float, finished: Finished,
     floor = keep * told["before"]["retained"][name]
     within = [each["alpha"] for each in told["candidates"] if each["retained"][name] >= floor - 1e-12]
     assert told["alpha"] == max(within)
+    (note,) = told["notes"]
+    assert f"the strongest that keeps {keep:g} of {few.name} (36 images): " in note.replace(
+        f"{few.parent}/", ""
+    )
+    assert "with 95 % at least" in note
+    assert ("sure to" in note) == (keep > 0), "36 images show little"
+
+
+def test_data_to_retain_are_looked_at_before_anything_is_scored(
+    finished: Finished, tmp_path: Path, few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = finished("flyp")
+    images = np.load(few)["images"]
+    np.savez(tmp_path / "unlabelled.npz", images=images, captions=np.array(["text"] * len(images)))
+    told = refused(capsys, str(run), "--wise", "0.5", "--retain", str(tmp_path / "unlabelled.npz"))
+    assert "no labels" in told
+    for name in ("cat", "dog"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        (tmp_path / "photos" / name / "1.png").write_bytes(b"no image")
+    told = refused(capsys, str(run), "--wise", "0.5", "--retain", str(tmp_path / "photos"))
+    assert "1.png" in told
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,22 @@ def test_a_teacher(finished: Finished, few: Path) -> None:
     assert not torch.allclose(found.logits, student.logits)
 
 
+def test_merged_weights_are_compared_with_the_pretrained_model_in_a_last_sentence(
+    finished: Finished, few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = finished("flyp")
+    assert main(["merge", str(run), "--wise", "0.25", "--device", "cpu"]) == 0
+    capsys.readouterr()
+    evaluate = ["eval", str(run), "--data", str(few), "--device", "cpu", "--weights"]
+    assert main([*evaluate, "wise-0.25"]) == 0
+    sentence, command = capsys.readouterr().out.splitlines()[-2:]
+    assert "% of 36 images" in sentence
+    assert "→" in sentence
+    assert command == f"Next: tracer report {run}"
+    assert main([*evaluate, "pretrained"]) == 0
+    assert "It names right" in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_weights_that_are_not_there_are_named(
     finished: Finished, few: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

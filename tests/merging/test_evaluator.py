@@ -8,8 +8,8 @@ from counting import counted
 from merging.conftest import Finished
 
 from tracer.core.metrics import agreement
-from tracer.evaluation import summary
-from tracer.evaluation.summary import KNOWN_PROMPT, compared_indices
+from tracer.evaluation import measured
+from tracer.evaluation.measured import KNOWN_PROMPT, compared_indices
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.run_group import run_group
 from tracer.parallel import World
@@ -27,7 +27,7 @@ def test_held_out_images_are_embedded_once_for_each_weights(finished: Finished, 
     for weights in (group.start, end):  # each score in a pass of its own
         scorer = evaluator.scorer(weights)
         some = evaluator.held_out.take(compared_indices(len(evaluator.held_out)))
-        views.append(scorer.predict(some, KNOWN_PROMPT, summary.KNOWN_NAMES).logits)
+        views.append(scorer.predict(some, KNOWN_PROMPT, measured.KNOWN_NAMES).logits)
         accuracy = scorer.predict(evaluator.held_out, group.plan.templates).accuracy
     assert scores.accuracy == accuracy
     assert scores.agreement == agreement(*views)

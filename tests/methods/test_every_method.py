@@ -52,8 +52,10 @@ def interrupted(asked: Experiment, folder: Path, after: int) -> None:
     """Train from Python and stop dead once a checkpoint is written."""
     settled = plan(asked)
     begun = Run.create(settled, folder)
-    reports = iter(Training(settled, begun, World("cpu", "fp32"), save_every=1))
+    training = Training(settled, begun, World("cpu", "fp32"), save_every=1)
+    reports = iter(training)
     for _ in reports:
+        training.writer.finish()
         if (begun.resume / f"step-{after:09d}").exists():
             break
     reports.close()

@@ -8,6 +8,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tracer.models import zero_shot as classifier
+from tracer.models.adapters import adapter
+from tracer.models.shared_words import shares_words
 from tracer.models.student import Student
 from tracer.models.text import Tokeniser
 from tracer.models.zero_shot import zero_shot
@@ -27,12 +29,13 @@ def by_hand(student: Student) -> Tensor:
     return torch.stack(rows)
 
 
+@pytest.mark.parametrize("share_words", [False, True])
 @pytest.mark.parametrize("chunk", [1, 2, 256])
 def test_it_is_the_mean_of_normalised_prompts(
-    shared_student: Student, monkeypatch: pytest.MonkeyPatch, chunk: int
+    shared_student: Student, monkeypatch: pytest.MonkeyPatch, chunk: int, share_words: bool
 ) -> None:
     monkeypatch.setattr(classifier, "CHUNK", chunk)
-    rows = zero_shot(shared_student, CLASSES, TEMPLATES)
+    rows = zero_shot(shared_student, CLASSES, TEMPLATES, share_words=share_words)
     torch.testing.assert_close(rows, by_hand(shared_student), atol=1e-5, rtol=0)
     torch.testing.assert_close(rows.norm(dim=1), torch.ones(4))
     assert torch.equal(rows[0], rows[3])
@@ -63,6 +66,28 @@ def test_no_text_is_padded(shared_student: Student, monkeypatch: pytest.MonkeyPa
     zero_shot(shared_student, CLASSES, TEMPLATES)
     assert len({tokens.shape[1] for tokens in seen}) == len(seen) > 1
     assert all((tokens != 0).all() for tokens in seen)  # open_clip pads with zeros
+
+
+def test_the_first_words_of_a_template_are_computed_once(
+    shared_student: Student, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+    mlp = shared_student.clip.transformer.resblocks[0].mlp
+    hook = mlp.register_forward_hook(lambda module, inputs, output: computed.append(output[..., 0].numel()))
+    with hook:
+        zero_shot(shared_student, ["cat", "dog", "red fox"], ["a photo of a {}."], share_words=True)
+        zero_shot(shared_student, ["cat", "dog", "red fox"], ["a photo of a {}."])
+    # start, a, photo, of, a; then the name, the full stop and the end
+    assert sum(computed[:-2]) == 5 + 3 + 3 + 4
+    assert sum(computed[-2:]) == 8 + 8 + 9
+
+
+def test_a_tower_of_another_kind_computes_whole_texts(student: Student) -> None:
+    whole = zero_shot(student, CLASSES, TEMPLATES)
+    prompts = adapter("prompts:image=0,text=2")
+    prompts.prepare(student)
+    assert not shares_words(student.clip)
+    torch.testing.assert_close(zero_shot(student, CLASSES, TEMPLATES, share_words=True), whole)
 
 
 def test_it_leaves_the_student_as_it_was(student: Student) -> None:

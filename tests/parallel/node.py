@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tracer.cli.app import main
-from tracer.evaluation import summary
+from tracer.evaluation import measured
 from tracer.parallel import sharded
 
 
@@ -29,6 +29,6 @@ def noting(folder: Path) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
+    measured.KNOWN_NAMES = measured.KNOWN_NAMES[:5]
     noting(Path(sys.argv[1]))
     sys.exit(main(sys.argv[2:]))

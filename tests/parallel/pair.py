@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 
 from studies.faults.process import Exit, ForkedProcess, free_port, join_pair
 from tracer.core.errors import AlreadyReported, UserError
-from tracer.evaluation import summary
+from tracer.evaluation import measured
 from tracer.evaluation.predict import Scorer
 from tracer.methods.base import options
 from tracer.models.acceleration import compile_towers
@@ -262,7 +262,7 @@ def refused(world: World) -> dict[str, list[str]]:
 def peer(folder: Path, chosen: Sequence[str], rank: int, ports: list[int]) -> int:
     os.fsync = lambda descriptor: None  # no power is cut here
     setup.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++
-    summary.KNOWN_NAMES = summary.KNOWN_NAMES[:5]
+    measured.KNOWN_NAMES = measured.KNOWN_NAMES[:5]
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     cases = experiments(folder, chosen)
     alone(folder, cases, rank)

@@ -51,6 +51,18 @@ def test_a_failed_file_leaves_the_old_one(
     assert not existing or file.read_text() == "old"
 
 
+@pytest.mark.parametrize("write", [atomic.write_file, atomic.write_folder])
+def test_folders_that_were_made_for_it_go_if_it_fails(tmp_path: Path, write) -> None:
+    def fail(temporary: Path) -> None:
+        raise PowerCut
+
+    (tmp_path / "run").mkdir()
+    with pytest.raises(PowerCut):
+        write(tmp_path / "run" / "export" / "deep" / "a", fail)
+    assert names(tmp_path) == ["run"]
+    assert names(tmp_path / "run") == []
+
+
 def test_nothing_is_renamed_before_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """File, then rename, then the folder that holds the name."""
     events: list[str] = []

@@ -31,11 +31,11 @@ from tracer.sweep.tables import write_tables
 from tracer.sweep.worker import work
 
 RECIPE = '''
-from tracer.evaluation import summary
+from tracer.evaluation import measured
 from tracer.runs.experiment import Experiment
 from tracer.sweep import START, Sweep, product
 
-summary.KNOWN_NAMES = summary.KNOWN_NAMES[:24]  # in worker processes as in the tests' own
+measured.KNOWN_NAMES = measured.KNOWN_NAMES[:24]  # in worker processes as in the tests' own
 
 DATA, MODEL = {data!r}, {model!r}
 SIZE = dict(data=DATA, held_out=DATA, templates="name", batch=8, augment="none", lr=1e-3)

@@ -21,8 +21,8 @@ from PIL import Image
 
 from studies.faults.process import CommandProcess
 from tracer.cli.app import main
-from tracer.evaluation.predict import Scorer
 from tracer.training.learner import Learner
+from tracer.training.watch import Watch
 
 STEPS = 12
 PAUSE = 0.1  # seconds that a step takes
@@ -80,8 +80,8 @@ class Child:
         return log.exists() and f'"{kind}"' in log.read_text()
 
     def training(self) -> bool:
-        """Whether it is between two evaluations."""
-        return self.has("held_out")
+        """Whether it has taken a step; an evaluation follows some steps later."""
+        return self.has("train")
 
     def workers(self) -> list[int]:
         """Its child processes."""
@@ -110,8 +110,8 @@ def slow() -> None:
 def slow_evaluation() -> None:
     """Let an evaluation take far longer than a scheduler waits."""
     slow()
-    embed = Scorer.embed
-    Scorer.embed = lambda self, examples: (time.sleep(100), embed(self, examples))[1]
+    evaluate = Watch.evaluate
+    Watch.evaluate = lambda self, state, step: (time.sleep(100), evaluate(self, state, step))[1]
 
 
 def ignoring() -> None:

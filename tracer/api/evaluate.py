@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.api.inputs import data_names
+from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import Scored, score_test_sets
@@ -17,7 +18,7 @@ from tracer.evaluation.suites import Opening, Suite
 from tracer.evaluation.tables import document
 from tracer.evaluation.target import Target, run_at, target, targets
 from tracer.evaluation.test_sets import TestSets
-from tracer.evaluation.verdict import Change, Verdict
+from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.models.student import Student
 from tracer.parallel import World, launched
 from tracer.report.scored import ROWS, read_rows
@@ -69,6 +70,17 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
             return None
         task, *others = changes
         return Verdict(changes[task], {name: changes[name] for name in others})
+
+    @property
+    def sentence(self) -> str:
+        """How much of each labelled test set the last model names right, with its interval and count."""
+        (*_, rows) = self.rows.values()
+        shares = [
+            f"{plus_minus(Interval(row.low, row.value, row.high))} of {row.n} images of {row.shift}"
+            for row in rows
+            if row.metric == accuracy.name
+        ]
+        return f"It names right {', '.join(shares)}." if shares else ""
 
     def table(self, format: str = "text") -> str:
         """The scores as text, markdown, latex, csv or json."""

@@ -26,6 +26,7 @@ from tracer.merging.merges import Merged
 from tracer.merging.run_group import RunGroup, run_group, same_held_out
 from tracer.merging.wise import alphas
 from tracer.parallel import World
+from tracer.runs.plan import retained_data
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 
@@ -56,7 +57,7 @@ class Merge:
     """Measure the ensemble of outputs, with this weight on the finetuned model."""
 
     keep: float | None = None
-    """Take the strongest adaptation that retains this share of what the pretrained model can do."""
+    """Take the strongest adaptation that retains this share of what the pretrained model can do, as measured."""
     extrapolate: bool = False
     """Allow α outside [0, 1]."""
     steps: int = 200
@@ -149,7 +150,7 @@ def prepare(request: Merge, runs: list[Run], device: str) -> Prepared:
             f"a greedy soup needs images that no run has trained on, and {names} held out different ones: "
             "give --held-out"
         )
-    retained = tuple(load_data(spec, split="test") for spec in request.retain) or group.plan.retain
+    retained = tuple(retained_data(spec) for spec in request.retain) or group.plan.retain
     if not retained and NAME in (runs[0].result or {}).get("changes", {}).get("retain", {}):
         retained = (emoji_probe(100 * MOST),)
     return Prepared(group, Evaluator(group, world, _held_out(request, group), retained, compare=not retained))

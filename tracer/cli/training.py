@@ -11,7 +11,7 @@ from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import Display, console, counting, errors, say, show_table, stop_at_once
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
-from tracer.evaluation.summary import describe_compared
+from tracer.evaluation.measured import describe_compared
 from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, verdict
 from tracer.methods.base import method
 from tracer.runs.experiment import Experiment

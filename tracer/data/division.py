@@ -56,14 +56,25 @@ class Division:
         return (f"{count}: accuracy on them is too good",)
 
     def _untrained(self) -> tuple[str, ...]:
-        """Classes that are held out and not trained on, as where the two sets write their labels differently."""
-        missing = sorted({int(label) for label in self.held_out.labels} - {-1, *map(int, self.train.labels)})
-        if not missing:
-            return ()
-        names = f"{self.train.classes[missing[0]]!r}" + (
-            f" and {len(missing) - 1} more" if missing[1:] else ""
+        """Classes without an image to train on, as where two sets write their labels differently.
+
+        Class names are those of all splits, so that each split numbers them alike.
+        """
+        held_out, trained = (set(map(int, each.labels)) for each in (self.held_out, self.train))
+        untrained = sorted(set(range(len(self.train.classes))) - trained)
+        return (
+            *self._no_image([each for each in untrained if each in held_out], "held-out images are of it"),
+            *self._no_image(
+                [each for each in untrained if each not in held_out],
+                "it is only in another split or in the list of classes, and models answer with it too",
+            ),
         )
-        return (f"no image of the class {names} is trained on, and held-out images are of it",)
+
+    def _no_image(self, labels: list[int], remark: str) -> tuple[str, ...]:
+        if not labels:
+            return ()
+        others = f" and {len(labels) - 1} more" if labels[1:] else ""
+        return (f"no image of the class {self.train.classes[labels[0]]!r}{others} is trained on: {remark}",)
 
     def _contradictions(self) -> tuple[str, ...]:
         """Images that are in the training data more than once, as different classes."""

@@ -15,14 +15,13 @@ SEEN_FOR_EACH = 25  # images trained on for each image of an evaluation in train
 FEWEST = 64
 
 
-def watched(held_out: Examples, images_seen: int) -> Examples:
-    """Images to watch a run of `images_seen` images by, so that short runs are not spent on evaluation.
+def watched(held_out: Examples, images_seen: int) -> Int[np.ndarray, " n"]:
+    """Indices of the images to watch a run of `images_seen` images by, so that short runs do not spend it on that.
 
     Without labels these are all: accuracy among captions depends on how many there are.
     """
-    if not held_out.labelled:
-        return held_out
-    return held_out.take(evenly_spaced(len(held_out), max(FEWEST, images_seen // SEEN_FOR_EACH)))
+    most = max(FEWEST, images_seen // SEEN_FOR_EACH) if held_out.labelled else len(held_out)
+    return evenly_spaced(len(held_out), most)
 
 
 def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " n"]:

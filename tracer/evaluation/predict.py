@@ -21,6 +21,7 @@ from tracer.data.examples import Examples
 from tracer.data.features import BATCH, embed_images
 from tracer.data.loader import decoders
 from tracer.evaluation.suites import Opened
+from tracer.models.acceleration import without_other_tokens
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
 from tracer.parallel import World
@@ -79,12 +80,16 @@ class ImageFeatures(NamedTuple):
         return ImageFeatures(self.examples.take(indices), self.features[rows])
 
 
+# Weights and bias of zero-shot classifiers, by class names and templates.
+Classifiers = dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Tensor, Tensor | None]]
+
+
 class Scorer:
     """Scores images over lists of classes: with the student's head for the classes it was trained on, else zero-shot.
 
-    Image features (`embed`) can be scored over several lists of classes; zero-shot classifiers are cached by class
-    names and templates, and shared with `texts`, the scorer of a student with the same text tower and scale. Images are
-    decoded by `workers` processes; None chooses as many as training does.
+    Image features (`embed`) can be scored over several lists of classes. Zero-shot classifiers are cached in
+    `classifiers`, which may be those of a scorer of a student with the same text tower and scale. Images are decoded by
+    `workers` processes; None chooses as many as training does.
     """
 
     def __init__(
@@ -94,13 +99,11 @@ class Scorer:
         trained_on: Sequence[str] = (),
         workers: int | None = None,
         *,
-        texts: Scorer | None = None,
+        classifiers: Classifiers | None = None,
     ) -> None:
         self.student, self.world, self.trained_on = student, world, tuple(trained_on)
         self.workers = workers
-        self._classifiers: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[Tensor, Tensor | None]] = (
-            {} if texts is None else texts._classifiers
-        )
+        self.classifiers: Classifiers = {} if classifiers is None else classifiers
 
     def by_head(self, classes: Sequence[str]) -> bool:
         """Whether these classes are scored with the trained head."""
@@ -113,8 +116,9 @@ class Scorer:
     def embed(self, examples: Examples) -> ImageFeatures:
         """Features of all images, in one pass."""
         workers = decoders(examples.images, self.world.local_size) if self.workers is None else self.workers
-        batches = embed_images(self.student, examples, self.world, unit=False, workers=workers)
-        return ImageFeatures(examples, torch.cat([*batches]))
+        with without_other_tokens(self.student):
+            batches = [*embed_images(self.student, examples, self.world, unit=False, workers=workers)]
+        return ImageFeatures(examples, torch.cat(batches))
 
     @torch.no_grad()
     def score(
@@ -150,17 +154,17 @@ class Scorer:
         student, world = self.student, self.world
         if self.by_head(classes):
             return lambda image: world.forward(Student.classify, student, image).float().cpu()
-        if (classes, templates) not in self._classifiers:
-            self._classifiers[classes, templates] = world.forward(
-                _zero_shot_classifier, student, classes, templates
+        if (classes, templates) not in self.classifiers:
+            self.classifiers[classes, templates] = world.forward(
+                _zero_shot_classifier, student, classes, templates, not world.sharded
             )
-        weights, bias = self._classifiers[classes, templates]
+        weights, bias = self.classifiers[classes, templates]
         return lambda image: linear(normalize(image, dim=-1).float(), weights, bias).cpu()
 
 
 def _zero_shot_classifier(
-    student: Student, classes: Sequence[str], templates: Sequence[str]
+    student: Student, classes: Sequence[str], templates: Sequence[str], share_words: bool
 ) -> tuple[Float[Tensor, "c d"], Float[Tensor, " c"] | None]:
     """The zero-shot classifier of these classes, times the student's logit scale, and its logit bias, if any."""
-    weights = (zero_shot(student, classes, templates) * student.scale).float()
+    weights = (zero_shot(student, classes, templates, share_words=share_words) * student.scale).float()
     return weights, None if student.bias is None else student.bias.float().expand(len(weights))

@@ -44,16 +44,19 @@ class Target(NamedTuple):
         return options.over(self.experiment, spec, self.experiment.data)
 
 
-def targets(model: str, pretrained: str, weights: str | None, out: Path | None = None) -> tuple[Target, ...]:
+def targets(
+    model: str, pretrained: str, weights: str | None, out: Path | None = None, *, compare: bool = False
+) -> tuple[Target, ...]:
     """The targets of `tracer eval MODEL`: a model; or of a run the named weights, by default result and pretrained.
 
-    Scores of a run are written to its folder unless `out` is given.
+    With `compare` the pretrained weights come with any named ones. Scores of a run are written to its folder unless
+    `out` is given.
     """
     run = run_at(model)
     if run is None:
         return (Target(model, lambda: load(model, pretrained_tag(model, pretrained)), keep=out),)
     first = target(run, weights or "result", model, out)
-    if weights is not None:
+    if weights == "pretrained" or (weights is not None and not compare):
         return (first,)
     return (first, target(run, "pretrained", f"{model} before", out and out / "pretrained"))
 

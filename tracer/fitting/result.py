@@ -11,7 +11,7 @@ from tracer.api.merge import Prepared
 from tracer.api.merge import keep as keep_merged
 from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
-from tracer.evaluation.summary import compared_indices
+from tracer.evaluation.measured import compared_indices
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
 from tracer.fitting.parts import Parts

@@ -12,7 +12,7 @@ from typing import Any
 
 from tracer.api.run import Machine, Observer, run
 from tracer.core.errors import UserError
-from tracer.evaluation.summary import compared_indices
+from tracer.evaluation.measured import compared_indices
 from tracer.fitting.candidates import Candidate
 from tracer.fitting.choice import Point
 from tracer.fitting.parts import Parts

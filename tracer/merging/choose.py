@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import torch
@@ -125,10 +126,29 @@ def check_keep(keep: float) -> None:
         raise UserError(f"--keep {keep} is a share of what the pretrained model could do, between 0 and 1")
 
 
-def strongest(candidates: Sequence[Candidate], keep: float, before: Scores) -> Candidate:
-    """The largest α whose retention relative to the pretrained model is at least `keep`."""
+def strongest(candidates: Sequence[Candidate], keep: float, before: Scores, images: str) -> Choice:
+    """The largest α whose measured retention, relative to the pretrained model, is at least `keep`.
+
+    The reason says what that is worth: its lower bound, and the largest α that is sure to keep as much.
+    """
     within = [each for each in candidates if each.scores.retention(before) >= keep]
     if not within:
         highest = max(each.scores.retention(before) for each in candidates)
         raise UserError(f"no α of the sweep keeps {keep:g}: the most is {highest:.3f}; let it begin at 0")
-    return max(within, key=lambda each: each.alpha)
+    chosen = max(within, key=lambda each: each.alpha)
+    measured, bound = chosen.scores.retention(before), chosen.scores.retention_bound(before)
+    why = f"the strongest that keeps {keep:g} of {images}: {measured:.3f}, and with 95 % at least {bound:.3f}"
+    if bound >= keep or chosen.alpha == 0:
+        return Choice(chosen, why)
+    sure = [each.alpha for each in _sure(candidates, keep, before) if each.alpha]
+    known = (
+        f"α = {max(sure):g} is sure to" if sure else "no α is sure to, for which --retain needs more images"
+    )
+    return Choice(chosen, f"{why}; {known}")
+
+
+def _sure(candidates: Sequence[Candidate], keep: float, before: Scores) -> list[Candidate]:
+    """Those whose bound is at least `keep`, followed from the start until the first that is not: several may be looked
+    at so without a correction for it."""
+    path = sorted(candidates, key=lambda each: abs(each.alpha))
+    return list(takewhile(lambda each: each.scores.retention_bound(before) >= keep, path))

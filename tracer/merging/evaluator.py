@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import torch
@@ -11,12 +12,13 @@ from torch import Tensor
 
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval, agreement, wilson_interval
+from tracer.core.metrics.intervals import ratio_bound
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
 from tracer.evaluation.held_out import held_out_accuracy, held_out_hits
+from tracer.evaluation.measured import compared_indices, imagenet_logits
 from tracer.evaluation.predict import ImageFeatures, Scorer
-from tracer.evaluation.summary import imagenet_logits
 from tracer.evaluation.verdict import Change, Verdict
 from tracer.merging.batchnorm import has_statistics, reestimate
 from tracer.merging.run_group import RunGroup
@@ -76,6 +78,18 @@ class Scores(NamedTuple):
         if not self.retained:
             return self.agreement
         return min(self.retained[name] / start if start else 1.0 for name, start in before.retained.items())
+
+    def retention_bound(self, before: Scores) -> float:
+        """A lower bound of that ratio, with 95 %; 1 for the answers of `before` themselves."""
+        if self is before or (self.hits == before.hits and self.retained_hits == before.retained_hits):
+            return 1.0
+        if not self.retained:
+            return wilson_interval(self.agreement, len(compared_indices(len(self.hits)))).low
+        quantile = NormalDist().inv_cdf(0.95)
+        return min(
+            ratio_bound(hits, self.retained_hits[name], quantile)
+            for name, hits in before.retained_hits.items()
+        )
 
 
 class Evaluator:

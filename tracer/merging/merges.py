@@ -15,7 +15,7 @@ from tracer.core.projection import Norm
 from tracer.core.weights import Weights
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
-from tracer.evaluation.summary import describe_compared
+from tracer.evaluation.measured import describe_compared
 from tracer.merging import choose
 from tracer.merging.choose import Candidate, Choice
 from tracer.merging.evaluator import Evaluator, Scores
@@ -51,8 +51,7 @@ def interpolation(
     merge = _interpolation(group, evaluator, end, how)
     candidates = tuple(choose.sweep(alphas, merge, evaluator))
     if keep is not None:
-        best = choose.strongest(candidates, keep, evaluator.before)
-        choice = Choice(best, f"the strongest that keeps {keep:g} of {_retention_images(evaluator)}")
+        choice = choose.strongest(candidates, keep, evaluator.before, _retention_images(evaluator))
     elif len(candidates) == 1:
         choice = Choice(candidates[0], "as given")
     else:

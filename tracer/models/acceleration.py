@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import MethodType
 from typing import Any
 
@@ -41,6 +43,19 @@ def class_token_only(student: Student, enabled: bool = True) -> None:
         block.forward = MethodType(_class_token_forward, block)
     elif block is not None:
         vars(block).pop("forward", None)
+
+
+@contextmanager
+def without_other_tokens(student: Student) -> Iterator[None]:
+    """A context with `class_token_only`; afterwards the last block is as it was."""
+    block = _last_block(student.image_tower)
+    before = block is None or "forward" in vars(block)
+    class_token_only(student)
+    try:
+        yield
+    finally:
+        if not before:
+            class_token_only(student, False)
 
 
 def _last_block(tower: Any) -> Any:

@@ -104,11 +104,22 @@ def encode_text(clip: Any, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
     if end is None:
         return clip.encode_text(tokens)
     tower: Any = text_tower(clip)
-    length, dtype = tokens.shape[1], tower.transformer.get_cast_dtype()
-    x = tower.token_embedding(tokens).to(dtype) + tower.positional_embedding[:length].to(dtype)
+    length = tokens.shape[1]
+    x = token_features(tower, tokens)
     x = tower.ln_final(tower.transformer(x, attn_mask=tower.attn_mask[:length, :length]))
-    x = x[torch.arange(len(tokens), device=tokens.device), end(tokens)]
+    return projected(tower, x[torch.arange(len(tokens), device=tokens.device), end(tokens)])
+
+
+def token_features(tower: Any, tokens: Int[Tensor, "u l"], start: int = 0) -> Float[Tensor, "u k w"]:
+    """The input of the first block of a causal tower, from token `start` on."""
+    dtype = tower.transformer.get_cast_dtype()
+    positions = tower.positional_embedding[start : tokens.shape[1]]
+    return tower.token_embedding(tokens[:, start:]).to(dtype) + positions.to(dtype)
+
+
+def projected(tower: Any, features: Float[Tensor, "u w"]) -> Float[Tensor, "u d"]:
+    """Pooled features of a causal tower in the embedding that both towers share."""
     projection = tower.text_projection
     if projection is None:
-        return x
-    return projection(x) if isinstance(projection, nn.Linear) else x @ projection
+        return features
+    return projection(features) if isinstance(projection, nn.Linear) else features @ projection

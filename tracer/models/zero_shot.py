@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tracer.models.prompts import render
+from tracer.models.shared_words import encode_groups, shares_words
 from tracer.models.student import Student
 from tracer.models.text import Tokeniser
 
@@ -19,26 +20,38 @@ CHUNK = 256
 
 
 @torch.no_grad()
-def zero_shot(student: Student, classes: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "c d"]:
+def zero_shot(
+    student: Student, classes: Sequence[str], templates: Sequence[str], *, share_words: bool = False
+) -> Float[Tensor, "c d"]:
     """One unit row per class: the normalised mean of the normalised embeddings of its prompts.
 
-    Each distinct text is encoded once, in a batch of texts of equal length, so that nothing is padded.
+    Each distinct text is encoded once, in a batch of texts of equal length, so that nothing is padded. With
+    `share_words`, the first words of a template are computed once, if the tower allows it: the same up to rounding.
     """
     rendered = [[render(template, name) for template in templates] for name in classes]
     row = {text: index for index, text in enumerate(dict.fromkeys(chain.from_iterable(rendered)))}
+    groups = None
+    if share_words and len(classes) > 1 and shares_words(student.clip):
+        template = {text: number for texts in rendered for number, text in enumerate(texts)}
+        groups = torch.tensor([template[text] for text in row])
     training = student.training
     student.eval()
     try:
-        features = _embed(student, [*row])
+        features = _embed(student, [*row], groups)
     finally:
         student.train(training)
     prompts = torch.tensor([[row[text] for text in texts] for texts in rendered], device=features.device)
     return normalize(features[prompts].mean(dim=1), dim=-1)
 
 
-def _embed(student: Student, texts: Sequence[str]) -> Float[Tensor, "u d"]:
+def _embed(student: Student, texts: Sequence[str], groups: Int[Tensor, " u"] | None) -> Float[Tensor, "u d"]:
     tokens = _tokens(student.tokeniser, tuple(texts))
     lengths = student.tokeniser.lengths(tokens)
+    if groups is not None:
+        device = student.mean.device
+        inputs = (each.to(device) for each in (tokens, lengths, groups))
+        features = normalize(encode_groups(student.clip, *inputs, chunk=CHUNK), dim=-1)
+        return features.to(torch.promote_types(features.dtype, torch.float32))
     order, parts = [], []
     for length in lengths.unique().tolist():
         for rows in (lengths == length).nonzero().flatten().split(CHUNK):

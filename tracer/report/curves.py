@@ -42,7 +42,13 @@ GENERAL = ("loss", "lr", "scale")
 def learning(group: Group, prefix: str) -> list[Chart]:
     """Held-out accuracy, the loss and the temperature."""
     charts: list[tuple[str, str, str, str, bool]] = [
-        ("held_out", "accuracy", "Held-out accuracy", "Evaluated four to ten times during a run.", True),
+        (
+            "held_out",
+            "accuracy",
+            "Held-out accuracy",
+            "Before training, a few times in it, and at its end.",
+            True,
+        ),
         (
             "train",
             "loss",

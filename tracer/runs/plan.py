@@ -9,7 +9,7 @@ from tracer.core.regularizers import regularizer
 from tracer.core.teachers import check_interval
 from tracer.data.division import Division, Scan, divide, scanned
 from tracer.data.examples import Examples
-from tracer.data.scan import Progress
+from tracer.data.scan import Progress, scan
 from tracer.data.sources import load
 from tracer.methods.base import Method, method
 from tracer.models.adapters import Adapter, adapter
@@ -91,7 +91,7 @@ def plan(
         method=recipe,
         train=train,
         held_out=division.held_out,
-        retain=tuple(_retained(spec, check) for spec in experiment.retain),
+        retain=tuple(retained_data(spec, check) for spec in experiment.retain),
         templates=prompts_for(train, experiment.templates),
         steps=steps if any(stage.share for stage in recipe.stages) else 0,
         warmup=warmup,
@@ -114,8 +114,8 @@ def _unchecked(examples: Examples) -> Examples:
     return examples
 
 
-def _retained(spec: str, check: Scan) -> Examples:
-    """Data whose accuracy should survive; refused now rather than after training if it cannot be measured."""
+def retained_data(spec: str, check: Scan = scan) -> Examples:
+    """Data whose accuracy should survive; refused before work starts if it cannot be measured."""
     examples = check(load(spec, split="test"))
     if not examples.labelled:
         raise UserError(f"--retain {spec} has no labels, so that no accuracy can be measured on it")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -174,10 +174,18 @@ class Run:
         """Where the weights of this name lie, or would lie: student, teacher, result, or a merge."""
         return self.folder / "weights" / f"{name}.safetensors"
 
-    def keep(self, name: str, weights: Weights) -> None:
-        """Write named weights, atomically."""
+    def keep(self, name: str, weights: Weights, like: str | None = None) -> None:
+        """Write named weights, atomically; if they are those of the file of `like`, as another name of that file."""
         self.require_own_files()
-        write_file(self.weights_file(name), lambda file: write_weights(file, weights))
+
+        def fill(file: Path) -> None:
+            with suppress(OSError):  # a file system may have no such names
+                if like is not None:
+                    file.hardlink_to(self.weights_file(like))
+            if not file.exists():
+                write_weights(file, weights)
+
+        write_file(self.weights_file(name), fill)
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "not finished"

@@ -5,26 +5,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 
 def write_file(path: Path, fill: Callable[[Path], object]) -> None:
     """Call `fill` with a temporary path to write to, then rename the file to `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        fill(temporary)
-        sync_file(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        error.filename = error.filename or str(path)  # writing to a full disk names no file
-        raise
-    finally:
-        with suppress(OSError):  # in a read-only folder, raise the error of the write and not of the clean-up
-            temporary.unlink(missing_ok=True)
+    with _parents(path):
+        try:
+            fill(temporary)
+            sync_file(temporary)
+            temporary.replace(path)
+        except OSError as error:
+            error.filename = error.filename or str(path)  # writing to a full disk names no file
+            raise
+        finally:
+            with suppress(
+                OSError
+            ):  # in a read-only folder, raise the error of the write and not of the clean-up
+                temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
@@ -45,28 +47,45 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
     """Call `fill` with a temporary folder to write into, then rename it to `path`, replacing a folder of that name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary, backup = (path.with_name(f".{path.name}.{os.getpid()}.{suffix}") for suffix in ("tmp", "old"))
     for leftover in (temporary, backup):
         shutil.rmtree(leftover, ignore_errors=True)
-    temporary.mkdir()
-    try:
-        fill(temporary)
-        for entry in temporary.rglob("*"):
-            sync_folder(entry) if entry.is_dir() else sync_file(entry)
-        sync_folder(temporary)
-        if path.exists():  # renamed, not deleted in place: a crash here must not leave half of the old folder
-            path.replace(backup)
+    with _parents(path):
+        temporary.mkdir()
         try:
-            temporary.replace(path)
-        except OSError:
-            with suppress(OSError):  # there may be none, or another process has written the folder meanwhile
-                backup.replace(path)
-            raise
-        shutil.rmtree(backup, ignore_errors=True)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+            fill(temporary)
+            for entry in temporary.rglob("*"):
+                sync_folder(entry) if entry.is_dir() else sync_file(entry)
+            sync_folder(temporary)
+            if (
+                path.exists()
+            ):  # renamed, not deleted in place: a crash here must not leave half of the old folder
+                path.replace(backup)
+            try:
+                temporary.replace(path)
+            except OSError:
+                with suppress(
+                    OSError
+                ):  # there may be none, or another process has written the folder meanwhile
+                    backup.replace(path)
+                raise
+            shutil.rmtree(backup, ignore_errors=True)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
     sync_folder(path.parent)
+
+
+@contextmanager
+def _parents(path: Path) -> Iterator[None]:
+    """A context in which the folder of `path` is there; folders that are new and still empty go again."""
+    new = [folder for folder in path.parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # they are not empty, or another process was faster
+            for folder in new:
+                folder.rmdir()
 
 
 def sync_file(path: Path) -> None:

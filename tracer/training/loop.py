@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,15 +13,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from tracer.core.dynamics import distance, probes
+from tracer.core.dynamics import probes
 from tracer.core.errors import UserError
 from tracer.core.objective import Loss
 from tracer.core.weights import Weights, check_finite
 from tracer.data.loader import loader
-from tracer.evaluation.held_out import evenly_spaced, held_out_accuracy, watched
-from tracer.evaluation.predict import Scorer
+from tracer.evaluation.pretrained import measure_pretrained
 from tracer.evaluation.summary import write_summary
-from tracer.methods.finish import Trained
+from tracer.methods.finish import Trained, keep_student
 from tracer.models.student import Student, initialise_from, read_weights
 from tracer.parallel import World
 from tracer.runs.plan import Plan
@@ -34,6 +33,7 @@ from tracer.training.learner import Learner
 from tracer.training.pace import Pace
 from tracer.training.setup import build_learner, pretrained_model
 from tracer.training.step import State
+from tracer.training.watch import Watch
 
 
 class NonFinite(UserError):
@@ -79,6 +79,8 @@ class Training:
         self.pace = Pace(plan.steps, world, self.clock, save_every, evaluate_every)
         self.interrupt = Interrupt(run.folder)
         self.writer, self._saved = CheckpointWriter(run.resume), 0  # the step of the last checkpoint
+        self.watch = Watch(plan, run, world, workers)
+        self._keeps_student = plan.method.finish is keep_student
         self._started = False
 
     def finish(self, callback: Callable[[Report], object] | None = None) -> Run:
@@ -105,7 +107,12 @@ class Training:
                 latest = checkpoints.latest(run.resume)
             yield from self._rewind_log(latest)
             self._saved = self.interrupt.step = latest.step if latest else 0
-            student, shadow, done = model, None, 0
+            with self.clock.measure("evaluating"), self.interrupt.at_once():
+                before = measure_pretrained(plan, world, model, self.workers)
+            self.pace.evaluated(self.clock.seconds["evaluating"])
+            if latest is None and plan.steps:
+                yield Report(0, plan.steps, accuracy=self.watch.log_hits(0, before.hits))
+            student, shadow, done, gap = model, None, 0, {}
             for index, (stage, steps) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
                 # Stage weights are written after the stage's last checkpoint.
                 if latest and latest.step >= done + steps and self._stage_weights(index).exists():
@@ -122,6 +129,7 @@ class Training:
                         latest = None  # free its tensors, which take as much memory as the state itself
                 yield from self._train_stage(learner, done)
                 shadow, done = learner.state.shadow, done + steps
+                gap = self.watch.weight_gap(learner.state)
                 yield from self._report_gap(learner.state, done)
                 if index + 1 < len(plan.method.stages):
                     world.reshard(student)
@@ -133,10 +141,12 @@ class Training:
                 teacher = self._merged(shadow.model) if shadow else None
                 trained = Trained(model.state_dict(), self._merged(student), teacher)
                 world.on_first_process(partial(self._keep_weights, trained))
-                summary = write_summary(plan, run, world, model, self.workers)
+                after = write_summary(plan, run, world, model, before, self.workers)
+        if plan.steps and self._keeps_student:
+            self.watch.log_hits(plan.steps, after.hits, **gap)
         self._log_time(plan.steps)
-        accuracy, message = summary["after"]["accuracy"], f"done in {self.clock}"
-        yield Report(plan.steps, plan.steps, accuracy=accuracy, message=message, seconds=self.clock.seconds)
+        seconds, message = self.clock.seconds, f"done in {self.clock}"
+        yield Report(plan.steps, plan.steps, accuracy=after.accuracy, message=message, seconds=seconds)
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
@@ -171,6 +181,8 @@ class Training:
             if log:
                 yield self._log(state, *pending[-1])
                 pending.clear()
+            if step == self.plan.steps and self._keeps_student:
+                evaluate = False  # the result is scored next
             if evaluate and (signal is None or step == end):
                 self._finish_saving()  # the processes that read images are not forked beside its thread
                 try:
@@ -205,7 +217,7 @@ class Training:
         return Report(step, self.plan.steps, loss=total, gap=values.get("kl"))
 
     def _evaluate(self, state: State, step: int) -> Report:
-        """Log the accuracy on held-out images, with few prompts, and the distance between student and teacher.
+        """Log the accuracy on held-out images.
 
         In a single process a signal ends it with `Interrupted`, unless the stage ends here; several processes have to
         evaluate to the end together.
@@ -213,14 +225,8 @@ class Training:
         started = self.clock.seconds["evaluating"]
         alone = self.world.size == 1 and state.progress < 1
         with self.clock.measure("evaluating"), self.interrupt.at_once() if alone else nullcontext():
-            scorer = Scorer(state.student, self.world, self.plan.train.classes, self.workers)
-            prompts = _few(self.plan.templates, len(self.plan.train.classes))
-            images = watched(self.plan.held_out, self.plan.steps * self.plan.batch)
-            accuracy = held_out_accuracy(scorer, scorer.embed(images), prompts)
-            self.world.reshard(state.student)
-            gap = {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
+            accuracy = self.watch.evaluate(state, step)
         self.pace.evaluated(self.clock.seconds["evaluating"] - started)
-        self.run.recorder.log(step, "held_out", accuracy=accuracy, images=len(images), **gap)
         return Report(step, self.plan.steps, accuracy=accuracy)
 
     def _save(self, step: int, learner: Learner) -> None:
@@ -272,7 +278,8 @@ class Training:
         self.run.keep("student", trained.student)
         if trained.teacher is not None:
             self.run.keep("teacher", trained.teacher)
-        self.run.keep("result", self.plan.method.finish(trained))
+        result = self.plan.method.finish(trained)
+        self.run.keep("result", result, like="student" if result is trained.student else None)
 
     def _stage_weights(self, index: int) -> Path:
         return self.run.weights_file(f"stage-{index}")
@@ -282,12 +289,6 @@ class Training:
         return (
             f"the last good checkpoint, if any, is in {self.run.resume}. A lower --lr or --clip 1 often helps"
         )
-
-
-def _few(templates: Sequence[str], classes: int) -> Sequence[str]:
-    """Evenly spaced templates, about 250 prompts and at least eight a class: enough to watch a run."""
-    indices = evenly_spaced(len(templates), max(8, 250 // max(1, classes)))
-    return [templates[int(i)] for i in indices]
 
 
 def _dynamics(state: State) -> dict[str, Tensor]:

@@ -29,7 +29,7 @@ from studies.toy.teaching import LATER, PROBES, Curves, curves, shape, teachers
 from tracer.core.errors import UserError
 from tracer.data.embedded import digits as embedded
 from tracer.data.sources import load
-from tracer.evaluation import summary as outcome
+from tracer.evaluation import measured as outcome
 from tracer.methods.base import method
 from tracer.models.student import read_weights
 from tracer.runs.record import Recorder

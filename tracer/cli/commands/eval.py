@@ -41,7 +41,7 @@ class Flags(TestSets):
     pretrained: str = "auto"
     """Weights, if MODEL is a name."""
     weights: str | None = None
-    """Of a run: result, student, teacher, pretrained, or the name of a merge; by default result and pretrained."""
+    """Of a run, to compare with pretrained: result, student, teacher, or the name of a merge; by default result."""
     format: str = "text"
     """text, markdown, latex, csv or json."""
     out: Path | None = None
@@ -54,15 +54,18 @@ def main(arguments: list[str]) -> int:
     flags = cli(Flags, arguments, "tracer eval", ABOUT)
     if flags.format not in FORMATS:
         raise unknown("format", flags.format, FORMATS)
-    models = targets(flags.model, flags.pretrained, flags.weights, flags.out)
+    text = flags.format == "text"  # the other formats are read by programs
+    models = targets(flags.model, flags.pretrained, flags.weights, flags.out, compare=text)
     with launched(flags.device, lost=stop_at_once) as world:
         scores = score(models, flags, world, _print)
         if world.first:
             console.out(printable(scores.table(flags.format)), highlight=False)
             places = [str(model.keep) for model in models if model.keep is not None]
             _print(f"predictions and all scores are in {' and '.join(places)}" if places else NOT_WRITTEN)
-            if flags.format == "text":  # the other formats are read by programs
+            if text:
                 report = command_line("report", flags.model) if run_at(flags.model) else None
+                if scores.verdict is None:
+                    say(scores.sentence)
                 show_verdict(scores.verdict, report, "images")
     return 0
 

@@ -14,7 +14,7 @@ from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
 from tracer.core.metrics import wilson_interval
-from tracer.evaluation.summary import compared_indices
+from tracer.evaluation.measured import compared_indices
 from tracer.evaluation.verdict import plus_minus
 from tracer.merging.evaluator import Scores
 from tracer.merging.inference import ModelPair

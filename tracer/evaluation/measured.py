@@ -1,0 +1,111 @@
+"""What a model scores on the data of a plan: its held-out set, what is to be retained, and ImageNet's names."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from tracer.core.metrics import METRICS, ece, metric_interval, sigmoid_ece, temperature
+from tracer.core.metrics.scaling import HIGHEST, LOWEST
+from tracer.evaluation.held_out import evenly_spaced, held_out_hits
+from tracer.evaluation.predict import Classifiers, ImageFeatures, Predictions, Scorer
+from tracer.evaluation.probe import NAME, can_name, emoji_probe
+from tracer.evaluation.verdict import MIN_IMAGES
+from tracer.models.open_clip_compat import open_clip
+from tracer.runs.plan import Plan, prompts_for
+
+KNOWN_NAMES = tuple(open_clip.IMAGENET_CLASSNAMES)  # over which two models are compared
+KNOWN_PROMPT = ("a photo of a {}.",)
+MAX_COMPARED = 1000  # held-out images on which the agreement of two models is measured
+FEWEST_TO_FIT = 100  # held-out images below which no temperature is fitted
+
+
+class Measured(NamedTuple):
+    """Predictions of one model on the data of a plan."""
+
+    held_out: Predictions | None  # None for data without labels
+    hits: list[bool]  # of the held-out set: the class, or one of its own captions if there are no labels
+    retained: dict[str, Predictions]  # --retain, or the built-in probe if the pretrained model can name emoji
+    names: Float[Tensor, "n k"] | None  # logits over the names of ImageNet, where these mean something
+    by_sigmoid: bool = False  # whether the sigmoid of a held-out logit is a probability of the model
+    classifiers: Classifiers | None = (
+        None  # out of words, of the model that was scored; None if it was not loaded
+    )
+
+    @property
+    def accuracy(self) -> float:
+        """On the held-out set."""
+        return self.held_out.accuracy if self.held_out is not None else sum(self.hits) / len(self.hits)
+
+    def scores(self, retain: list[str]) -> dict[str, Any]:
+        """All metrics of the held-out set with their intervals, and accuracy and ECE of these retained sets."""
+        return {
+            **({"accuracy": self.accuracy} if self.held_out is None else self._metrics(self.held_out)),
+            "retain": {name: self.retained[name].accuracy for name in retain},
+            "calibration": {
+                name: {"ece": ece(self.retained[name].logits, self.retained[name].label)} for name in retain
+            },
+        }
+
+    def _metrics(self, predictions: Predictions) -> dict[str, Any]:
+        logits, label, _ = predictions
+        metrics = METRICS | ({sigmoid_ece.name: sigmoid_ece} if self.by_sigmoid else {})
+        intervals = {name: metric_interval(metric, logits, label) for name, metric in metrics.items()}
+        scores: dict[str, Any] = {name: interval.value for name, interval in intervals.items()}
+        scores["intervals"] = {name: list(each) for name, each in intervals.items() if each.known}
+        if len(label) >= FEWEST_TO_FIT:
+            fitted = temperature(logits, label)
+            if LOWEST < fitted < HIGHEST:  # at a bound there is no finite minimum
+                scores["temperature"] = fitted
+        return scores
+
+
+def measure(plan: Plan, scorer: Scorer, before: Measured | None = None) -> Measured:
+    """What a model scores; `before` is what the pretrained model did, if this is not the pretrained model.
+
+    Without --retain, what is kept is measured by naming the embedded emoji, and by which of ImageNet's names fits each
+    held-out image best: only of a pretrained model that can name emoji, since others have no opinion on names to keep,
+    and the names on enough images.
+    """
+    held_out = scorer.embed(plan.held_out)
+    predictions = scorer.score(held_out, plan.templates) if plan.held_out.labelled else None
+    retained = {data.name: scorer.predict(data, prompts_for(data)) for data in plan.retain}
+    if (
+        not plan.retain
+        and plan.experiment.pretrained != "none"
+        and (before is None or NAME in before.retained)
+    ):
+        probe = emoji_probe(plan.steps * plan.batch)
+        named = scorer.predict(probe, prompts_for(probe))
+        if before is not None or can_name(named.hits):
+            retained[NAME] = named
+    compared = NAME in retained and len(compared_indices(len(plan.held_out))) >= MIN_IMAGES
+    return Measured(
+        predictions,
+        held_out_hits(scorer, held_out, plan.templates),
+        retained,
+        imagenet_logits(scorer, held_out) if compared else None,
+        scorer.by_sigmoid(plan.held_out.classes),
+        scorer.classifiers,
+    )
+
+
+def imagenet_logits(scorer: Scorer, held_out: ImageFeatures) -> Float[Tensor, "n k"]:
+    """Logits over the names of ImageNet, for up to 1000 held-out images."""
+    sample = held_out.take(compared_indices(len(held_out.examples)))
+    return scorer.score(sample, KNOWN_PROMPT, KNOWN_NAMES).logits
+
+
+def describe_compared(images: int) -> str:
+    """The number of images that `compared_indices` chooses, as text."""
+    if images <= MAX_COMPARED:
+        return f"{images} held-out images"
+    return f"{MAX_COMPARED} of {images} held-out images, evenly spaced,"
+
+
+def compared_indices(images: int) -> Int[np.ndarray, " n"]:
+    """Indices of the held-out images that are compared: all, or 1000 evenly spaced."""
+    return evenly_spaced(images, MAX_COMPARED)
