@@ -132,8 +132,10 @@ def compared(one: Path, two: Path) -> dict[str, float]:
     files = [folder / "log.jsonl" for folder in (one, two)]
     logs = [list(read(file)) if file.exists() else [] for file in files]  # zero-shot takes no step
     for key in ("loss", "accuracy", "weight_gap", "scale"):
-        curves = [[entry[key] for entry in log if key in entry] for log in logs]
-        apart = [abs(a - b) for a, b in zip(*curves, strict=True)]
+        mine, theirs = ({entry["step"]: entry[key] for entry in log if key in entry} for log in logs)
+        if key in ("loss", "scale"):  # evaluations depend on the time that they take
+            assert mine.keys() == theirs.keys()
+        apart = [abs(mine[step] - theirs[step]) for step in sorted(mine.keys() & theirs.keys())]
         found |= {key: max(apart, default=0.0)} | (
             {"first loss": apart[0]} if key == "loss" and apart else {}
         )
