@@ -53,9 +53,8 @@ def closer_look(group: Group) -> Closer | None:
             f"Of {run.name} ({setting.label}), which is best on the task; tracer report RUN shows another."
         )
     if others:
-        notes.append(
-            f"Not shown here, to keep the page small: {', '.join(others[:8])}{' and others' if len(others) > 8 else ''}."
-        )
+        listed = ", ".join(others[:8]) + (" and others" if len(others) > 8 else "")
+        notes.append(f"Not shown here, to keep the page small: {listed}.")
     return Closer(tuple(_look(run, data) for data in sets), " ".join(notes))
 
 
