@@ -224,7 +224,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      "shlex.join(", '" ".join(', (MARKDOWN,)),
     ("escaping", "the report's data can end their element", "report/page.py",
      r'''.replace("<", r"\u003c")''', "", (f"{PAGE}::test_embedded_data_survive_and_cannot_end_their_element",)),
-    ("escaping", "the report does not escape names", "report/page.py",
+    ("escaping", "the report does not escape names", "report/templates.py",
      "autoescape=True", "autoescape=False", (f"{PAGE}::test_hostile_names_are_text",)),
     # Intervals
     ("intervals", "Wilson's interval has no correction", "core/metrics/intervals.py",
