@@ -24,6 +24,12 @@ CASES = [
 ]
 
 
+def trains(run: Path) -> bool:
+    """Whether a step is logged; the first line is the score before training."""
+    log = run / "log.jsonl"
+    return log.exists() and '"kind": "train"' in log.read_text()
+
+
 @pytest.mark.parametrize(("number", "options"), CASES)
 def test_a_signal_to_the_launcher_and_its_group_saves(
     tmp_path: Path, number: signal.Signals, options: list[str]
@@ -39,7 +45,7 @@ def test_a_signal_to_the_launcher_and_its_group_saves(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     run, deadline = tmp_path / "run", time.monotonic() + 120
-    while not (run / "log.jsonl").exists() and process.poll() is None and time.monotonic() < deadline:
+    while not trains(run) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(process.pid, number)
     output, _ = process.communicate(timeout=120)  # until the last process has closed it

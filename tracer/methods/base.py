@@ -80,7 +80,7 @@ class Stage:
         if self.distill_every > 1 and not self._without_teacher.weighted:
             raise ValueError(f"{self.objective!r} has no term without the teacher: distill-every must be 1")
         if self.distill_pairs < 1:
-            raise ValueError(f"distill-pairs {self.distill_pairs}: expected 1 (all pairs) or more")
+            raise ValueError(f"distill-pairs {self.distill_pairs}: expected 1 or more; 1 is all pairs")
         extra = self.objective.needs - self._without_teacher.needs - {"teacher"}
         if self.distill_every > 1 and extra:  # DDP expects the same outputs of the student in every step
             raise ValueError(f"distill-every must be 1: only the teacher's terms need {sorted(extra)}")
