@@ -31,9 +31,7 @@ class Measured(NamedTuple):
     retained: dict[str, Predictions]  # --retain, or the built-in probe if the pretrained model can name emoji
     names: Float[Tensor, "n k"] | None  # logits over the names of ImageNet, where these mean something
     by_sigmoid: bool = False  # whether the sigmoid of a held-out logit is a probability of the model
-    classifiers: Classifiers | None = (
-        None  # out of words, of the model that was scored; None if it was not loaded
-    )
+    classifiers: Classifiers | None = None  # of the model that was scored; None if read from a file
 
     @property
     def accuracy(self) -> float:

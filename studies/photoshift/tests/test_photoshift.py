@@ -237,6 +237,13 @@ def test_variants_are_compared_with_tracer_on_the_same_trials(rows: list[PhotoRo
     assert studies([each for each in rows if each.arm not in varied])[VARIED] == {}
 
 
+def test_other_lengths_of_training_have_no_part_in_the_verdicts(rows: list[PhotoRow]) -> None:
+    longer = [each._replace(study="long animals", fold=list(TASKS).index("long animals")) for each in rows]
+    arms = studies([*rows, *longer])
+    assert all(arms[name] == studies(rows)[name] for name in (ONE, CHOSEN, ALL))
+    assert dict(moving_gains([*rows, *longer])).keys() == {"animals", "long animals"}
+
+
 def test_the_page_has_every_verdict_and_area(rows: list[PhotoRow]) -> None:
     head = {"command": "c", "date": "d", "versions": {"torch": "2"}, "commit": "0123456789"}
     text = page(head, rows)
