@@ -16,7 +16,7 @@ from studies.photoshift.figure import frontiers, moving_teachers
 from studies.photoshift.page import FIGURE, WHEN, moving_gains
 from studies.photoshift.page import page as text_of_page
 from studies.photoshift.pictures import PHOTOS, photos
-from studies.photoshift.rows import PhotoRow, read
+from studies.photoshift.rows import read, stored
 from studies.photoshift.runner import Workspace, measured, run_jobs
 from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import TASKS
@@ -56,7 +56,7 @@ def study(
     processes: int = 2,
     collect: bool = False,
 ) -> None:
-    """Run every job of the scales that is not measured yet, and write the result file.
+    """Run every job of the scales that is neither in the result file nor measured yet, and add it to the file.
 
     Args:
         scale: one or more of quick, part, full, variants (of TRACER), adapters and lengths (of training).
@@ -71,15 +71,20 @@ def study(
             raise unknown("scale", name, SCALES)
     for size in {SCALES[name].size for name in scale}:
         bridge(cache, size)  # once, before processes ask for it at the same time
-    file, rows = results or runs / f"{'-'.join(scale)}.json", list[PhotoRow]()
+    file = results or runs / f"{'-'.join(scale)}.json"
+    rows = {row.run: row for row in stored(file)[1]} if file.exists() else {}
     every = {job.name: job for name in scale for job in jobs(SCALES[name])}.values()
-    wanted = [job for job in every if not collect or (runs / job.name / FILE).exists()]
+    wanted = [
+        job for job in every if job.name not in rows and (not collect or (runs / job.name / FILE).exists())
+    ]
+    say(f"{len(every) - len(wanted)} of {len(every)} runs are measured or left out")
     for each in run_jobs(wanted, Workspace(cache, runs, processes), say):
-        rows.append(each)
-        rows.sort(
-            key=lambda row: (list(TASKS).index(row.study), row.seed, row.arm, row.rate, row.strength or 0)
+        rows[each.run] = each
+        ordered = sorted(
+            rows.values(),
+            key=lambda row: (list(TASKS).index(row.study), row.seed, row.arm, row.rate, row.strength or 0),
         )
-        write(file, rows, f"python -m studies.photoshift study --scale {' '.join(scale)}")
+        write(file, ordered, f"python -m studies.photoshift study --scale {' '.join(scale)}")
     say(f"results: {file}")
 
 

@@ -86,13 +86,19 @@ def row(job: Job, measures: dict[str, Any]) -> PhotoRow:
     )
 
 
-def read(file: Path) -> tuple[dict[str, Any], list[PhotoRow]]:
-    """The provenance and the rows of a result file; each run has the scores of its start as those of α = 0."""
+def stored(file: Path) -> tuple[dict[str, Any], list[PhotoRow]]:
+    """The provenance and the rows of a result file, as they were written."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         rows = [PhotoRow(**each) for each in content.pop("rows")]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{file} is not a result file of PhotoShift: {error}") from error
+    return content, rows
+
+
+def read(file: Path) -> tuple[dict[str, Any], list[PhotoRow]]:
+    """The provenance and the rows of a result file; each run has the scores of its start as those of α = 0."""
+    content, rows = stored(file)
     return content, with_starts(rows)
 
 

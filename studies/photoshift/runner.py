@@ -10,6 +10,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 from studies.emojishift.measure import FILE, gap, scored, summary, validation
 from studies.emojishift.runner import Log, Stopwatch, carried, remove, start_process
 from studies.photoshift.bridge import bridge
@@ -18,10 +20,11 @@ from studies.photoshift.study import Job, Setting
 from studies.photoshift.tasks import suite_of
 from tracer.core.errors import UserError
 from tracer.core.metrics import agreement
+from tracer.data.examples import Examples
 from tracer.evaluation.measured import imagenet_logits
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.suites import Suite
-from tracer.models.student import load
+from tracer.models.student import Student, load
 from tracer.parallel import World
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
@@ -82,14 +85,24 @@ def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
 
 def names_agreement(finished: Run) -> float:
     """The share of held-out images to which a run's result gives the same of ImageNet's names as its start."""
-    world, logits = World("cpu", "fp32"), []
-    held_out = plan(finished.experiment, check_images=False).held_out
-    for name in ("pretrained", "result"):
-        student = finished.student(name)
-        world.place(student)
-        scorer = Scorer(student, world, workers=0)
-        logits.append(imagenet_logits(scorer, scorer.embed(held_out)))
-    return agreement(*logits)
+    experiment = finished.experiment
+    held_out = plan(experiment, check_images=False).held_out
+    key = experiment.model, experiment.held_out
+    if key not in _names_before:
+        _names_before[key] = _names_logits(finished.student("pretrained"), held_out)
+    return agreement(_names_before[key], _names_logits(finished.student("result"), held_out))
+
+
+_names_before: dict[
+    tuple[str | None, str | None], Tensor
+] = {}  # of the start, which all runs of a task and seed share
+
+
+def _names_logits(student: Student, held_out: Examples) -> Tensor:
+    world = World("cpu", "fp32")
+    world.place(student)
+    scorer = Scorer(student, world, workers=0)
+    return imagenet_logits(scorer, scorer.embed(held_out))
 
 
 def zero_shot(workspace: Workspace, job: Job) -> dict[str, Any]:
