@@ -63,11 +63,18 @@ def variants() -> tuple[Arm, ...]:
 
 
 VARIANTS = variants()
-# Less than the image tower: LoRA of its convolutions at ten times the rate, and its last two of seven stages.
+# Less than the image tower: LoRA of its convolutions at ten times the rate and more, and its last two of seven stages.
 ADAPTED = (
-    Arm("TRACER LoRA", "tracer", (Setting(10 * RATE, STRENGTH),), IMAGE, "lora"),
-    Arm("FLYP LoRA", "flyp", (Setting(10 * RATE),), IMAGE, "lora"),
-    Arm("TRACER last-2", "tracer", (FIRST,), {"tune": "image-last-2"}),
+    Arm(
+        "TRACER LoRA", "tracer", tuple(Setting(rate, STRENGTH) for rate in (3e-3, 1e-2, 3e-2)), IMAGE, "lora"
+    ),
+    Arm("FLYP LoRA", "flyp", tuple(map(Setting, (3e-3, 1e-3, 1e-2))), IMAGE, "lora"),
+    Arm(
+        "TRACER last-2",
+        "tracer",
+        tuple(Setting(rate, STRENGTH) for rate in (RATE, 1e-3, 1e-4)),
+        {"tune": "image-last-2"},
+    ),
 )
 ARM_OF = {arm.name: arm for arm in (*ARMS, *VARIANTS, *ADAPTED)}
 
@@ -88,7 +95,7 @@ SCALES = {
     "part": Scale(MAIN_TASKS[:5], seeds=2),
     "full": Scale(MAIN_TASKS, seeds=5),
     "variants": Scale(("animals", "things"), seeds=2, arms=VARIANTS),
-    "adapters": Scale(("animals", "things"), seeds=2, arms=ADAPTED, alphas=(1.0,)),
+    "adapters": Scale(("animals", "things"), seeds=3, arms=ADAPTED),
     "lengths": Scale(tuple(LENGTHS), seeds=2, arms=tuple(ARM_OF[name] for name in MOVING)),
 }
 

@@ -114,10 +114,9 @@ def test_outcomes_are_read_back() -> None:
 
 @pytest.mark.skipif(not RESULTS, reason="no results are committed")
 def test_the_page_shows_the_results() -> None:
-    """Each file by itself: the rule was changed between them."""
+    """The tables of the rule in use; `choices.json` was measured with the rule before it."""
     page = (ROOT / "docs" / "choices.md").read_text(encoding="utf-8")
-    for file in RESULTS:
-        content = json.loads(file.read_text())
-        assert {"command", "date", "scale"} <= content.keys()
-        outcomes = [Outcome.from_json(each) for each in content["outcomes"]]
-        assert all(table.strip() in page for table in tables(outcomes).split("\n\n"))
+    content = json.loads((RESULTS[0].parent / "optimism.json").read_text())
+    assert {"command", "date", "scale"} <= content.keys()
+    outcomes = [Outcome.from_json(each) for each in content["outcomes"]]
+    assert all(table.strip() in page for table in tables(outcomes).split("\n\n"))
