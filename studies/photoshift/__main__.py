@@ -13,10 +13,10 @@ from studies.emojishift.rows import write
 from studies.figure import save
 from studies.photoshift.bridge import PROMPT, bridge
 from studies.photoshift.figure import frontiers, moving_teachers
-from studies.photoshift.page import FIGURE, WHEN, moving_gains
+from studies.photoshift.page import FIGURE, WHEN, adapter_tables, moving_gains
 from studies.photoshift.page import page as text_of_page
 from studies.photoshift.pictures import PHOTOS, photos
-from studies.photoshift.rows import read, stored
+from studies.photoshift.rows import read, stored, with_starts
 from studies.photoshift.runner import Workspace, measured, run_jobs
 from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import TASKS
@@ -30,6 +30,7 @@ from tracer.storage.atomic import write_text
 
 CACHE = cache_folder() / "photoshift"
 RUNS = Path("runs/photoshift")
+RESULTS = Path(__file__).parent / "results"
 
 
 def build(cache: Path = CACHE, size: tuple[int, ...] = (96, 128, 160), images: int = 10_000) -> None:
@@ -102,6 +103,16 @@ def page(results: Path, out: Path) -> None:
     say(f"page: {out}")
 
 
+def adapters(results: tuple[Path, ...] = (RESULTS / "photoshift.json", RESULTS / "adapters.json")) -> None:
+    """Print the tables of docs/adapters.md.
+
+    Args:
+        results: result files of the whole tower, and of adapters.
+    """
+    rows = {row.run: row for file in results for row in stored(file)[1]}
+    say(adapter_tables(with_starts(list(rows.values()))))
+
+
 def run(
     task: tyro.conf.Positional[str],
     arm: tyro.conf.Positional[str],
@@ -139,7 +150,8 @@ def main() -> int:
     warnings.simplefilter("ignore")
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"build": build, "study": study, "page": page, "run": run}, prog="python -m studies.photoshift"
+            {"build": build, "study": study, "page": page, "adapters": adapters, "run": run},
+            prog="python -m studies.photoshift",
         )
     except UserError as error:
         sys.exit(f"error: {error}")

@@ -13,7 +13,19 @@ from studies.emojishift.compare import difference, value
 from studies.emojishift.page import percent, verdict_table
 from studies.emojishift.rows import Measure
 from studies.emojishift.verdict import Claim, claim_comparisons, verdict
-from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, FURTHER_CLAIMS, ONE, VARIED, every_setting, studies
+from studies.photoshift.claims import (
+    ALL,
+    CHOSEN,
+    CLAIMS,
+    FURTHER_CLAIMS,
+    ONE,
+    VARIED,
+    chosen,
+    complete,
+    every_setting,
+    finished,
+    studies,
+)
 from studies.photoshift.frontier import area_difference, area_of, trial_areas
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow
 from studies.photoshift.study import MOVING, RATE, SCALES, jobs
@@ -114,8 +126,26 @@ def tasks(rows: Sequence[PhotoRow]) -> str:
     return markdown_table(("task", "what is learned and kept", "zero-shot accuracy (%)"), lines)
 
 
-def area_table(arms: Arms) -> str:
-    """The area below each arm's frontier, over all tasks and on each, and its difference from direct finetuning."""
+def adapter_tables(rows: Sequence[PhotoRow]) -> str:
+    """Arms that train less than the image tower beside TRACER and FLYP: at their chosen settings, and their areas."""
+    scale = SCALES["adapters"]
+    names = (ZERO_SHOT, "FLYP", "TRACER", *(arm.name for arm in scale.arms))
+    arms = {
+        name: [row for row in rows if row.arm == name and row.study in scale.tasks and row.seed < scale.seeds]
+        for name in names
+    }
+    at_chosen = complete({name: chosen(finished(own)) for name, own in arms.items()})
+    differences = [
+        [name, *(signed(difference(own, at_chosen["TRACER"], each)) for each in VARIED_COLUMNS.values())]
+        for name, own in at_chosen.items()
+        if name not in (ZERO_SHOT, "TRACER")
+    ]
+    less = markdown_table(("less TRACER's", *VARIED_COLUMNS), differences)
+    return "\n\n".join((overview(at_chosen), less, area_table(every_setting(arms), "TRACER")))
+
+
+def area_table(arms: Arms, reference: str = "direct FT") -> str:
+    """The area below each arm's frontier, over all tasks and on each, and its difference from a reference arm."""
     present = {name: rows for name, rows in arms.items() if rows}
     if not present:
         return "No arm has run all its settings yet, so that there is no area to compare."
@@ -128,10 +158,10 @@ def area_table(arms: Arms) -> str:
             for task in names
         ]
         gains = ["", ""]
-        if name != "direct FT":
-            gains = [signed(area_difference(rows, present["direct FT"], most)) for most in (np.inf, 1.0)]  # pyright: ignore
+        if name != reference:
+            gains = [signed(area_difference(rows, present[reference], most)) for most in (np.inf, 1.0)]  # pyright: ignore
         lines.append([name, percent(area_of(of_trials)), *gains, *each])
-    return markdown_table(("arm", "all tasks", "− direct FT", "the same, all kept at most", *names), lines)
+    return markdown_table(("arm", "all tasks", f"− {reference}", "the same, all kept at most", *names), lines)
 
 
 def moving_gains(rows: Sequence[PhotoRow]) -> Iterator[tuple[str, dict[str, Interval]]]:
