@@ -30,6 +30,8 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
      "    if outcome.bad or outcome.task.difference.value < 0:", "    if False:", ("evaluation/test_verdict::test_a_worse_task_and_a_collapse_come_first_and_are_not_exported",)),
     ("9: without a network no way on is named", "models/download.py",
      "are not on this machine and {problem}: {self._advice}", "are not on this machine and {problem}", ("cli/test_offline::test_the_default_model_without_weights_and_network",)),
+    ("10: torchvision is not imported a second time", "models/torchvision_compat.py",
+     """                if "torchvision::nms" not in str(error):""", "                if True:", ("cli/test_environment::test_a_script_imports_torchvision_whose_operators_are_missing",)),
     ("10: the cure of torchvision imports torch", "models/torchvision_compat.py",
      "import sys\n", "import sys\n\nimport torch\n", ("cli/test_environment::test_the_hook_costs_no_import_and_leaves_other_errors_alone",)),
     ("11: other idx files have no way on", "data/formats/idx.py",

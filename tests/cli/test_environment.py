@@ -66,6 +66,39 @@ def test_the_hook_costs_no_import_and_leaves_other_errors_alone() -> None:
     assert done.returncode == 0, done.stderr
 
 
+TORCH = """
+declared = []
+
+class library:
+    class Library:
+        def __init__(self, *names): pass
+        def define(self, schema): declared.append(schema.partition("(")[0])
+"""
+TORCHVISION = """
+import torch
+import torchvision.part
+if "nms" not in torch.declared:
+    raise RuntimeError("operator torchvision::{operator} does not exist")
+"""
+
+
+@pytest.mark.parametrize(("operator", "cured"), [("nms", True), ("other", False)])
+def test_a_script_imports_torchvision_whose_operators_are_missing(
+    tmp_path: Path, operator: str, cured: bool
+) -> None:
+    """With stand-ins for torch and torchvision, so that it is tried also where torchvision is whole."""
+    (tmp_path / "torch.py").write_text(TORCH)
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision" / "__init__.py").write_text(TORCHVISION.format(operator=operator))
+    (tmp_path / "torchvision" / "part.py").write_text("")
+    cure = ROOT / "tracer" / "models" / "torchvision_compat.py"
+    shutil.copy(cure, tmp_path)  # as make does
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import torchvision_compat, torchvision"
+    done = python("-I", "-S", "-c", script)
+    assert (done.returncode == 0) == cured, done.stderr
+    assert cured or "torchvision::other" in done.stderr
+
+
 def test_no_module_is_left_out_of_the_wheel() -> None:
     """The wheel leaves out what git would ignore; `runs/` once meant tracer/runs too. `make wheel` tries a real one."""
     git = shutil.which("git")
