@@ -126,7 +126,8 @@ def join_pair(rank: int, port: int) -> None:
 def preload() -> None:
     """Import what every command needs; 24 ImageNet class names and a cached tokeniser keep the commands short."""
     torch.set_num_threads(1)
-    measured.KNOWN_NAMES = measured.KNOWN_NAMES[:24]
+    names = measured.known_names()[:24]
+    measured.known_names = lambda: names
     open_clip.get_tokenizer = cache(open_clip.get_tokenizer)
     for command in iter_modules(commands.__path__):
         import_module(f"{commands.__name__}.{command.name}")

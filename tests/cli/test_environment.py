@@ -99,6 +99,21 @@ def test_a_script_imports_torchvision_whose_operators_are_missing(
     assert cured or "torchvision::other" in done.stderr
 
 
+def test_no_command_imports_open_clip_before_it_needs_a_model() -> None:
+    lines = [
+        "import sys",
+        f"sys.path.insert(0, {str(ROOT)!r})",
+        "from importlib import import_module",
+        "from tracer.cli.app import _names",
+        "for name in _names():",
+        "    import_module(f'tracer.cli.commands.{name}')",
+        "slow = {'open_clip', 'timm', 'torchvision', 'transformers', 'torch._dynamo'} & {*sys.modules}",
+        "assert not slow, slow",
+    ]
+    done = python("-c", "\n".join(lines))
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_module_is_left_out_of_the_wheel() -> None:
     """The wheel leaves out what git would ignore; `runs/` once meant tracer/runs too. `make wheel` tries a real one."""
     git = shutil.which("git")

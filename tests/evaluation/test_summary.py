@@ -85,7 +85,8 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
 ) -> None:
     monkeypatch.setattr(measurement, "can_name", lambda hits: True)
     monkeypatch.setattr(outcome, "warnings", lambda *_: ["naming emoji fell", advice("flyp")])
-    monkeypatch.setattr(measurement, "KNOWN_NAMES", measurement.KNOWN_NAMES[:5])
+    names = measurement.known_names()[:5]
+    monkeypatch.setattr(measurement, "known_names", lambda: names)
     monkeypatch.setattr(measurement, "MAX_COMPARED", 40)
     export(load("tiny-28", seed=0), tmp_path / "model")
     small = ["--steps", "1", "--batch", "4", "--device", "cpu", "--templates", "name", "--workers", "0"]

@@ -27,7 +27,7 @@ def test_held_out_images_are_embedded_once_for_each_weights(finished: Finished, 
     for weights in (group.start, end):  # each score in a pass of its own
         scorer = evaluator.scorer(weights)
         some = evaluator.held_out.take(compared_indices(len(evaluator.held_out)))
-        views.append(scorer.predict(some, KNOWN_PROMPT, measured.KNOWN_NAMES).logits)
+        views.append(scorer.predict(some, KNOWN_PROMPT, measured.known_names()).logits)
         accuracy = scorer.predict(evaluator.held_out, group.plan.templates).accuracy
     assert scores.accuracy == accuracy
     assert scores.agreement == agreement(*views)

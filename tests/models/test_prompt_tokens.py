@@ -18,7 +18,7 @@ from tracer.models.acceleration import class_token_only
 from tracer.models.adapters import adapter
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.prefix import share_prefix
-from tracer.models.prompt_tokens import PromptedTransformer, Prompts
+from tracer.models.prompt_tokens import Prompted, Prompts
 from tracer.models.student import Student, load
 from tracer.models.trainable import towers
 from tracer.runs.experiment import Experiment
@@ -32,7 +32,7 @@ def prompted(model: str, gate: float = 1.0, spelling: str = "prompts:image=3,tex
     prompts.prepare(student)
     prompts.attach(student, averaged=True, seed=1)
     for module in student.modules():
-        if isinstance(module, PromptedTransformer):
+        if isinstance(module, Prompted):
             module.gate.fill_(gate)
     return student.eval()
 

@@ -29,6 +29,7 @@ def noting(folder: Path) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
-    measured.KNOWN_NAMES = measured.KNOWN_NAMES[:5]
+    names = measured.known_names()[:5]
+    measured.known_names = lambda: names
     noting(Path(sys.argv[1]))
     sys.exit(main(sys.argv[2:]))

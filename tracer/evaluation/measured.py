@@ -17,7 +17,6 @@ from tracer.evaluation.verdict import MIN_IMAGES
 from tracer.models.open_clip_compat import open_clip
 from tracer.runs.plan import Plan, prompts_for
 
-KNOWN_NAMES = tuple(open_clip.IMAGENET_CLASSNAMES)  # over which two models are compared
 KNOWN_PROMPT = ("a photo of a {}.",)
 MAX_COMPARED = 1000  # held-out images on which the agreement of two models is measured
 FEWEST_TO_FIT = 100  # held-out images below which no temperature is fitted
@@ -91,10 +90,15 @@ def measure(plan: Plan, scorer: Scorer, before: Measured | None = None) -> Measu
     )
 
 
+def known_names() -> tuple[str, ...]:
+    """ImageNet's class names, over which two models are compared."""
+    return tuple(open_clip.IMAGENET_CLASSNAMES)
+
+
 def imagenet_logits(scorer: Scorer, held_out: ImageFeatures) -> Float[Tensor, "n k"]:
     """Logits over the names of ImageNet, for up to 1000 held-out images."""
     sample = held_out.take(compared_indices(len(held_out.examples)))
-    return scorer.score(sample, KNOWN_PROMPT, KNOWN_NAMES).logits
+    return scorer.score(sample, KNOWN_PROMPT, known_names()).logits
 
 
 def describe_compared(images: int) -> str:

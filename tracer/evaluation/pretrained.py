@@ -56,7 +56,7 @@ def _file(plan: Plan, world: World) -> Path | None:
     key |= {
         "classes": list(plan.train.classes),
         "images seen": plan.steps * plan.batch,
-        "names": measured.KNOWN_NAMES,
+        "names": measured.known_names(),
     }
     return (
         cache_folder() / "pretrained" / f"{short_hash([key, versions(), world.describe()], 16)}.safetensors"

@@ -60,7 +60,7 @@ def without_other_tokens(student: Student) -> Iterator[None]:
 
 def _last_block(tower: Any) -> Any:
     """The last block of a tower that uses its class token only; None for other towers."""
-    layers: Any = open_clip.transformer  # pyright: ignore[reportAttributeAccessIssue]
+    layers = open_clip.transformer
     if not isinstance(tower, layers.VisionTransformer) or tower.output_tokens or tower.attn_pool is not None:
         return None
     block = tower.transformer.resblocks[-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pickle import UnpicklingError
 from typing import Any
@@ -44,7 +44,7 @@ def kinds_of_numbers() -> Iterator[dict[str, Any]]:
     open_clip would copy them into its parameters, where integers are rounded weights and complex ones lose a part.
     """
     kinds: dict[str, Any] = {}
-    original: Callable[..., Any] = open_clip.factory.load_state_dict
+    original = open_clip.factory.load_state_dict
 
     def read(*args: Any, **kwargs: Any) -> Any:
         weights = original(*args, **kwargs)
@@ -68,9 +68,7 @@ def text_tower_without_code() -> Iterator[None]:
 
     Besides `auto_map`, a config may name an attention of its own, which is compiled code of the hub.
     """
-    from open_clip import hf_model  # late: open_clip_compat comes before any import of open_clip
-
-    module: Any = hf_model
+    module = open_clip.hf_model
     original = getattr(module, "AutoConfig", None)  # None without transformers
 
     class Config:

@@ -1,25 +1,47 @@
-"""open_clip, imported so that it works with a CPU build of torch (see `torchvision_compat`)."""
+"""open_clip, imported at its first use, and so that it works with a CPU build of torch (see `torchvision_compat`).
+
+Importing it takes seconds (transformers, timm, torchvision and torch's compiler): commands without a model, and help,
+never need it.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 import tracer.models.torchvision_compat  # noqa: F401  (before torchvision, which open_clip imports)
 
-import torchvision  # noqa: F401  # isort: skip
 
-# timm, which open_clip imports, would import wandb for a training script of its own: half of the time at the start.
-_absent = "wandb" not in sys.modules
-if _absent:
-    sys.modules["wandb"] = None  # pyright: ignore[reportArgumentType]
-try:
-    with warnings.catch_warnings():
-        # A notebook without ipywidgets would open with tqdm's warning in red; our own progress needs none.
-        warnings.filterwarnings("ignore", "IProgress not found")
-        import open_clip  # isort: skip
-finally:
-    if _absent:
-        del sys.modules["wandb"]
+@cache
+def _import() -> ModuleType:
+    # timm, which open_clip imports, would import wandb for a training script of its own: half of the time at the start.
+    absent = "wandb" not in sys.modules
+    if absent:
+        sys.modules["wandb"] = None  # pyright: ignore[reportArgumentType]
+    try:
+        with warnings.catch_warnings():
+            # A notebook without ipywidgets would open with tqdm's warning in red; our own progress needs none.
+            warnings.filterwarnings("ignore", "IProgress not found")
+            return import_module("open_clip")
+    finally:
+        if absent:
+            del sys.modules["wandb"]
 
-__all__ = ["open_clip"]
+
+class _LazyModule:
+    """Reads and sets the attributes of open_clip; it has none of its own."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_import(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_import(), name, value)
+
+
+open_clip: Any = _LazyModule()

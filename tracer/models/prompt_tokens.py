@@ -24,7 +24,6 @@ from tracer.models.student import Student
 from tracer.models.text import EndOfText
 from tracer.models.trainable import freeze_towers, towers_with_blocks
 
-Transformer: Any = open_clip.transformer.Transformer  # pyright: ignore[reportAttributeAccessIssue]
 INITIAL = 0.02  # standard deviation, as CoOp's
 
 
@@ -55,7 +54,7 @@ class Prompts:
         for kind, tower, _ in towers_with_blocks(student):
             if count := getattr(self, kind):
                 transformer: Any = getattr(tower, "transformer", None)
-                if type(transformer) is not Transformer or (
+                if type(transformer) is not open_clip.transformer.Transformer or (
                     kind == "text" and not EndOfText.of(student.clip)
                 ):
                     raise UserError(
@@ -65,7 +64,7 @@ class Prompts:
                 weight = next(transformer.parameters())
                 transformer.prompt = nn.Parameter(weight.new_zeros(count, transformer.width))
                 transformer.register_buffer("gate", weight.new_zeros(()))
-                transformer.__class__ = PromptedTransformer
+                transformer.__class__ = type("PromptedTransformer", (Prompted, type(transformer)), {})
 
     def targets(self, student: Student) -> dict[str, nn.Module]:
         """The prompted parts of towers that are trained, by tower. Raises UserError if there is none."""
@@ -102,8 +101,8 @@ class Prompts:
         return dict(weights)
 
 
-class PromptedTransformer(Transformer):
-    """The blocks of a tower with a prompt. The class of an existing module is set to it; it is not constructed."""
+class Prompted(nn.Module):
+    """The blocks of a tower with a prompt: a base, before open_clip's own, of the class that `prepare` gives them."""
 
     prompt: Float[Tensor, "p d"]
     gate: Float[Tensor, ""]
@@ -123,4 +122,4 @@ class PromptedTransformer(Transformer):
 
 def has_prompt(student: Student) -> bool:
     """Whether a tower of the model has a prompt."""
-    return any(isinstance(module, PromptedTransformer) for module in student.modules())
+    return any(isinstance(module, Prompted) for module in student.modules())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.core.errors import UserError, unknown
+from tracer.models.open_clip_compat import open_clip
 
 PLACEHOLDER = "{}"
 PLAIN = {"name": ("{}",), "digit": ("the digit {}",)}
@@ -52,8 +53,6 @@ def _named(spec: str | Path) -> tuple[str, ...]:
 
 
 def _open_clip(name: str) -> tuple[str, ...]:
-    from tracer.models.open_clip_compat import open_clip  # late: slow, and needed for these two sets only
-
     simple = name == "simple"
     functions = open_clip.SIMPLE_IMAGENET_TEMPLATES if simple else open_clip.OPENAI_IMAGENET_TEMPLATES
     own = RELEASED if name == "released" else ()

@@ -19,7 +19,7 @@ from tracer.models.text import EndOfText, projected, text_tower, token_features
 
 def shares_words(clip: nn.Module) -> bool:
     """Whether the text tower is one whose first words can be computed once: open_clip's own, causal, as it is."""
-    layers: Any = open_clip.transformer  # pyright: ignore[reportAttributeAccessIssue]
+    layers = open_clip.transformer
     transformer: Any = getattr(text_tower(clip), "transformer", None)
     return (
         EndOfText.of(clip) is not None

@@ -99,7 +99,7 @@ class Student(nn.Module):
         config = open_clip.transform.PreprocessCfg(**self.preprocess_cfg)
         transform = open_clip.transform.image_transform_v2(config, is_train=False)
         batch = [images] if isinstance(images, Image) else images
-        return torch.stack([transform(image) for image in batch]).to(self.mean.device)  # pyright: ignore
+        return torch.stack([transform(image) for image in batch]).to(self.mean.device)
 
     def tokenise(self, texts: str | Sequence[str]) -> Int[Tensor, "u l"]:
         """Token ids of one text or several."""

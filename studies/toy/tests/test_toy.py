@@ -170,7 +170,7 @@ TINY = Scale(pretraining=2, pretraining_batch=8, steps=2, batch=8, teaching=4, t
 def few(monkeypatch):
     """Digits enough for a batch or two, and few names to compare by, so that evaluation takes no time."""
     whole = embedded._grey
-    monkeypatch.setattr(outcome, "KNOWN_NAMES", ("tench", "goldfish"))
+    monkeypatch.setattr(outcome, "known_names", lambda: ("tench", "goldfish"))
 
     def some(split, folder):
         grey, labels = whole(split, folder)

@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import timm
-
 from tracer.core.errors import UserError
 
 Section = Mapping[str, Any]
@@ -140,6 +138,8 @@ def _siglip(kind: str, vision: Section, text: Section, own_text: Section, source
     )
     sizes = [name for name, known in TRUNKS.items() if known == shape]
     trunk = f"vit_{sizes[0]}_patch{vision['patch_size']}_siglip_{size}" if sizes else ""
+    import timm  # late: slow
+
     if not timm.is_model(trunk) or vision["layer_norm_eps"] != 1e-6 or not vision["vision_use_head"]:
         raise UserError(
             f"{source}: open_clip has no image tower of SigLIP with width, layers, heads and MLP {shape}, patches of "
