@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from jaxtyping import Float, Int, Num
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
+
+PAIRED = ("image", "text", "scores", "features", "tokens")  # fields of an Embedding with a row for each pair
 
 
 class Batch(NamedTuple):
@@ -52,15 +55,14 @@ class Embedding(NamedTuple):
     anchors: Embedding | None = None
     bias: Float[Tensor, ""] | None = None  # of the logits; only models trained with the sigmoid loss have one
 
+    def with_rows(self, change: Callable[[Tensor], Tensor]) -> Embedding:
+        """The embedding after `change` of every tensor that has a row for each pair."""
+        fields = {name: tree_map_only(Tensor, change, getattr(self, name)) for name in PAIRED}
+        return self._replace(**fields)
+
     def every(self, k: int) -> Embedding:
         """The rows of every k-th pair, from the first."""
-        pairs = ("image", "text", "scores")
-        rows = {name: own[::k] for name in pairs if (own := getattr(self, name)) is not None}
-        blocks = {
-            name: tuple(own[::k] for own in getattr(self, name) or ()) or None
-            for name in ("features", "tokens")
-        }
-        return self._replace(**rows, **blocks)
+        return self.with_rows(lambda rows: rows[::k])
 
     @property
     def logits(self) -> Float[Tensor, "n n"]:

@@ -7,12 +7,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
 
 from tracer.core.batch import Embedding, Scene, Share
-
-# Fields that are equal in all processes, because weights and texts are: they are not gathered.
-REPLICATED = ("scale", "bias", "classes", "probe", "projections")
 
 
 class Gather(torch.autograd.Function):
@@ -81,11 +77,10 @@ def global_scene(scene: Scene) -> Scene:
 
 
 def _global(embedding: Embedding) -> Embedding:
+    """The rows of all processes; what is no row of a pair is equal in all of them, because weights and texts are."""
     shared = embedding.bias is not None
-    rows = embedding._replace(**dict.fromkeys((*REPLICATED, "anchors")))
-    gathered: Embedding = tree_map_only(Tensor, lambda own: Gather.apply(own, shared), rows)
     anchors = None if embedding.anchors is None else _global(embedding.anchors)
-    return gathered._replace(**{name: getattr(embedding, name) for name in REPLICATED}, anchors=anchors)
+    return embedding.with_rows(lambda own: Gather.apply(own, shared))._replace(anchors=anchors)
 
 
 def _total(own: Tensor) -> Tensor:

@@ -63,21 +63,9 @@ def _step_peak(stage: Stage, student: Student, batch: Batch, chunk: int | None, 
 def _loss_peak(stage: Stage, student: Student, batch: Batch, count: int) -> int:
     """Peak bytes of the loss for `count` images; similarities grow with the square of the batch."""
 
-    def resized(rows: Tensor | None) -> Tensor | None:
-        return None if rows is None else rows.new_zeros(count, *rows.shape[1:]).requires_grad_()
-
-    def all_resized(blocks: tuple[Tensor, ...] | None) -> tuple[Tensor | None, ...] | None:
-        return None if blocks is None else tuple(resized(block) for block in blocks)
-
     with torch.no_grad():
-        small = student(batch, stage.objective.needs)
-    full: Embedding = small._replace(
-        image=resized(small.image),
-        text=resized(small.text),
-        scores=resized(small.scores),
-        features=all_resized(small.features),
-        tokens=all_resized(small.tokens),
-    )
+        small: Embedding = student(batch, stage.objective.needs)
+    full = small.with_rows(lambda rows: rows.new_zeros(count, *rows.shape[1:]).requires_grad_())
     with AllocationCounter(student.parameters()) as counter:
         teacher = full if "teacher" in stage.objective.needs else None
         scene = Scene(full, teacher, batch.image.new_zeros(count).long())
