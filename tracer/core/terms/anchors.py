@@ -6,8 +6,7 @@ from torch import Tensor
 
 from tracer.core.batch import Scene
 from tracer.core.objective import Term
-from tracer.core.terms.contrastive import matches, symmetric_infonce
-from tracer.core.terms.sigmoid import pair_logits, sigmoid_loss
+from tracer.core.terms.contrastive import contrast
 
 
 def anchored() -> Term:
@@ -21,10 +20,6 @@ def anchored() -> Term:
         anchors = scene.student.anchors
         if anchors is None:
             raise ValueError("anchored needs a second stream of pairs")
-        if anchors.bias is not None:
-            logits = pair_logits(anchors, anchors.image, anchors.text)
-            positive = matches(Scene(anchors), "pair")
-            return sigmoid_loss(logits, positive, len(anchors.image), scene.share)
-        return symmetric_infonce(anchors.logits, anchors.logits.T, None)
+        return contrast(Scene(anchors, share=scene.share), "pair")
 
     return Term("anchored", formula, needs=frozenset({"anchors"}))

@@ -29,15 +29,16 @@ def contrastive(targets: Targets = "pair") -> Term:
     Y_ij > 0. Reference: SigLIP (arXiv 2303.15343).
     """
     check_targets(targets)
+    return Term("contrastive", lambda scene: contrast(scene, targets), needs=frozenset({"text"}))
 
-    def formula(scene: Scene) -> Tensor:
-        student = scene.student
-        if student.bias is not None:
-            logits = pair_logits(student, student.image, student.text)
-            return sigmoid_loss(logits, matches(scene, targets), len(student.image), scene.share)
-        return symmetric_infonce(student.logits, student.logits.T, positives(scene, targets))
 
-    return Term("contrastive", formula, needs=frozenset({"text"}))
+def contrast(scene: Scene, targets: Targets) -> Float[Tensor, ""]:
+    """The formula of `contrastive`."""
+    student = scene.student
+    if student.bias is not None:
+        logits = pair_logits(student, student.image, student.text)
+        return sigmoid_loss(logits, matches(scene, targets), len(student.image), scene.share)
+    return symmetric_infonce(student.logits, student.logits.T, positives(scene, targets))
 
 
 def check_targets(targets: str) -> None:

@@ -10,6 +10,8 @@ of CRD are then the same sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax
@@ -45,13 +47,7 @@ def relational() -> Term:
     """
 
     def formula(scene: Scene) -> Tensor:
-        student, teacher = scene.taught
-        if student.bias is not None:
-            target = pair_logits(teacher, teacher.image, teacher.text)
-            logits = pair_logits(student, student.image, student.text)
-            return 2 * bernoulli_divergence(target, logits, len(student.image), scene.share)
-        target, logits = teacher.logits.detach(), student.logits
-        return divergence(target, logits) + divergence(target.T, logits.T)
+        return both_directions(scene, divergence, bernoulli_divergence)
 
     return Term("relational", formula, needs=_PAIRS)
 
@@ -97,6 +93,22 @@ def cross() -> Term:
         return (divergence(target, image_logits) + divergence(target.T, text_logits)) / 2
 
     return Term("cross", formula, needs=_PAIRS)
+
+
+def both_directions(
+    scene: Scene, by_softmax: Callable[[Tensor, Tensor], Tensor], by_sigmoid: Callable[..., Tensor]
+) -> Float[Tensor, ""]:
+    """A distance of the student's similarities from the teacher's: of images to texts plus of texts to images.
+
+    With a logit bias both are the same sum over pairs.
+    """
+    student, teacher = scene.taught
+    if student.bias is not None:
+        target = pair_logits(teacher, teacher.image, teacher.text)
+        logits = pair_logits(student, student.image, student.text)
+        return 2 * by_sigmoid(target, logits, len(student.image), scene.share)
+    target, logits = teacher.logits.detach(), student.logits
+    return by_softmax(target, logits) + by_softmax(target.T, logits.T)
 
 
 def mixed_logits(scene: Scene) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n n"]]:

@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy, softmax
 
 from tracer.core.batch import Scene
 from tracer.core.objective import Term
-from tracer.core.terms.distill import divergence
-from tracer.core.terms.sigmoid import bernoulli_entropy, pair_logits
+from tracer.core.terms.distill import both_directions, divergence
+from tracer.core.terms.sigmoid import bernoulli_entropy
 
 
 def soft_classes(temperature: float = 1.0) -> Term:
@@ -41,13 +41,7 @@ def soft_pairs() -> Term:
     """
 
     def formula(scene: Scene) -> Tensor:
-        student, teacher = scene.taught
-        if student.bias is not None:
-            target = pair_logits(teacher, teacher.image, teacher.text)
-            logits = pair_logits(student, student.image, student.text)
-            return 2 * bernoulli_entropy(target, logits, len(student.image), scene.share)
-        target, logits = teacher.logits.detach(), student.logits
-        return soft_entropy(target, logits) + soft_entropy(target.T, logits.T)
+        return both_directions(scene, soft_entropy, bernoulli_entropy)
 
     return Term("soft_pairs", formula, needs=frozenset({"text", "teacher"}))
 
