@@ -13,12 +13,19 @@ from torch import Tensor
 
 
 class Attached(Protocol):
-    """`pull` runs after backward and may edit gradients; `clamp` runs after the optimiser and may edit weights."""
+    """`pull` runs after backward and may edit gradients; `clamp` runs after the optimiser and may edit weights.
+
+    A subclass has no state to save unless it says so.
+    """
 
     def pull(self) -> None: ...
     def clamp(self, lr: float) -> None: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        del state
 
 
 class Regularizer(Protocol):

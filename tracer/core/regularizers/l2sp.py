@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ class L2SP:
         return _AttachedL2SP(self, pairs(parameters, anchors, head=self.head))
 
 
-class _AttachedL2SP:
+class _AttachedL2SP(Attached):
     def __init__(self, regularizer: L2SP, pairs: list[Pair]) -> None:
         self.regularizer, self.pairs = regularizer, pairs
 
@@ -50,9 +50,3 @@ class _AttachedL2SP:
         if self.regularizer.form == "decoupled":
             parameters, anchors = [p for _, p, _ in self.pairs], [a for _, _, a in self.pairs]
             torch._foreach_lerp_(parameters, anchors, min(1.0, lr * self.regularizer.strength))
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        del state  # nothing to restore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ class SPD:
         return _AttachedSPD(self, pairs(parameters, anchors, head=self.head))
 
 
-class _AttachedSPD:
+class _AttachedSPD(Attached):
     def __init__(self, regularizer: SPD, pairs: list[Pair]) -> None:
         self.regularizer, self.pairs = regularizer, pairs
         self.before: list[tuple[Tensor, Tensor]] = []  # ⟨∇θ, θ − θ₀⟩ > 0, ‖θ − θ₀‖
@@ -49,12 +49,6 @@ class _AttachedSPD:
             ratio = ((after - before) / after).nan_to_num(0).clamp(0, 1)  # 0/0 where nothing has moved
             pair.parameter.lerp_(pair.anchor, torch.where(outward, self.regularizer.strength * ratio, 0.0))
         self.before = []
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        del state  # nothing is kept between steps
 
 
 def _direction_and_distance(pair: Pair) -> tuple[Tensor, Tensor]:
