@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tracer.core.errors import UserError
-from tracer.core.metrics import recall_at, retrieval
+from tracer.core.metrics import match_ranks, retrieval
 
 
 def pairs(images: int, captions: int, noise: float, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -17,6 +17,12 @@ def pairs(images: int, captions: int, noise: float, seed: int = 0) -> tuple[Tens
     image = torch.randn(images, 8, generator=generator)
     owners = torch.arange(images).repeat(captions)[torch.randperm(images * captions, generator=generator)]
     return image, image[owners] + noise * torch.randn(len(owners), 8, generator=generator), owners
+
+
+def recall_at(image: Tensor, text: Tensor, owners: Tensor, k: int = 1) -> tuple[float, float]:
+    """The share of images with a caption of their own among the k nearest, and of captions with their image."""
+    images, texts = match_ranks(image, text, owners)
+    return float((images < k).double().mean()), float((texts < k).double().mean())
 
 
 def twin(image: np.ndarray, text: np.ndarray, owners: np.ndarray, k: int) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from tracer.core.metrics.intervals import (
 from tracer.core.metrics.metric import Metric
 from tracer.core.metrics.resampling import bootstrap, mean_interval, metric_interval, optimism, paired
 from tracer.core.metrics.retention import agreement, kl
-from tracer.core.metrics.retrieval import Recall, match_ranks, recall_at
+from tracer.core.metrics.retrieval import match_ranks
 from tracer.core.metrics.scaling import temperature
 from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, topk
 
@@ -41,7 +41,6 @@ __all__ = [
     "Curve",
     "Interval",
     "Metric",
-    "Recall",
     "Spread",
     "accuracy",
     "adaptive_ece",
@@ -62,7 +61,6 @@ __all__ = [
     "optimism",
     "paired",
     "paired_interval",
-    "recall_at",
     "reliability",
     "sigmoid_ece",
     "t_interval",

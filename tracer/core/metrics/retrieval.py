@@ -1,8 +1,6 @@
-"""Image-text retrieval: recall at k and the rank of the match, in both directions."""
+"""Image-text retrieval: the rank of the match, in both directions."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -10,39 +8,20 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
-from tracer.core.metrics.metric import check_logits, positive
+from tracer.core.metrics.metric import check_logits
 from tracer.core.metrics.scores import rank
 
 SIMILARITIES = 2**24  # computed at a time, to bound memory
 
 
-class Recall(NamedTuple):
-    """Share of queries with a match among the k nearest, in each direction."""
-
-    image_to_text: float
-    text_to_image: float
-
-
-def recall_at(
-    image_features: Float[Tensor, "n d"],
-    text_features: Float[Tensor, "m d"],
-    owners: Int[Tensor, " m"],
-    k: int = 1,
-) -> Recall:
-    """R@k by cosine similarity; `owners[j]` is the image that caption j describes.
-
-    An image counts when any of its captions is among the k nearest texts, a caption when its own image is
-    among the k nearest images. Ties are ordered by index, so that collapsed features score at chance.
-    """
-    images, texts = match_ranks(image_features, text_features, owners)
-    positive("k", k)
-    return Recall(float((images < k).double().mean()), float((texts < k).double().mean()))
-
-
 def match_ranks(
     image_features: Float[Tensor, "n d"], text_features: Float[Tensor, "m d"], owners: Int[Tensor, " m"]
 ) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
-    """The rank of each image's best caption among the texts, and of each caption's image; 0 is the nearest."""
+    """The rank of each image's best caption among the texts, and of each caption's image; 0 is the nearest.
+
+    `owners[j]` is the image that caption j describes; recall at k is the share of ranks below k. Ranks are by cosine
+    similarity, and ties are ordered by index, so that collapsed features score at chance.
+    """
     check_logits(image_features)
     check_logits(text_features)
     check_owners(owners, images=len(image_features), texts=len(text_features))
