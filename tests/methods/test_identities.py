@@ -145,7 +145,7 @@ def test_starfts_weight_falls_at_the_start_of_each_epoch() -> None:
 
 
 def test_replicas_see_other_data_and_end_as_one(experiment: Make) -> None:
-    from tracer.core.model_stock import stock_weights
+    from tracer.core.model_stock import stock
     from tracer.training.replicas import ReplicatedLearner
 
     learner = first_stage(plan(experiment("stock")), World("cpu", "fp32"), 3)
@@ -156,5 +156,5 @@ def test_replicas_see_other_data_and_end_as_one(experiment: Make) -> None:
     apart = [{k: v.clone() for k, v in state.student.state_dict().items()} for state in learner.states]
     assert not same(*apart)
     learner.merge()
-    merged = stock_weights(learner.start, apart)
+    merged, _ = stock(learner.start, apart)
     assert all(same(dict(state.student.state_dict()), merged) for state in learner.states)

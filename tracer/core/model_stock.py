@@ -55,8 +55,3 @@ def stock(start: Weights, models: Sequence[Weights], by: By = "tensor") -> tuple
         merged[name] = torch.lerp(origin.double(), mean(values), t).to(origin.dtype)
         cosines[name] = float(cos.mean())
     return merged, cosines
-
-
-def stock_weights(start: Weights, models: Sequence[Weights], by: By = "tensor") -> Weights:
-    """The merged weights of `stock` without the cosines, as merging during training needs them."""
-    return stock(start, models, by)[0]

@@ -165,11 +165,15 @@ def _recorded(name: str, recipe: Recipe) -> Recipe:
     return build
 
 
-def method(name: str, **options: Any) -> Method:
-    """A method by name, with its hyper-parameters."""
+def _recipe(name: str) -> Recipe:
     if name not in methods():
         raise unknown("method", name, methods())
-    recipe = methods()[name]
+    return methods()[name]
+
+
+def method(name: str, **options: Any) -> Method:
+    """A method by name, with its hyper-parameters."""
+    recipe = _recipe(name)
     hints = get_type_hints(recipe)
     for option, value in options.items():
         if option not in inspect.signature(recipe).parameters:
@@ -193,9 +197,7 @@ class Option(NamedTuple):
 
 def options(name: str) -> list[Option]:
     """The hyper-parameters of a method: the arguments of its function."""
-    if name not in methods():
-        raise unknown("method", name, methods())
-    recipe = methods()[name]
+    recipe = _recipe(name)
     hints, descriptions = get_type_hints(recipe), arguments(recipe.__doc__)
     return [
         Option(parameter.name, hints[parameter.name], parameter.default, descriptions.get(parameter.name, ""))

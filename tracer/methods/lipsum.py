@@ -14,7 +14,7 @@ from tracer.models.trainable import ImageTower
 def lipsum(*, strength: float = 1.0, texts: int = 80, length: int = 8, beta: float | None = None) -> Method:
     """Cross-entropy plus λ times the change in similarity to random texts.
 
-    The change is squared, of the images' similarities to the texts.
+    It is the squared change of the images' similarities to the texts.
 
     Args:
         strength: λ, the weight of the distillation loss.

@@ -30,17 +30,15 @@ def static_sd(
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
         distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
     """
-    loss = composite(preset, strength, targets)
+    stage = Stage(
+        composite(preset, strength, targets),
+        teacher=Frozen(),
+        tune=towers(tune),
+        distill_every=distill_every,
+        distill_pairs=distill_pairs,
+    )
     return Method(
-        (
-            Stage(
-                loss,
-                teacher=Frozen(),
-                tune=towers(tune),
-                distill_every=distill_every,
-                distill_pairs=distill_pairs,
-            ),
-        ),
+        (stage,),
         title="Static self-distillation",
         paper="openreview:XOYXLQRlj8",
         year=2026,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from tracer.core.model_stock import By, stock_weights
+from tracer.core import model_stock
+from tracer.core.model_stock import By
 from tracer.methods.base import Method, Replicas
 from tracer.methods.supervised import Loss, task
 from tracer.models.trainable import Towers
@@ -31,7 +30,7 @@ def stock(
     """
     return Method(
         (task(loss, tune=tune),),
-        replicas=Replicas(replicas, partial(stock_weights, by=by), merge_epochs),
+        replicas=Replicas(replicas, lambda start, ends: model_stock.stock(start, ends, by)[0], merge_epochs),
         title="Model Stock",
         paper="arXiv:2403.19522",
         year=2024,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Any, ClassVar, Protocol
 
@@ -48,7 +49,7 @@ class RandomTexts:
         if not 0 < self.length <= longest:
             raise UserError(f"random texts of {self.length} tokens: {student.name} takes 1 to {longest}")
         padding = 0 if student.tokeniser.end else longest - self.length
-        return _Random(self.count, self.length, padding, frame)
+        return partial(_random_texts, (self.count, self.length), padding, frame)
 
 
 @dataclass(frozen=True)
@@ -86,20 +87,13 @@ class _Frame:
         return cls(tuple(row[: body[0]]), tuple(after), padding, ordinary)
 
 
-@dataclass(frozen=True)
-class _Random:
-    count: int
-    length: int
-    padding: int
-    frame: _Frame
-
-    def __call__(self, rng: np.random.Generator, captions: Captions) -> Int[Tensor, "k m"]:
-        del captions
-        frame = self.frame
-        texts = frame.ordinary[rng.integers(len(frame.ordinary), size=(self.count, self.length))]
-        tail = [*frame.after, *[frame.padding] * self.padding]
-        rows = [[*frame.before, *text, *tail] for text in texts.tolist()]
-        return torch.tensor(rows)
+def _random_texts(
+    size: tuple[int, int], padding: int, frame: _Frame, rng: np.random.Generator, captions: Captions
+) -> Int[Tensor, "k m"]:
+    del captions
+    texts = frame.ordinary[rng.integers(len(frame.ordinary), size=size)]
+    tail = [*frame.after, *[frame.padding] * padding]
+    return torch.tensor([[*frame.before, *text, *tail] for text in texts.tolist()])
 
 
 @dataclass(frozen=True)
@@ -114,16 +108,14 @@ class Contexts:
 
     def prepare(self, student: Student, classes: Sequence[str]) -> Draw:
         rows = [zero_shot(student, classes, (template,)).mean(dim=0) for template in self.templates]
-        return _Fixed(normalize(torch.stack(rows), dim=-1).cpu())
+        return partial(_fixed, normalize(torch.stack(rows), dim=-1).cpu())
 
 
-@dataclass(frozen=True)
-class _Fixed:
-    embedding: Float[Tensor, "k d"]
-
-    def __call__(self, rng: np.random.Generator, captions: Captions) -> Float[Tensor, "k d"]:
-        del rng, captions
-        return self.embedding
+def _fixed(
+    embedding: Float[Tensor, "k d"], rng: np.random.Generator, captions: Captions
+) -> Float[Tensor, "k d"]:
+    del rng, captions
+    return embedding
 
 
 @dataclass(frozen=True)
@@ -135,20 +127,15 @@ class Wrapped:
 
     def prepare(self, student: Student, classes: Sequence[str]) -> Draw:
         del classes
-        return _Wrapped(self.settings, student.tokeniser)
+        return partial(_wrapped_captions, self.settings, student.tokeniser)
 
 
-@dataclass(frozen=True)
-class _Wrapped:
-    settings: tuple[str, ...]
-    tokeniser: Tokeniser
-
-    def __call__(self, rng: np.random.Generator, captions: Captions) -> Int[Tensor, "k m"]:
-        texts = [text.strip().rstrip(".") for text in captions()]
-        choices = rng.integers(len(self.settings), size=len(texts))
-        return self.tokeniser(
-            [render(self.settings[i], text) for i, text in zip(choices, texts, strict=True)]
-        )
+def _wrapped_captions(
+    settings: tuple[str, ...], tokeniser: Tokeniser, rng: np.random.Generator, captions: Captions
+) -> Int[Tensor, "k m"]:
+    texts = [text.strip().rstrip(".") for text in captions()]
+    choices = rng.integers(len(settings), size=len(texts))
+    return tokeniser([render(settings[i], text) for i, text in zip(choices, texts, strict=True)])
 
 
 # Settings that change an image but not its class.

@@ -31,7 +31,7 @@ def tracer(
 ) -> Method:
     """Contrastive loss plus distillation from the average of all weights.
 
-    Four distillation losses; the average is a weighted one, since the pretrained model.
+    There are four distillation losses; the teacher is a weighted average of all weights since the pretrained ones.
 
     Args:
         preset: coefficients: "released" (the paper's tables), "equations" (its text), "feature" (FD only).
@@ -59,17 +59,16 @@ def tracer(
         return WMA(kernel_of(steps), every, clock)
 
     teacher(1)  # validate the arguments early
+    stage = Stage(
+        loss,
+        teacher=teacher,
+        buffers=buffers,
+        tune=towers(tune),
+        distill_every=distill_every,
+        distill_pairs=distill_pairs,
+    )
     return Method(
-        (
-            Stage(
-                loss,
-                teacher=teacher,
-                buffers=buffers,
-                tune=towers(tune),
-                distill_every=distill_every,
-                distill_pairs=distill_pairs,
-            ),
-        ),
+        (stage,),
         title="TRACER",
         paper="openreview:XOYXLQRlj8",
         year=2026,
