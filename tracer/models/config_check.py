@@ -1,4 +1,4 @@
-"""Which parts of a stranger's model config reach open_clip: known keys with plain values, and nothing else.
+"""Checks of model configs from untrusted sources: open_clip gets known keys with plain values, and nothing else.
 
 open_clip passes some entries of a config on to other libraries. `text_cfg.tokenizer_kwargs`, for one, reaches
 `AutoTokenizer.from_pretrained`, where trust_remote_code=True would run Python files that lie beside the model.
@@ -83,7 +83,7 @@ def _check_memory(config: Mapping[str, Any], source: str) -> None:
 
 
 def _parameters(config: Mapping[str, Any]) -> int:
-    """No more parameters than the model has; towers of timm and transformers, which are found by name, count 0."""
+    """A lower bound of the number of parameters; towers of timm and transformers, which are found by name, count 0."""
     total = 0
     for part in ("vision_cfg", "text_cfg", "multimodal_cfg"):
         own = config.get(part, {})

@@ -12,7 +12,7 @@ from tracer.models.prompt_tokens import has_prompt
 from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
 from tracer.models.student import Student
 from tracer.models.text import text_tower
-from tracer.models.tokenizer_files import from_transformers, write_tokenizer
+from tracer.models.tokenizer_files import from_transformers
 from tracer.storage.atomic import write_folder, write_json
 from tracer.storage.safetensors_io import file_blake2b, write_weights
 
@@ -71,8 +71,9 @@ def _write_open_clip(student: Student, folder: Path, repository: str | None) -> 
     """Weights as safetensors, open_clip's config, and the files of a tokenizer and text tower of transformers."""
     write_weights(folder / WEIGHTS_FILE, student.clip.state_dict(), checksum=False)
     config = student.config
-    if from_transformers(student.tokeniser.tokeniser):
-        write_tokenizer(student.tokeniser.tokeniser, folder)
+    tokenizer = student.tokeniser.tokeniser
+    if from_transformers(tokenizer):
+        tokenizer.tokenizer.save_pretrained(folder)  # where open_clip's `local-dir:` finds it
         if repository:  # where open_clip looks for the tokenizer of a model of the hub
             config = {**config, "text_cfg": {**config["text_cfg"], "hf_tokenizer_name": repository}}
     if tower_config := getattr(text_tower(student.clip), "config", None):

@@ -74,16 +74,13 @@ def chunks(batch: Batch, chunk: int) -> list[Batch]:
 
 def refuse_batch_statistics(student: Student) -> None:
     """Raise an error if BatchNorm is in train mode: chunks would change its statistics and so the gradients."""
-    layers = [name for name, module in student.named_modules() if _normalises_over_batch(module)]
+    norms = nn.modules.batchnorm._BatchNorm
+    layers = [name for name, each in student.named_modules() if isinstance(each, norms) and each.training]
     if layers:
         raise UserError(
             f"--chunk cannot be exact for {student.name}: {len(layers)} BatchNorm layers see the whole batch "
             f"({layers[0]}, …). Use a model without them, or a smaller --batch"
         )
-
-
-def _normalises_over_batch(module: nn.Module) -> bool:
-    return isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training
 
 
 def _checkpointed(model: Embed, part: Batch, needs: frozenset[str]) -> Embedding:

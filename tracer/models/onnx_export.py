@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
-from tracer.models.parity import TEXTS, difference, evaluating, sample_pixels
-from tracer.models.student import Student
+from tracer.models.parity import TEXTS, difference, sample_pixels
+from tracer.models.student import Student, evaluating
 from tracer.models.tokenizer_files import from_transformers, write_for_transformers
 from tracer.parallel.device import elementary_attention
 from tracer.storage.atomic import write_json

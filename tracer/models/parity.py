@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from tracer.core.errors import UserError
-from tracer.models.student import Student
 
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
 TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # unlike in length, capitals and signs
@@ -41,14 +39,3 @@ def check_parity(largest: float, form: str) -> None:
             f"this model cannot be exported as {form}: its embeddings there differ by {largest:.1e}, more than "
             f"{TOLERANCE:.0e}"
         )
-
-
-@contextmanager
-def evaluating(student: Student) -> Iterator[None]:
-    """The model in eval mode, and afterwards in the mode that it had."""
-    mode = student.training
-    student.eval()
-    try:
-        yield
-    finally:
-        student.train(mode)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -184,7 +183,7 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
             hub = f"; a model of the Hugging Face hub is hf-hub:{model}" if model.count("/") == 1 else ""
             raise UserError(f"{no_such_folder('run or model', path, FOLDERS)}{hub}")
         raise unknown("model", model, known_models())
-    if needs_transformers(config) and find_spec("transformers") is None:
+    if any(config.get("text_cfg", {}).get(name) for name in TEXT_FILES) and find_spec("transformers") is None:
         raise UserError(f"{model} needs the package transformers: pip install 'tracer-clip[hf]'")
     return _from_registry(name, pretrained, config)
 
@@ -204,12 +203,6 @@ def _from_hub(repository: str) -> ModelSource:
             raise
         return source.from_hub(repository)
     return ModelSource(model, None, _checked(content, f"{CONFIG_FILE} of {model}"))
-
-
-def needs_transformers(config: Mapping[str, Any]) -> bool:
-    """Whether the text tower or the tokenizer of a model is one of Hugging Face's."""
-    text = config.get("text_cfg", {})
-    return bool(text.get("hf_model_name") or text.get("hf_tokenizer_name"))
 
 
 def _from_folder(path: Path) -> ModelSource:
@@ -267,18 +260,17 @@ def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) ->
         file, tag = pretrained, ""
     if Path(file).is_file():
         quick, preprocess = published_settings(name, file, tag)
-        quick_gelu = {"quick_gelu": True} if quick else {}
-        return ModelSource(name, file, {**config, **quick_gelu}, quick, preprocess=preprocess)
-    if pretrained not in tags:
-        if "/" in pretrained or "." in pretrained:
-            choices = f", or a tag of {name}: {', '.join(tags)}" if tags else ""
-            raise UserError(f"no weights at {pretrained}: give a file{choices}")
+    elif pretrained in tags:
+        # OpenAI's weights need QuickGELU; without it ViT-B-16 only warns and gives wrong results.
+        quick, preprocess = bool(open_clip.get_pretrained_cfg(name, pretrained).get("quick_gelu")), None
+        file = pretrained
+    elif "/" in pretrained or "." in pretrained:
+        choices = f", or a tag of {name}: {', '.join(tags)}" if tags else ""
+        raise UserError(f"no weights at {pretrained}: give a file{choices}")
+    else:
         raise unknown(f"weights of {name}", pretrained, tags)
-    # OpenAI's weights need QuickGELU; without it ViT-B-16 only warns and gives wrong results.
-    quick = bool(open_clip.get_pretrained_cfg(name, pretrained).get("quick_gelu"))
-    return ModelSource(
-        name, pretrained, {**config, **({"quick_gelu": True} if quick else {})}, quick_gelu=quick
-    )
+    config = {**config, "quick_gelu": True} if quick else config
+    return ModelSource(name, file, config, quick, preprocess=preprocess)
 
 
 def pretrained_tag(model: str, pretrained: str) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from inspect import signature
 from typing import Any
 
@@ -209,6 +210,17 @@ class Student(nn.Module):
         if self.head is None:
             raise ValueError("the objective needs class scores and the student has no head")
         return self.head(features)
+
+
+@contextmanager
+def evaluating(student: Student) -> Iterator[None]:
+    """The model in eval mode, and afterwards in the mode that it had."""
+    mode = student.training
+    student.eval()
+    try:
+        yield
+    finally:
+        student.train(mode)
 
 
 def block_features(clip: Any, pixels: Float[Tensor, "n 3 h w"]) -> tuple[Tensor, tuple[Tensor, ...]]:

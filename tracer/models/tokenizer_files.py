@@ -20,17 +20,12 @@ def from_transformers(tokenizer: Any) -> bool:
     return isinstance(tokenizer, open_clip.tokenizer.HFTokenizer)
 
 
-def write_tokenizer(tokenizer: Any, folder: Path) -> None:
-    """Write the files of a tokenizer of transformers, with which open_clip's `local-dir:` finds it."""
-    tokenizer.tokenizer.save_pretrained(folder)
-
-
 def write_for_transformers(tokenizer: Any, folder: Path) -> None:
     """Write files with which transformers alone does what `tokenizer` does in open_clip, its cleaning included."""
     if isinstance(tokenizer, open_clip.SimpleTokenizer):
         _write_bpe(tokenizer, folder)
     elif from_transformers(tokenizer) and not tokenizer.tokenizer_mode and not tokenizer.strip_sep_token:
-        write_tokenizer(tokenizer, folder)
+        tokenizer.tokenizer.save_pretrained(folder)
         _add_cleaning(folder, tokenizer.clean_fn.__name__.removeprefix("_clean_"))
     else:
         raise UserError(f"the tokenizer {type(tokenizer).__name__} of open_clip has no form in transformers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from torch import nn
 
@@ -47,9 +47,8 @@ class ImageTower:
     def __call__(self, student: Student) -> None:
         student.requires_grad_(False)
         student.image_tower.requires_grad_(True)
-        student.clip.logit_scale.requires_grad_(self.scale)
-        if getattr(student.clip, "logit_bias", None) is not None:
-            student.clip.logit_bias.requires_grad_(self.scale)
+        for parameter in _temperature(student):
+            parameter.requires_grad_(self.scale)
         if student.head is not None:
             student.head.requires_grad_(self.head)
         student.frozen_statistics = not self.norms
@@ -79,7 +78,8 @@ class Kind:
             for name, parameter in module.named_parameters(recurse=False):
                 norm = "Norm" in type(module).__name__
                 parameter.requires_grad_(norm if self.kind == "norms" else name.endswith("bias"))
-        _train_outputs(student)
+        for parameter in (*_temperature(student), *(student.head.parameters() if student.head else ())):
+            parameter.requires_grad_(True)
         student.frozen_statistics = self.kind != "norms"
 
 
@@ -132,14 +132,9 @@ def freeze_towers(student: Student) -> None:
     student.frozen_statistics = True
 
 
-def _train_outputs(student: Student) -> None:
-    """Train the temperature, its bias in sigmoid models, and the head."""
-    clip: Any = student.clip
-    for parameter in (clip.logit_scale, getattr(clip, "logit_bias", None)):
-        if parameter is not None:
-            parameter.requires_grad_(True)
-    if student.head is not None:
-        student.head.requires_grad_(True)
+def _temperature(student: Student) -> list[nn.Parameter]:
+    """The logit scale, and the logit bias in sigmoid models."""
+    return [p for name, p in student.clip.named_parameters() if name.startswith("logit_")]
 
 
 def towers(which: Towers) -> Tune:

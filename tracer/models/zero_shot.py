@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 
 from tracer.models.prompts import render
 from tracer.models.shared_words import encode_groups, shares_words
-from tracer.models.student import Student
+from tracer.models.student import Student, evaluating
 from tracer.models.text import Tokeniser
 
 CHUNK = 256
@@ -34,12 +34,8 @@ def zero_shot(
     if share_words and len(classes) > 1 and shares_words(student.clip):
         template = {text: number for texts in rendered for number, text in enumerate(texts)}
         groups = torch.tensor([template[text] for text in row])
-    training = student.training
-    student.eval()
-    try:
+    with evaluating(student):
         features = _embed(student, [*row], groups)
-    finally:
-        student.train(training)
     prompts = torch.tensor([[row[text] for text in texts] for texts in rendered], device=features.device)
     return normalize(features[prompts].mean(dim=1), dim=-1)
 

@@ -1,6 +1,6 @@
 """The config of a dual encoder, in the words of transformers and of open_clip.
 
-Only the keys that are named here are read, and nothing of a stranger's config is passed on. What one library cannot
+Only the keys named here are read, and nothing else of an untrusted config is passed on. What one library cannot
 express in the words of the other is refused.
 """
 
@@ -16,6 +16,7 @@ from tracer.core.errors import UserError
 Section = Mapping[str, Any]
 
 # What transformers assumes where a config is silent.
+BASE = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12}
 CLIP = {
     "text": {
         "vocab_size": 49408,
@@ -29,10 +30,7 @@ CLIP = {
         "layer_norm_eps": 1e-5,
     },
     "vision": {
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
+        **BASE,
         "image_size": 224,
         "patch_size": 32,
         "hidden_act": "quick_gelu",
@@ -42,20 +40,14 @@ CLIP = {
 SIGLIP = {
     "text": {
         "vocab_size": 32000,
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
+        **BASE,
         "max_position_embeddings": 64,
         "projection_size": None,
         "hidden_act": "gelu_pytorch_tanh",
         "layer_norm_eps": 1e-6,
     },
     "vision": {
-        "hidden_size": 768,
-        "intermediate_size": 3072,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
+        **BASE,
         "image_size": 224,
         "patch_size": 16,
         "num_patches": 256,
@@ -123,8 +115,8 @@ def open_clip_config(config: Section, source: str, tokenizer: str) -> dict[str, 
     return {
         "embed_dim": _number(config.get("projection_dim", 512), f"projection_dim of {source}"),
         **({"quick_gelu": True} if vision["hidden_act"] == "quick_gelu" else {}),
-        "vision_cfg": own_vision | _details(vision, 1e-5),
-        "text_cfg": own_text | _details(text, 1e-5),
+        "vision_cfg": own_vision | _details(vision),
+        "text_cfg": own_text | _details(text),
     }
 
 
@@ -163,14 +155,14 @@ def _siglip(kind: str, vision: Section, text: Section, own_text: Section, source
             "no_causal_mask": True,
             "proj_bias": True,
             "pool_type": "last",
-            **_details(text, 1e-5),
+            **_details(text),
         },
     }
 
 
-def _details(tower: Section, eps: float) -> dict[str, Any]:
+def _details(tower: Section) -> dict[str, Any]:
     """open_clip's settings of norms and activations, where they are not its defaults."""
-    norm = {} if tower["layer_norm_eps"] == eps else {"norm_kwargs": {"eps": tower["layer_norm_eps"]}}
+    norm = {} if tower["layer_norm_eps"] == 1e-5 else {"norm_kwargs": {"eps": tower["layer_norm_eps"]}}
     return norm | ({"act_kwargs": TANH} if tower["hidden_act"] == "gelu_pytorch_tanh" else {})
 
 

@@ -17,8 +17,8 @@ from tracer.models.huggingface.keys import to_transformers
 from tracer.models.huggingface.processor import image_processor_config
 from tracer.models.huggingface.source import WEIGHTS
 from tracer.models.huggingface.transformers_config import transformers_config
-from tracer.models.parity import TEXTS, difference, evaluating, sample_pixels
-from tracer.models.student import Student
+from tracer.models.parity import TEXTS, difference, sample_pixels
+from tracer.models.student import Student, evaluating
 from tracer.models.tokenizer_files import write_for_transformers
 from tracer.storage.safetensors_io import write_weights
 
