@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tracer.core.metrics import METRICS, Interval, Metric, accuracy, ece, ece_batched, sigmoid_ece
+from tracer.core.metrics import METRICS, Metric, accuracy, ece, ece_batched, sigmoid_ece
 from tracer.evaluation.score import SCALED_ECE, Row
 from tracer.evaluation.suites import Opening, Suite
-from tracer.evaluation.tables import Cell, Column, Table, cell, tabulated
+from tracer.evaluation.tables import Cell, Column, Table, tabulated
 
 # After accuracy and the metrics that a test set's authors report.
 SHOWN = (ece, ece_batched, SCALED_ECE, sigmoid_ece)
@@ -71,6 +71,6 @@ def _recalls(data: str, results: Results) -> dict[str, dict[str, Cell]]:
 
 def _cell(row: Row) -> Cell:
     metric = METRICS.get(row.metric)
-    if metric is not None and metric.ordered:  # resampling would change the order: no interval
-        return cell(row.value, row.partial, row.n)
-    return cell(Interval(row.low, row.value, row.high), row.partial, row.n)
+    ordered = metric is not None and metric.ordered  # resampling would change the order: no interval
+    low, high = (None, None) if ordered else (row.low, row.high)
+    return Cell((row.value,), low, high, row.partial, row.n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 
@@ -16,18 +17,14 @@ from tracer.core.metrics import Interval
 from tracer.data.examples import Examples
 from tracer.evaluation.suites import Average, Everything, Shift, Suite
 from tracer.evaluation.suites.imagenet import FOUR, SETS
-from tracer.evaluation.tables import (
-    Cell,
-    Column,
-    Table,
-    averaged,
-    cell,
-    document,
-    render,
-    tabulated,
-    to_csv,
-    to_json,
-)
+from tracer.evaluation.tables import Cell, Column, Table, averaged, document, tabulated
+
+
+def cell(values: float | Interval | Sequence[float], partial: bool = False, n: int | None = None) -> Cell:
+    """A cell of one value, of a value with its interval, or of one value per seed."""
+    if isinstance(values, Interval):
+        return Cell((values.value,), values.low, values.high, partial, n)
+    return Cell((values,) if isinstance(values, float) else tuple(values), partial=partial, n=n)
 
 
 def unread() -> Examples:
@@ -57,7 +54,7 @@ def paper() -> Table:
         name: {column: cell(value / 100) for column, value in zip(NAMES, values, strict=True)}
         for name, (values, _) in PAPER.items()
     }
-    return tabulated(metrics.accuracy, layout(), results, title="ImageNet", notes=("a note",))
+    return replace(tabulated(metrics.accuracy, layout(), results), title="ImageNet", notes=("a note",))
 
 
 def test_columns_in_the_papers_order() -> None:
@@ -113,9 +110,9 @@ def test_partial_numbers_are_marked_and_do_not_compete() -> None:
     table = small(metrics.accuracy, a=cell(0.9, partial=True), b=0.5, c=0.4)
     assert [table.mark(row, "x") for row in range(3)] == ["", "best", "second"]
     for format, sign in (("text", "90.00†"), ("markdown", "90.00†"), ("latex", r"90.00$^{\dagger}$")):
-        assert sign in render(table, format)
-        assert "incomplete copy" in render(table, format)
-    assert "incomplete copy" not in render(small(metrics.accuracy, a=0.9), "text")
+        assert sign in document([table], format)
+        assert document([table, table], format).count("incomplete copy") == (1 if format == "text" else 2)
+    assert "incomplete copy" not in document([small(metrics.accuracy, a=0.9)])
 
 
 def test_what_is_partial_or_absent_touches_its_averages() -> None:
@@ -151,16 +148,15 @@ def test_intervals_of_independent_sets_add_in_squares() -> None:
 
 def test_text() -> None:
     table = small(metrics.accuracy, ours=cell([0.81, 0.83]), theirs=0.5)
-    assert render(table).splitlines() == [
-        "accuracy ↑            x",
-        "──────────  ───────────",
-        "ours        82.00 ±1.41",
-        "theirs            50.00",
+    assert document([table]).splitlines() == [
+        "                      ours  theirs  images",
+        "─────────────  ───────────  ──────  ──────",
+        "x, accuracy ↑  82.00 ±1.41   50.00",
     ]
 
 
 def test_markdown() -> None:
-    lines = render(small(metrics.ece, **{"a|b": 0.1, "c": 0.0451}), "markdown").splitlines()
+    lines = document([small(metrics.ece, **{"a|b": 0.1, "c": 0.0451})], "markdown").splitlines()
     assert lines == ["| ece ↓ | x |", "| --- | --: |", "| a\\|b | _0.1000_ |", "| c | **0.0451** |"]
 
 
@@ -168,7 +164,7 @@ def test_latex() -> None:
     table = replace(
         small(metrics.accuracy, **{"L2_SP & 50%": cell([0.81, 0.83]), "b": 0.5}), title="T", notes=("n",)
     )
-    assert render(table, "latex").splitlines() == [
+    assert document([table], "latex").splitlines() == [
         "% T",
         "% n",
         r"\begin{tabular}{l|c}",
@@ -180,35 +176,27 @@ def test_latex() -> None:
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    assert r"\begin{tabular}{l|c||ccccc|cc}" in render(paper(), "latex")
-
-
-def test_intervals_can_be_shown() -> None:
-    from tracer.evaluation.tables import latex, text
-
-    table = small(metrics.accuracy, a=cell(Interval(0.4, 0.5, 0.6)), b=0.1)
-    assert "50.00 [40.00, 60.00]" in text(table, intervals=True)
-    assert r"\textbf{50.00$_{[40.00, 60.00]}$}" in latex(table, intervals=True)
-    assert "[" not in text(table)
+    assert r"\begin{tabular}{l|c||ccccc|cc}" in document([paper()], "latex")
 
 
 def test_a_number_that_is_missing_is_a_dash() -> None:
     suite = Suite(
         "s", (Shift("x", "id", unread, (), Everything(2)), Shift("y", "id", unread, (), Everything(2)))
     )
-    table = tabulated(metrics.accuracy, suite, {"a": {"x": cell(0.5)}})
-    assert render(table).splitlines()[-1].split() == ["a", "50.00", "–"]
+    table = tabulated(metrics.accuracy, suite, {"a": {"x": cell(0.5)}, "b": {"y": cell(0.1)}})
+    x, y = document([table]).splitlines()[-2:]
+    assert (x.split()[-2:], y.split()[-2:]) == (["50.00", "–"], ["–", "10.00"])
 
 
 def rich() -> Table:
     odd = {'IN, the "first"': {"ImageNet": cell([1 / 3, 2 / 3]), "ImageNet-A": cell(0.1, partial=True)}}
     more = {"b": {name: cell(Interval(0.1, 0.2, 0.30000000000000004)) for name in NAMES}}
-    return tabulated(metrics.ece, layout(), odd | more, title="Títle", notes=("one", "two"))
+    return replace(tabulated(metrics.ece, layout(), odd | more), title="Títle", notes=("one", "two"))
 
 
 def test_json_holds_every_number_and_the_notes() -> None:
     for table in (paper(), rich()):
-        content = json.loads(to_json(table))
+        content = json.loads(document([table], "json"))[0]
         assert (content["title"], tuple(content["notes"])) == (table.title, table.notes)
         rows = {
             name: {key: Cell(**cells | {"values": tuple(cells["values"])}) for key, cells in each.items()}
@@ -219,7 +207,7 @@ def test_json_holds_every_number_and_the_notes() -> None:
 
 def test_csv_has_a_line_for_each_number_in_full_precision() -> None:
     for table in (paper(), rich()):
-        lines = list(csv.DictReader(StringIO(to_csv(table))))
+        lines = list(csv.DictReader(StringIO(document([table], "csv"))))
         for name, cells in table.rows:
             for column in table.columns:
                 own = [line for line in lines if (line["model"], line["column"]) == (name, column.name)]
@@ -229,7 +217,7 @@ def test_csv_has_a_line_for_each_number_in_full_precision() -> None:
 
 def test_unknown_formats_are_told() -> None:
     with pytest.raises(UserError, match="did you mean latex"):
-        render(paper(), "latx")
+        document([paper()], "latx")
 
 
 @pytest.mark.parametrize("wrong", [[], [math.nan], [0.1, math.inf]])

@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.evaluation.tables.render import FORMATS, document, latex, markdown, render, text
-from tracer.evaluation.tables.store import to_csv, to_json
-from tracer.evaluation.tables.table import Cell, Column, Table, averaged, cell, tabulated
+from tracer.evaluation.tables.render import FORMATS, document
+from tracer.evaluation.tables.table import Cell, Column, Table, averaged, tabulated
 
-__all__ = [
-    "FORMATS",
-    "Cell",
-    "Column",
-    "Table",
-    "averaged",
-    "cell",
-    "document",
-    "latex",
-    "markdown",
-    "render",
-    "tabulated",
-    "text",
-    "to_csv",
-    "to_json",
-]
+__all__ = ["FORMATS", "Cell", "Column", "Table", "averaged", "document", "tabulated"]

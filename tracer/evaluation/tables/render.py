@@ -1,28 +1,37 @@
-"""A table as text, Markdown and LaTeX; the latter two mark the best and second best values."""
+"""Tables as text, Markdown, LaTeX, CSV and JSON; Markdown and LaTeX mark the best and second best values."""
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from io import StringIO
 
 from tracer.core.errors import unknown
 from tracer.core.markdown import markdown_table
-from tracer.evaluation.tables.store import to_csv, to_json
 from tracer.evaluation.tables.table import Cell, Mark, Table
 
 PARTIAL = "†"
 WARNING = f"{PARTIAL} measured on an incomplete copy of the data: not comparable with complete ones"
 MISSING = "–"
+CSV_FIELDS = (
+    *("model", "column", "head", "role", "metric", "better", "percent"),
+    *("seed", "value", "low", "high", "partial", "n"),
+)
 
 Style = Callable[[str, str, Mark, bool], str]  # value, uncertainty, mark, partial
 
 
-def text(table: Table, intervals: bool = False) -> str:
-    """Aligned columns for a terminal."""
-    return "\n".join([*_title(table), *_columns(_grid(table, _plain, intervals)), *_notes(table)])
+def document(tables: Sequence[Table], format: str = "text") -> str:
+    """Several tables as one text, in one of the five formats."""
+    if format not in FORMATS:
+        raise unknown("table format", format, FORMATS)
+    return FORMATS[format](tables)
 
 
-def summary(tables: Sequence[Table]) -> str:
+def text(tables: Sequence[Table]) -> str:
     """All tables as one for a terminal: a row per test set and metric, a column per model, and the number of images."""
     models = dict.fromkeys(name for table in tables for name, _ in table.rows)
     grid = [["", *models, "images"]]
@@ -36,35 +45,47 @@ def summary(tables: Sequence[Table]) -> str:
                 counts = dict.fromkeys(str(cell.n) for cell in cells if cell.n is not None)
                 label = ", ".join(filter(None, (table.title, heads[index], metric)))
                 grid.append([label, *line, " or ".join(counts)])
-    return "\n".join([*_columns(grid), *(note for table in tables for note in _notes(table))])
-
-
-def _columns(grid: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a grid with aligned columns, and a rule under the first one."""
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    lines = ["  ".join(_aligned(row, widths)).rstrip() for row in grid]
-    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
+    head, *lines = ["  ".join(_aligned(row, widths)).rstrip() for row in grid]
+    notes = dict.fromkeys(note for table in tables for note in _notes(table))
+    return "\n".join([head, "  ".join("─" * width for width in widths), *lines, *notes])
 
 
-def markdown(table: Table, intervals: bool = False) -> str:
-    """A pipe table: **best**, _second best_."""
-    head, *rows = _grid(table, _marked, intervals)
-    title, notes = [f"**{line}**\n" for line in _title(table)], _notes(table)
-    return "\n".join([*title, markdown_table(head, rows), *(["", *notes] if notes else [])])
+def markdown(tables: Sequence[Table]) -> str:
+    """Pipe tables: **best**, _second best_."""
+    parts = []
+    for table in tables:
+        head, *rows = _grid(table, _marked)
+        parts += [f"**{table.title}**"] if table.title else []
+        parts += [markdown_table(head, rows), "\n".join(_notes(table))]
+    return "\n\n".join(filter(None, parts))
 
 
-def latex(table: Table, intervals: bool = False) -> str:
-    """A tabular for booktabs: the best in bold, the second best underlined, the uncertainty as a subscript."""
-    grid = _grid(table, _typeset, intervals)
-    arrow = r"$\uparrow$" if table.better == "higher" else r"$\downarrow$"
-    heads = " & ".join(["Method", *(f"{_escaped(column.head)}{arrow}" for column in table.columns)])
-    rows = [" & ".join([_escaped(row[0]), *row[1:]]) for row in grid[1:]]
-    body = [r"\toprule", rf"{heads} \\", r"\midrule", *(rf"{row} \\" for row in rows), r"\bottomrule"]
-    comments = [f"% {line}" for line in (*_title(table), *_notes(table))]
-    return "\n".join([*comments, rf"\begin{{tabular}}{{{_column_spec(table)}}}", *body, r"\end{tabular}"])
+def latex(tables: Sequence[Table]) -> str:
+    """Tabulars for booktabs: the best in bold, the second best underlined, the uncertainty as a subscript."""
+    return "\n\n".join(map(_tabular, tables))
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {
+def to_csv(tables: Sequence[Table]) -> str:
+    """One line for each model, column and seed, in full precision, without titles and notes."""
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_FIELDS)
+    for table in tables:
+        for name, cells in table.rows:
+            for column in table.columns:
+                fields = (name, *column, table.metric, table.better, int(table.percent))
+                writer.writerows((*fields, *number) for number in _numbers(cells.get(column.name)))
+    return out.getvalue()
+
+
+def to_json(tables: Sequence[Table]) -> str:
+    """A list of the whole tables, titles and notes included."""
+    contents = (asdict(table) | {"columns": [c._asdict() for c in table.columns]} for table in tables)
+    return f"[{', '.join(json.dumps(each, indent=1, ensure_ascii=False) for each in contents)}]"
+
+
+FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
     "text": text,
     "markdown": markdown,
     "latex": latex,
@@ -73,26 +94,25 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 }
 
 
-def render(table: Table, format: str = "text") -> str:
-    """The table in one of the five formats."""
-    if format not in FORMATS:
-        raise unknown("table format", format, FORMATS)
-    return FORMATS[format](table)
+def _tabular(table: Table) -> str:
+    grid = _grid(table, _typeset)
+    arrow = r"$\uparrow$" if table.better == "higher" else r"$\downarrow$"
+    heads = " & ".join(["Method", *(f"{_escaped(column.head)}{arrow}" for column in table.columns)])
+    rows = [" & ".join([_escaped(row[0]), *row[1:]]) for row in grid[1:]]
+    body = [r"\toprule", rf"{heads} \\", r"\midrule", *(rf"{row} \\" for row in rows), r"\bottomrule"]
+    comments = [f"% {line}" for line in (table.title, *_notes(table)) if line]
+    return "\n".join([*comments, rf"\begin{{tabular}}{{{_column_spec(table)}}}", *body, r"\end{tabular}"])
 
 
-def document(tables: Sequence[Table], format: str = "text") -> str:
-    """Several tables as one text; text is one table with intervals, JSON is one list, CSV has one header."""
-    if format == "json":
-        return f"[{', '.join(map(to_json, tables))}]"
-    if format == "csv":
-        head, *_ = to_csv(tables[0]).splitlines(keepends=True)
-        return head + "".join(to_csv(table).removeprefix(head) for table in tables)
-    if format == "text":
-        return summary(tables)
-    return "\n\n".join(render(table, format) for table in tables)
+def _numbers(cell: Cell | None) -> list[tuple[object, ...]]:
+    """Seed, value, bounds, completeness and count of each number in a cell; an empty line for an empty cell."""
+    if cell is None:
+        return [("", "", "", "", "", "")]
+    low, high, n = ("" if each is None else repr(each) for each in (cell.low, cell.high, cell.n))
+    return [(seed, repr(value), low, high, int(cell.partial), n) for seed, value in enumerate(cell.values)]
 
 
-def _grid(table: Table, style: Style, intervals: bool) -> list[list[str]]:
+def _grid(table: Table, style: Style, *, intervals: bool = False) -> list[list[str]]:
     """The header and every row as strings."""
     arrow = "↑" if table.better == "higher" else "↓"
     grid = [[f"{table.metric} {arrow}", *(column.head for column in table.columns)]]
@@ -150,10 +170,6 @@ def _escaped(name: str) -> str:
 
 def _aligned(row: Sequence[str], widths: list[int]) -> list[str]:
     return [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-
-
-def _title(table: Table) -> list[str]:
-    return [table.title] if table.title else []
 
 
 def _notes(table: Table) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tracer.core.metrics import Interval, Metric, mean_std
+from tracer.core.metrics import Metric, mean_std
 from tracer.evaluation.suites.shift import Average, Role, Suite
 
 Mark = Literal["best", "second", ""]
@@ -76,23 +76,7 @@ class Table:
         return "best" if rank == 0 else "second" if rank == 1 else ""
 
 
-def cell(values: float | Interval | Iterable[float], partial: bool = False, n: int | None = None) -> Cell:
-    """A cell of one value, of a value with its interval, or of one value per seed."""
-    if isinstance(values, Interval):
-        low, high = (values.low, values.high) if values.known else (None, None)
-        return Cell((values.value,), low, high, partial, n)
-    numbers = (float(values),) if isinstance(values, int | float) else tuple(map(float, values))
-    return Cell(numbers, partial=partial, n=n)
-
-
-def tabulated(
-    metric: Metric[...],
-    suite: Suite,
-    results: Mapping[str, Mapping[str, Cell]],
-    *,
-    title: str = "",
-    notes: Sequence[str] = (),
-) -> Table:
+def tabulated(metric: Metric[...], suite: Suite, results: Mapping[str, Mapping[str, Cell]]) -> Table:
     """The table of one metric in the paper's order: ID, shifts, their averages, retained data."""
     test_sets = [Column(shift.name, shift.head, shift.role) for shift in suite]
     averages = [
@@ -103,7 +87,7 @@ def tabulated(
         means = {each.name: averaged(each, cells) for each in suite.averages}
         rows.append((name, {**cells, **{key: mean for key, mean in means.items() if mean is not None}}))
     columns = sorted([*test_sets, *averages], key=lambda column: ORDER.index(column.role))
-    return Table(metric.name, metric.better, metric.percent, tuple(columns), tuple(rows), title, tuple(notes))
+    return Table(metric.name, metric.better, metric.percent, tuple(columns), tuple(rows))
 
 
 def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:
