@@ -18,7 +18,6 @@ from tracer.data.sources import load
 from tracer.evaluation.predict import Predictions
 from tracer.evaluation.verdict import Change
 from tracer.report import images
-from tracer.report.closer import levels
 from tracer.report.gallery import choose, gallery
 from tracer.report.images import SIDE
 from tracer.report.page import write_report
@@ -60,7 +59,7 @@ def page_of(run: Path) -> str:
 )
 def test_few_images_cannot_tell_a_difference(count: int, said: str) -> None:
     data = paired([[0.4, 0.6]] * count, [[0.6, 0.4]] * count, [0] * count)
-    assert levels(data).endswith(said)
+    assert data.levels.endswith(said)
 
 
 def test_rules_choose_by_what_happened_to_the_true_class() -> None:

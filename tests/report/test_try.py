@@ -77,8 +77,8 @@ def test_a_search_finds_the_nearest_images(comparison: Comparison) -> None:
 
 def test_learned_and_forgotten_are_counted(run: tracer.Run, comparison: Comparison) -> None:
     before, after = next(paired_sets(read_run(run.folder))).hits
-    (data,) = comparison.changed(most=2)
-    learned, forgotten, *_ = data.gallery.strips
+    ((_, gallery),) = comparison.changed(most=2)
+    learned, forgotten, *_ = gallery.strips
     assert learned.total == sum(b < a for b, a in zip(before, after, strict=True))
     assert forgotten.total == sum(b > a for b, a in zip(before, after, strict=True))
     assert len(learned.pictures) <= 2

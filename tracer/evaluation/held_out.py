@@ -39,7 +39,5 @@ def held_out_hits(scorer: Scorer, features: ImageFeatures, templates: Sequence[s
 
 def held_out_accuracy(scorer: Scorer, features: ImageFeatures, templates: Sequence[str]) -> float:
     """Class accuracy, or caption accuracy if the data have no labels."""
-    if features.examples.labelled:
-        return scorer.score(features, templates).accuracy
-    hits = caption_hits(scorer.student, features, scorer.world)
+    hits = held_out_hits(scorer, features, templates)
     return sum(hits) / len(hits)

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from tracer.core.metrics import METRICS, ece, metric_interval, sigmoid_ece, temperature
 from tracer.core.metrics.scaling import HIGHEST, LOWEST
-from tracer.evaluation.held_out import evenly_spaced, held_out_hits
+from tracer.evaluation.held_out import evenly_spaced
 from tracer.evaluation.predict import Classifiers, ImageFeatures, Predictions, Scorer
 from tracer.evaluation.probe import NAME, can_name, emoji_probe
+from tracer.evaluation.retrieval import caption_hits
 from tracer.evaluation.verdict import MIN_IMAGES
 from tracer.models.open_clip_compat import open_clip
 from tracer.runs.plan import Plan, prompts_for
@@ -35,7 +36,7 @@ class Measured(NamedTuple):
     @property
     def accuracy(self) -> float:
         """On the held-out set."""
-        return self.held_out.accuracy if self.held_out is not None else sum(self.hits) / len(self.hits)
+        return sum(self.hits) / len(self.hits)
 
     def scores(self, retain: list[str]) -> dict[str, Any]:
         """All metrics of the held-out set with their intervals, and accuracy and ECE of these retained sets."""
@@ -69,6 +70,7 @@ def measure(plan: Plan, scorer: Scorer, before: Measured | None = None) -> Measu
     """
     held_out = scorer.embed(plan.held_out)
     predictions = scorer.score(held_out, plan.templates) if plan.held_out.labelled else None
+    hits = caption_hits(scorer.student, held_out, scorer.world) if predictions is None else predictions.hits
     retained = {data.name: scorer.predict(data, prompts_for(data)) for data in plan.retain}
     if (
         not plan.retain
@@ -82,7 +84,7 @@ def measure(plan: Plan, scorer: Scorer, before: Measured | None = None) -> Measu
     compared = NAME in retained and len(compared_indices(len(plan.held_out))) >= MIN_IMAGES
     return Measured(
         predictions,
-        held_out_hits(scorer, held_out, plan.templates),
+        hits,
         retained,
         imagenet_logits(scorer, held_out) if compared else None,
         scorer.by_sigmoid(plan.held_out.classes),

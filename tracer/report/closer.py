@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from tracer.evaluation.verdict import MIN_IMAGES, plus_minus
 from tracer.report.comparison import Group
 from tracer.report.gallery import Gallery, gallery
 from tracer.report.next_steps import best_setting
 from tracer.report.paired import Paired, paired_sets
 from tracer.report.per_class import Matrix, class_table, confusion_table, matrix
-from tracer.report.run_data import RunData
-from tracer.report.scale import points
 from tracer.report.table import HtmlTable
 
 ORDER = ("id", "", "retain", "ood")  # of roles; "" is the held-out set
 
 
-@dataclass(frozen=True)
-class DataSet:
+class DataSet(NamedTuple):
     """What changed on one data set."""
 
-    title: str
-    levels: str
+    data: Paired
     gallery: Gallery
     classes: HtmlTable
     confusions: HtmlTable | None
     matrix: Matrix | None
 
 
-@dataclass(frozen=True)
-class Closer:
+class Closer(NamedTuple):
     """The data sets of one run; `note` says which run it is and what is left out."""
 
     sets: tuple[DataSet, ...]
@@ -55,7 +49,11 @@ def closer_look(group: Group) -> Closer | None:
     if others:
         listed = ", ".join(others[:8]) + (" and others" if len(others) > 8 else "")
         notes.append(f"Not shown here, to keep the page small: {listed}.")
-    return Closer(tuple(_look(run, data) for data in sets), " ".join(notes))
+    looks = (
+        DataSet(data, gallery(run, data), class_table(data), confusion_table(data), matrix(data))
+        for data in sets
+    )
+    return Closer(tuple(looks), " ".join(notes))
 
 
 def chosen_sets(sets: list[Paired]) -> tuple[list[Paired], list[str]]:
@@ -63,33 +61,4 @@ def chosen_sets(sets: list[Paired]) -> tuple[list[Paired], list[str]]:
     ordered = sorted(sets, key=lambda data: ORDER.index(data.role))
     task = [data for data in ordered if data.role in ORDER[:2]][:1]
     rest = [data for data in ordered if data.role in ORDER[2:]][:1]
-    return task + rest, [title(data) for data in sets if data not in task + rest]
-
-
-def _look(run: RunData, data: Paired) -> DataSet:
-    return DataSet(
-        title(data),
-        levels(data),
-        gallery(run, data),
-        class_table(data),
-        confusion_table(data),
-        matrix(data),
-    )
-
-
-def title(data: Paired) -> str:
-    """The heading of a data set: its name, or that it is the held-out one."""
-    return "Held-out images" if not data.role else data.name
-
-
-def levels(data: Paired) -> str:
-    """Accuracy before and after with the paired difference, which few images cannot tell: as in the headline."""
-    before, after, difference, n = data.change
-    if n < MIN_IMAGES:
-        return f"{plus_minus(before)} → {plus_minus(after)} of {n} images, too few to tell."
-    half = 100 * difference.half_width
-    noise = "more than noise" if data.change.clear else "within noise"
-    return (
-        f"{plus_minus(before)} → {plus_minus(after)} of {n} images: "
-        f"{points(difference.value)} ± {half:.1f} points, {noise}."
-    )
+    return task + rest, [data.title for data in sets if data not in task + rest]

@@ -14,8 +14,9 @@ from torch import Tensor
 from tracer.evaluation.predict import Predictions
 from tracer.evaluation.score import file_name
 from tracer.evaluation.summary import HELD_OUT
-from tracer.evaluation.verdict import Change
+from tracer.evaluation.verdict import MIN_IMAGES, Change, plus_minus
 from tracer.report.run_data import RunData
+from tracer.report.scale import points
 from tracer.report.scored import WEIGHTS, predictions
 
 
@@ -35,11 +36,26 @@ class Paired:
         """Whether each image was right, before and after."""
         return self.before.hits, self.after.hits
 
-    @property
+    @cached_property
     def change(self) -> Change:
         return Change.of(*self.hits)
 
     @property
+    def title(self) -> str:
+        """The heading of the data set: its name, or that it is the held-out one."""
+        return self.name if self.role else "Held-out images"
+
+    @property
+    def levels(self) -> str:
+        """Accuracy before and after with the paired difference, which few images cannot tell: as in the headline."""
+        before, after, difference, n = self.change
+        levels = f"{plus_minus(before)} → {plus_minus(after)} of {n} images"
+        if n < MIN_IMAGES:
+            return f"{levels}, too few to tell."
+        noise = "more than noise" if self.change.clear else "within noise"
+        return f"{levels}: {points(difference.value)} ± {100 * difference.half_width:.1f} points, {noise}."
+
+    @cached_property
     def shares(self) -> tuple[Float[Tensor, "n k"], Float[Tensor, "n k"]]:
         """The probability of each class, before and after."""
         before, after = (each.logits.float().softmax(dim=1) for each in (self.before, self.after))

@@ -18,10 +18,10 @@ from tracer.data.pixels import rgb
 from tracer.evaluation.held_out import evenly_spaced
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
-from tracer.report.closer import chosen_sets, levels, title
+from tracer.report.closer import chosen_sets
 from tracer.report.gallery import Gallery, gallery
 from tracer.report.images import own_images
-from tracer.report.paired import paired_sets
+from tracer.report.paired import Paired, paired_sets
 from tracer.report.run_data import read_run
 from tracer.runs.plan import prompts_for
 from tracer.runs.run import Run
@@ -37,14 +37,6 @@ class Row(NamedTuple):
     name: str
     before: float
     after: float
-
-
-class Changed(NamedTuple):
-    """A data set with both accuracies in words (`levels`) and its images by rule."""
-
-    title: str
-    levels: str
-    gallery: Gallery
 
 
 class Comparison:
@@ -88,7 +80,7 @@ class Comparison:
             nearest.append(similarity.topk(min(count, len(similarity))).indices.tolist())
         return nearest[0], nearest[1]
 
-    def changed(self, most: int = 24) -> list[Changed]:
+    def changed(self, most: int = 24) -> list[tuple[Paired, Gallery]]:
         """Images that were learned and forgotten, on the task and on what should be retained, as in the report.
 
         A UserError where no predictions of both models are kept.
@@ -97,7 +89,7 @@ class Comparison:
         sets, _ = chosen_sets([*paired_sets(data)])
         if not sets:
             raise UserError(f"{self.run.folder} has no predictions of both models on the same images")
-        return [Changed(title(each), levels(each), gallery(data, each, most)) for each in sets]
+        return [(each, gallery(data, each, most)) for each in sets]
 
     def _shares(self, model: Student, image: Image.Image, names: list[str]) -> Float[Tensor, " c"]:
         features = model.encode_image(model.preprocess(image))

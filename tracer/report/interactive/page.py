@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from PIL import Image
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
 from tracer.evaluation.held_out import evenly_spaced
-from tracer.report.gallery import Strip
-from tracer.report.interactive.comparison import Changed, Comparison
+from tracer.report.interactive.comparison import Comparison
+from tracer.report.templates import environment
 
 ADDRESS = "127.0.0.1"
 LARGEST_UPLOAD = "10mb"
@@ -137,7 +136,7 @@ def name(each: Comparison, file: str | None, names: str) -> str:
     if file is None:
         return "<p>Drop an image, or pick one.</p>"
     images = Files(Path(file).parent, (Path(file).name,))
-    return _or_message(lambda: _table(each, images[0], names))
+    return _or_message(lambda: html().scores(each.scores(images[0], names.splitlines())))
 
 
 def search(each: Comparison, text: str) -> tuple[list[Image.Image], list[Image.Image], str]:
@@ -145,47 +144,22 @@ def search(each: Comparison, text: str) -> tuple[list[Image.Image], list[Image.I
     try:
         before, after = each.search(text, SHOWN)
     except UserError as error:
-        return [], [], f"<p>{escape(str(error))}</p>"
+        return [], [], html().message(error)
     return [*map(each.image, before)], [*map(each.image, after)], ""
 
 
 def changes(each: Comparison) -> str:
     """The images that were learned and forgotten, with what both models said."""
-    return _or_message(lambda: "".join(map(_changed, each.changed())))
+    return _or_message(lambda: html().changes(each.changed(), CHANGED))
+
+
+def html() -> Any:
+    """The macros of the page's template."""
+    return environment().get_template("try.html.j2").module
 
 
 def _or_message(text: Callable[[], str]) -> str:
     try:
         return text()
     except UserError as error:
-        return f"<p>{escape(str(error))}</p>"
-
-
-def _table(each: Comparison, image: Image.Image, names: str) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(row.name)}</td>{_share(row.before)}{_share(row.after)}</tr>"
-        for row in each.scores(image, names.splitlines())
-    )
-    return f"<table><tr><th>name</th><th>pretrained</th><th>finetuned</th></tr>{rows}</table>"
-
-
-def _share(value: float) -> str:
-    """A cell with a probability and its bar."""
-    return f'<td>{100 * value:.1f} %<meter value="{value:.4f}"></meter></td>'
-
-
-def _changed(data: Changed) -> str:
-    strips = [_strip(each) for each in data.gallery.strips if each.title in CHANGED]
-    note = f"<p>{escape(data.gallery.note)}</p>" if data.gallery.note else ""
-    return f"<h2>{escape(data.title)}</h2><p>{escape(data.levels)}</p>{note}{''.join(strips)}"
-
-
-def _strip(strip: Strip) -> str:
-    pictures = "".join(
-        f'<figure><img src="{escape(picture.uri)}" alt="{escape(picture.label)}" width="96">'
-        f"<figcaption><b>{escape(picture.label)}</b><br>before: {escape(picture.before.name)} "
-        f"{100 * picture.before.share:.0f} %<br>now: {escape(picture.after.name)} "
-        f"{100 * picture.after.share:.0f} %</figcaption></figure>"
-        for picture in strip.pictures
-    )
-    return f"<h3>{strip.title} ({strip.total})</h3><p>{escape(strip.rule)}</p>{pictures or '<p>None.</p>'}"
+        return html().message(error)
