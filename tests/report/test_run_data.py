@@ -16,9 +16,9 @@ def test_a_finished_run_has_nothing_to_note(tmp_path: Path) -> None:
     assert run.finished
     assert run.notes == ()
     assert (run.step, run.steps, run.title) == (20, 20, "TRACER")
-    steps, values = run.curve("held_out", "accuracy")
-    assert steps == [2.0 * i for i in range(1, 11)]
-    assert values == sorted(values)
+    curve = run.curve("held_out", "accuracy")
+    assert list(curve) == [2.0 * i for i in range(1, 11)]
+    assert list(curve.values()) == sorted(curve.values())
 
 
 def test_options_left_out_are_the_methods_defaults(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_numbers_that_are_none_leave_gaps(tmp_path: Path) -> None:
     lines = ['{"step": 1, "kind": "train", "loss": NaN}', '{"step": 2, "kind": "train", "loss": "high"}']
     lines += ['{"step": 3, "kind": "train", "loss": 1.5}', '{"step": true, "kind": "train", "loss": 9}']
     (folder / "log.jsonl").write_text("\n".join(lines))
-    assert read_run(folder).curve("train", "loss") == ([3.0], [1.5])
+    assert read_run(folder).curve("train", "loss") == {3.0: 1.5}
 
 
 def test_a_missing_log_and_a_broken_result_are_told(tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
+from tracer.core.errors import UserError
+from tracer.core.metrics import reliability as reliability_curve
+from tracer.evaluation.predict import Predictions
 from tracer.evaluation.score import file_name
 from tracer.report.chart import BASE, Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
@@ -19,29 +23,18 @@ SHARE = {"percent": True, "low": -0.01, "high": 1.01}
 
 def reliability(group: Group, prefix: str) -> list[Chart]:
     """A diagram for each setting and data set: accuracy against confidence, before and after."""
-    return [
-        _chart(f"{prefix}-reliability-{setting.slot}{suffix}", title, series)
-        for setting in group.settings
-        for suffix, title, series in _diagrams(setting)
-    ]
-
-
-def _diagrams(setting: Setting) -> Iterator[tuple[str, str, tuple[Series, ...]]]:
-    """The suffix of the file name, the title and the curves of each diagram."""
-    for data, curves in _curves(setting.finished[0]).items() if setting.finished else ():
-        series = tuple(_series(name, bins, setting) for name, bins in curves.items() if bins)
-        if series:
-            yield (
-                (f"-{slug(data)}", f"{setting.label} on {data}", series)
-                if data
-                else ("", setting.label, series)
-            )
-
-
-def _chart(name: str, title: str, series: tuple[Series, ...]) -> Chart:
     caption = "On the diagonal the model is calibrated, below it overconfident."
-    x, y = Axis("confidence", **SHARE), Axis("accuracy", **SHARE)
-    return Chart(name, title, caption, x, y, series, diagonal=True, own_legend=True)
+    axes = Axis("confidence", **SHARE), Axis("accuracy", **SHARE)
+    charts = []
+    for setting in group.settings:
+        for data, curves in _curves(setting.finished[0]).items() if setting.finished else ():
+            name, title = f"{prefix}-reliability-{setting.slot}", setting.label
+            if data:
+                name, title = f"{name}-{slug(data)}", f"{title} on {data}"
+            series = tuple(_series(moment, bins, setting) for moment, bins in curves.items() if bins)
+            if series:
+                charts.append(Chart(name, title, caption, *axes, series, diagonal=True, own_legend=True))
+    return charts
 
 
 def _series(name: str, bins: Bins, setting: Setting) -> Series:
@@ -63,7 +56,7 @@ def _curves(run: RunData) -> dict[str, dict[str, Bins]]:
     Of saved predictions, those of the pretrained model and of the result are shown, not a teacher's.
     """
     curves: dict[str, dict[str, Bins]] = {}
-    analysed = (run.analysis or {}).get("reliability")
+    analysed = run.analysis.get("reliability")
     if isinstance(analysed, dict):
         curves[""] = {str(name): _bins(rows) for name, rows in analysed.items()}
     names = {file_name(row["shift"]): row["shift"] for row in run.scored["after"]}
@@ -77,29 +70,19 @@ def _curves(run: RunData) -> dict[str, dict[str, Bins]]:
 
 
 def _bins(rows: Any) -> Bins:
-    bins = []
-    for row in rows if isinstance(rows, list) else []:
-        values = (
-            [number(row.get(name)) for name in ("confidence", "accuracy", "size")]
-            if isinstance(row, dict)
-            else []
-        )
-        if values and None not in values:
-            bins.append((values[0], values[1], int(values[2] or 0)))
-    return bins
+    """The bins of an analysis; rows that lack a number are left out."""
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    bins = (
+        (number(row.get("confidence")), number(row.get("accuracy")), number(row.get("size"))) for row in rows
+    )
+    return [(x, y, int(size)) for x, y, size in bins if x is not None and y is not None and size is not None]
 
 
 def _predicted(file: Path) -> Bins:
     """The bins of a file of logits and labels; none where it cannot be read as one."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    from tracer.core.errors import UserError
-    from tracer.core.metrics import reliability as curve
-
     try:
-        tensors = load_file(file)
-        bins = curve(tensors["logits"].float(), tensors["label"]).bins
+        logits, label, _ = Predictions.read(file)
+        bins = reliability_curve(logits.float(), label).bins
     except (SafetensorError, OSError, KeyError, UserError, ValueError):
         return []
     return [(bin.confidence, bin.accuracy, bin.size) for bin in bins]

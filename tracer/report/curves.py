@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 from tracer.report.chart import Axis, Chart, Series
 from tracer.report.comparison import Group, Setting
-from tracer.report.run_data import RunData
 
 STEP = Axis("step", whole=True)
 
 BOTH_WAYS = "Mean over images to captions and captions to images, as in the paper's figures."
 
-# name in the log: (title, caption, percent)
-TEACHER: dict[str, tuple[str, str, bool]] = {
+Texts = dict[str, tuple[str, str, bool]]  # by name in the log: title, caption, percent
+
+LEARNING: Texts = {
+    "accuracy": ("Held-out accuracy", "Before training, a few times in it, and at its end.", True),
+    "loss": ("Loss", "Sum of all terms; not comparable between methods with different terms.", False),
+    "scale": ("Inverse temperature", "exp(logit_scale), which CLIP keeps below 100.", False),
+}
+TEACHER: Texts = {
+    "weight_gap": ("Distance in weights", "‖student − teacher‖ over all parameters.", False),
     "kl": ("Teacher–student divergence", "KL in nats. At zero the teacher agrees with the student.", False),
     "agreement": ("Agreement", "Share of images for which both choose the same caption of the batch.", True),
     "top5_overlap": (
@@ -23,11 +29,7 @@ TEACHER: dict[str, tuple[str, str, bool]] = {
         True,
     ),
     "teacher_confidence": ("Teacher's confidence", "Mean of its largest probability over the batch.", True),
-    "teacher_entropy": (
-        "Teacher's entropy",
-        "In nats; at most the logarithm of the batch size.",
-        False,
-    ),
+    "teacher_entropy": ("Teacher's entropy", "In nats; at most the logarithm of the batch size.", False),
     "student_entropy": ("Student's entropy", "In nats, on the same batches.", False),
     "teacher_confidence_both": ("Teacher's confidence, both ways", BOTH_WAYS, True),
     "teacher_entropy_both": ("Teacher's entropy, both ways", BOTH_WAYS, False),
@@ -36,37 +38,20 @@ TEACHER: dict[str, tuple[str, str, bool]] = {
     "student_pair": ("True pair, student", "Probability the student gives to an image's own caption.", True),
     "teacher_age": ("Mean age of the teacher", "Mean age of the averaged weights, in steps.", False),
 }
-GENERAL = ("loss", "lr", "scale")
+HELD_OUT = (
+    "accuracy",
+    "weight_gap",
+)  # of the lines about the held-out set; the others are of training batches
 
 
 def learning(group: Group, prefix: str) -> list[Chart]:
     """Held-out accuracy, the loss and the temperature."""
-    charts: list[tuple[str, str, str, str, bool]] = [
-        (
-            "held_out",
-            "accuracy",
-            "Held-out accuracy",
-            "Before training, a few times in it, and at its end.",
-            True,
-        ),
-        (
-            "train",
-            "loss",
-            "Loss",
-            "Sum of all terms; not comparable between methods with different terms.",
-            False,
-        ),
-        ("train", "scale", "Inverse temperature", "exp(logit_scale), which CLIP keeps below 100.", False),
-    ]
-    return [chart for each in charts if (chart := _chart(group, prefix, *each))]
+    return _charts(group, prefix, LEARNING)
 
 
 def teaching(group: Group, prefix: str) -> list[Chart]:
     """Measures of teacher and student; empty where no run has a teacher."""
-    gap = ("Distance in weights", "‖student − teacher‖ over all parameters.", False)
-    charts = [_chart(group, prefix, "held_out", "weight_gap", *gap)]
-    charts += [_chart(group, prefix, "train", name, *texts) for name, texts in TEACHER.items()]
-    return [chart for chart in charts if chart is not None]
+    return _charts(group, prefix, TEACHER)
 
 
 def terms(group: Group, prefix: str) -> list[Chart]:
@@ -74,12 +59,13 @@ def terms(group: Group, prefix: str) -> list[Chart]:
     charts = []
     for setting in group.settings:
         run = setting.runs[0]
-        names = [name for name in run.names("train") if name not in TEACHER and name not in GENERAL]
-        curves = [
-            Series(name.replace("_", " "), slot, *_tuples(run.curve("train", name)))
-            for slot, name in enumerate(names)
-        ]
-        series = tuple(curve for curve in curves if curve.x)
+        names = [name for name in run.names("train") if name not in (*LEARNING, *TEACHER, "lr")]
+        curves = ((slot, name, run.curve("train", name)) for slot, name in enumerate(names))
+        series = tuple(
+            Series(name.replace("_", " "), slot, tuple(curve), tuple(curve.values()))
+            for slot, name, curve in curves
+            if curve
+        )
         if series:
             seed = f", seed {run.seed}" if len(setting.runs) > 1 else ""
             caption = f"Terms of the loss before weighting{seed}."
@@ -89,21 +75,23 @@ def terms(group: Group, prefix: str) -> list[Chart]:
     return charts
 
 
-def _chart(
-    group: Group, prefix: str, kind: str, name: str, title: str, caption: str, percent: bool
-) -> Chart | None:
-    curves = [_series(setting, lambda run: run.curve(kind, name)) for setting in group.settings]
-    series = tuple(curve for curve in curves if curve is not None)
-    if not series:
-        return None
-    axis = Axis(title.lower(), percent=percent)
-    return Chart(f"{prefix}-{name.replace('_', '-')}", title, caption, STEP, axis, series)
+def _charts(group: Group, prefix: str, texts: Texts) -> list[Chart]:
+    """A chart of each name that any run has logged, one line per setting."""
+    charts = []
+    for name, (title, caption, percent) in texts.items():
+        curves = (_series(setting, name) for setting in group.settings)
+        series = tuple(curve for curve in curves if curve is not None)
+        if series:
+            axis = Axis(title.lower(), percent=percent)
+            file = f"{prefix}-{name.replace('_', '-')}"
+            charts.append(Chart(file, title, caption, STEP, axis, series))
+    return charts
 
 
-def _series(setting: Setting, read: Callable[[RunData], tuple[list[float], list[float]]]) -> Series | None:
+def _series(setting: Setting, name: str) -> Series | None:
     """The curve of one run, or mean and range of several seeds at the steps that all of them have."""
-    curves = [dict(zip(*read(run), strict=True)) for run in setting.runs]
-    curves = [curve for curve in curves if curve]
+    kind = "held_out" if name in HELD_OUT else "train"
+    curves = [curve for run in setting.runs if (curve := run.curve(kind, name))]
     if not curves:
         return None
     if len(curves) == 1:
@@ -125,7 +113,3 @@ def _series(setting: Setting, read: Callable[[RunData], tuple[list[float], list[
 def _wide(values: Sequence[float]) -> bool:
     """Whether the values span a range that needs a logarithmic axis."""
     return min(values) > 0 and 50 < max(values) / min(values) < 1e7
-
-
-def _tuples(curve: tuple[list[float], list[float]]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    return tuple(curve[0]), tuple(curve[1])

@@ -133,7 +133,7 @@ def _straight_line(before: list[Series], point: Series | None) -> Series | None:
 def _path(setting: Setting, retained: Keys) -> Series | None:
     """Accuracies along the line between pretrained and finetuned weights, from the first run with an analysis."""
     for run in setting.finished:
-        rows = (run.analysis or {}).get("path")
+        rows = run.analysis.get("path")
         if not isinstance(rows, list):
             continue
         points = [_path_point(row, retained) for row in rows if isinstance(row, dict)]
@@ -148,8 +148,8 @@ def _path(setting: Setting, retained: Keys) -> Series | None:
 def _subset_note(finished: list[Setting]) -> str:
     """A note where a path was measured on a subset of the held-out images: its ends then differ from the points."""
     for run in (run for setting in finished for run in setting.finished):
-        count, total = number((run.analysis or {}).get("samples")), number(run.data.get("held_out"))
-        if count is not None and total is not None and count < total and (run.analysis or {}).get("path"):
+        count, total = number(run.analysis.get("samples")), number(run.data.get("held_out"))
+        if count is not None and total is not None and count < total and run.analysis.get("path"):
             return f" Paths were measured on {count:g} of {total:g} held-out images."
     return ""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tracer.core.metrics import METRICS, Interval, wilson_interval
-from tracer.report.number import count, number
+from tracer.report.number import count, inner, number
 from tracer.report.run_data import RunData
 from tracer.report.scored import Moment
 
@@ -90,10 +90,10 @@ def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
     result = run.result or {}
     scores = result.get(moment)
     values = dict(_leaves(scores, ())) if isinstance(scores, dict) else {}
-    if moment == "after" and _inner(result, "retention", "meaningful") is not False:
+    if moment == "after" and inner(result, "retention", "meaningful") is not False:
         for name in ("agreement", "kl"):
-            values |= dict(_leaves(_inner(result, "retention", name), ("retention", name)))
-    intervals = _inner(result, "intervals", moment)
+            values |= dict(_leaves(inner(result, "retention", name), ("retention", name)))
+    intervals = inner(result, "intervals", moment)
     for name, ends in intervals.items() if isinstance(intervals, dict) else ():
         if Key((name,)) in values and (interval := _ends(ends)):
             values[Key((name,))] = interval
@@ -112,17 +112,10 @@ def image_count(run: RunData, key: Key) -> int:
         rows = (row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3])
         return next((count(row.get("n")) or 0 for row in rows), 0)
     if key.path[0] in ("retain", "calibration"):
-        return count(_inner(result, "changes", "retain", key.data, "n")) or 0
+        return count(inner(result, "changes", "retain", key.data, "n")) or 0
     if key.path[0] == "retention":
-        return count(_inner(result, "retention", "n")) or 0
+        return count(inner(result, "retention", "n")) or 0
     return count(run.data.get("held_out")) or 0 if len(key.path) == 1 else 0
-
-
-def _inner(value: Any, *names: str) -> Any:
-    """The value under these names in nested objects; None where there is none."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _rank(key: Key) -> tuple[int, int]:

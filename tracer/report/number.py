@@ -16,3 +16,10 @@ def number(value: Any) -> float | None:
 def count(value: Any) -> int | None:
     """The value if it is an integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def inner(value: Any, *names: str) -> Any:
+    """The value under these names in nested objects; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

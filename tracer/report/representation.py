@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
-from tracer.report.number import number
+from tracer.report.number import inner, number
 
 SIMILARITIES = {
     "cka": ("Linear CKA", "1: the layer represents images as in the pretrained model."),
@@ -17,31 +18,63 @@ SIMILARITIES = {
 }
 
 
+Rows = list[dict[str, Any]]
+
+
 def representation(group: Group, prefix: str) -> list[Chart]:
     """CKA, SVCCA and drift by layer, movement within the task, and accuracy at interpolated weights."""
-    charts = [_layers(group, prefix, name, *texts) for name, texts in SIMILARITIES.items()]
-    for tower in _towers(group):
-        charts.append(_drift(group, prefix, tower))
-    charts += [_task_share(group, prefix), _meter(group, prefix), _path(group, prefix)]
+    layers, drift = (_tables(group, part) for part in ("layers", "drift"))
+    charts = [
+        _chart(group, f"{prefix}-{column}", *texts, Axis("similarity"), layers, column)
+        for column, texts in SIMILARITIES.items()
+    ]
+    for tower in _towers(drift):
+        own = [[row for row in rows if str(row.get("tower")) == tower] for rows in drift]
+        name, title = f"{prefix}-drift-{slug(tower)}", f"Drift, {tower} tower"
+        caption = "‖θ − θ₀‖ / ‖θ₀‖ of each layer's weights."
+        charts.append(_chart(group, name, title, caption, Axis("relative drift"), own, "relative"))
+    caption = "Share of the movement of image embeddings that lies in the span of the class names."
+    axis = Axis("share of the movement", percent=True)
+    shares = [_task_share(setting) for setting in group.settings]
+    charts.append(
+        _chart(group, f"{prefix}-task-share", "Movement within the task", caption, axis, shares, "share")
+    )
+    caption = "Share of each layer's update in the span of its inputs on training images."
+    axis = Axis("share inside the task", percent=True)
+    meter = _tables(group, "meter", "weights")
+    charts.append(_chart(group, f"{prefix}-meter", "Forgetting meter", caption, axis, meter, "share"))
+    charts.append(_path(group, prefix))
     return [chart for chart in charts if chart is not None]
 
 
-def _rows(setting: Setting, part: str) -> list[dict[str, Any]]:
-    for run in setting.finished:
-        rows = (run.analysis or {}).get(part)
-        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
-            return rows
-    return []
+def _tables(group: Group, *names: str) -> list[Rows]:
+    """The rows of each setting under these names in the first analysis of its runs that has them."""
+    tables = []
+    for setting in group.settings:
+        lists = (inner(run.analysis, *names) for run in setting.finished)
+        rows = next((each for each in lists if isinstance(each, list)), [])
+        tables.append([row for row in rows if isinstance(row, dict)])
+    return tables
+
+
+def _task_share(setting: Setting) -> Rows:
+    """The share of the movement of embeddings inside the task's span, and its expectation by chance."""
+    parts = (run.analysis.get("task_share") for run in setting.finished)
+    share = next((part for part in parts if isinstance(part, dict)), {})
+    labels = {"inside": "in the task's span", "chance": "by chance"}
+    return [{"layer": label, "share": share.get(name)} for name, label in labels.items()]
+
+
+def _towers(tables: list[Rows]) -> list[str]:
+    """Towers with several layers; a single one makes no curve."""
+    layers: dict[str, set[str]] = {}
+    for row in chain.from_iterable(tables):
+        layers.setdefault(str(row.get("tower")), set()).add(str(row.get("layer")))
+    return [tower for tower, names in layers.items() if len(names) > 1]
 
 
 def _chart(
-    group: Group,
-    name: str,
-    title: str,
-    caption: str,
-    axis: Axis,
-    tables: list[list[dict[str, Any]]],
-    column: str,
+    group: Group, name: str, title: str, caption: str, axis: Axis, tables: list[Rows], column: str
 ) -> Chart | None:
     """One line per setting over named layers, in the order of the longest list."""
     names = tuple(str(row.get("layer")) for row in max(tables, key=len, default=[]))
@@ -57,60 +90,10 @@ def _chart(
     return Chart(name, title, caption, Axis("layer", names=names), axis, tuple(series))
 
 
-def _layers(group: Group, prefix: str, column: str, title: str, caption: str) -> Chart | None:
-    tables = [_rows(setting, "layers") for setting in group.settings]
-    return _chart(group, f"{prefix}-{column}", title, caption, Axis("similarity"), tables, column)
-
-
-def _towers(group: Group) -> list[str]:
-    """Towers with several layers; a single one makes no curve."""
-    rows = [row for setting in group.settings for row in _rows(setting, "drift")]
-    layers: dict[str, set[str]] = {}
-    for row in rows:
-        layers.setdefault(str(row.get("tower")), set()).add(str(row.get("layer")))
-    return [tower for tower, names in layers.items() if len(names) > 1]
-
-
-def _drift(group: Group, prefix: str, tower: str) -> Chart | None:
-    tables = [
-        [row for row in _rows(setting, "drift") if str(row.get("tower")) == tower]
-        for setting in group.settings
-    ]
-    name = f"{prefix}-drift-{slug(tower)}"
-    caption = "‖θ − θ₀‖ / ‖θ₀‖ of each layer's weights."
-    return _chart(group, name, f"Drift, {tower} tower", caption, Axis("relative drift"), tables, "relative")
-
-
-def _part(setting: Setting, part: str) -> dict[str, Any]:
-    parts = ((run.analysis or {}).get(part) for run in setting.finished)
-    return next((value for value in parts if isinstance(value, dict)), {})
-
-
-def _task_share(group: Group, prefix: str) -> Chart | None:
-    """The share of the movement of embeddings inside the task's span, and its expectation by chance."""
-    labels = {"inside": "in the task's span", "chance": "by chance"}
-    shares = [_part(setting, "task_share") for setting in group.settings]
-    tables = [[{"layer": labels[name], "share": share.get(name)} for name in labels] for share in shares]
-    caption = "Share of the movement of image embeddings that lies in the span of the class names."
-    axis = Axis("share of the movement", percent=True)
-    return _chart(group, f"{prefix}-task-share", "Movement within the task", caption, axis, tables, "share")
-
-
-def _meter(group: Group, prefix: str) -> Chart | None:
-    """The forgetting meter's shares by layer."""
-    weights = [_part(setting, "meter").get("weights") for setting in group.settings]
-    tables = [
-        [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else [] for rows in weights
-    ]
-    caption = "Share of each layer's update in the span of its inputs on training images."
-    axis = Axis("share inside the task", percent=True)
-    return _chart(group, f"{prefix}-meter", "Forgetting meter", caption, axis, tables, "share")
-
-
 def _path(group: Group, prefix: str) -> Chart | None:
     series = []
-    for setting in group.settings:
-        points = [(number(row.get("alpha")), number(row.get("accuracy"))) for row in _rows(setting, "path")]
+    for setting, rows in zip(group.settings, _tables(group, "path"), strict=True):
+        points = [(number(row.get("alpha")), number(row.get("accuracy"))) for row in rows]
         known = [(a, b) for a, b in points if a is not None and b is not None]
         if len(known) > 1:
             x, y = zip(*known, strict=True)

@@ -30,7 +30,7 @@ class RunData:
     description: dict[str, Any]
     log: tuple[dict[str, Any], ...]
     result: dict[str, Any] | None
-    analysis: dict[str, Any] | None
+    analysis: dict[str, Any]  # empty where there is none
     scored: dict[Moment, tuple[dict[str, Any], ...]]  # rows of `tracer eval`: one metric on one test set
     notes: tuple[str, ...]
 
@@ -115,13 +115,10 @@ class RunData:
         names = dict.fromkeys(name for line in lines for name in line)
         return [name for name in names if name not in ("step", "kind")]
 
-    def curve(self, kind: str, name: str) -> tuple[list[float], list[float]]:
-        """Steps and values of one name, without missing and non-finite values."""
-        points = [
-            (float(line["step"]), number(line.get(name))) for line in self.log if line.get("kind") == kind
-        ]
-        finite = [(step, value) for step, value in points if value is not None]
-        return [step for step, _ in finite], [value for _, value in finite]
+    def curve(self, kind: str, name: str) -> dict[float, float]:
+        """The finite values of one name by step."""
+        lines = [line for line in self.log if line.get("kind") == kind]
+        return {float(line["step"]): value for line in lines if (value := number(line.get(name))) is not None}
 
 
 def find_runs(paths: Iterable[Path]) -> list[Path]:
@@ -168,7 +165,7 @@ def read_run(folder: Path, name: str | None = None) -> RunData:
         description=description,
         log=log,
         result=result,
-        analysis=_json(folder / "analysis.json", notes),
+        analysis=_json(folder / "analysis.json", notes) or {},
         scored={moment: read_rows(predictions(folder, moment), notes) for moment in WEIGHTS},
         notes=(),
     )
