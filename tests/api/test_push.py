@@ -14,7 +14,8 @@ from tracer.api import push
 from tracer.cli import main
 from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
-from tracer.report.model_card import _code, _fenced, _line, model_card
+from tracer.report.model_card import model_card
+from tracer.report.templates import code, fenced, line
 from tracer.runs.run import Run
 
 
@@ -139,9 +140,9 @@ def test_without_network_an_upload_is_refused(run: Run, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", ["\x1b[31mred", "\u202eevil", "a\n# b", "x```\n# y", "`id`", "<b>"])
 def test_names_in_a_card_cannot_steer_a_terminal_or_end_their_place(name: str) -> None:
-    for written in (_line(name), _code(name), _fenced(name)):
+    for written in (line(name), code(name), fenced(name)):
         assert all(each.isprintable() or each == "\n" for each in written)
-    assert "\n" not in _line(name) + _code(name)
-    first, *inside, last = _fenced(name).split("\n")
+    assert "\n" not in line(name) + code(name)
+    first, *inside, last = fenced(name).split("\n")
     assert first == last
     assert first not in "\n".join(inside)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tracer.core.errors import printable
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
-from tracer.evaluation.verdict import Change, names_kept, plus_minus, verdict
+from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, verdict
 from tracer.report.reproduce import training
 from tracer.report.run_data import RunData, read_run
+from tracer.report.templates import environment, line
 
 LIBRARIES = {"open_clip": "open_clip", "hf": "transformers", "onnx": "onnx"}
 PATHS = ("data", "held_out", "retain", "model", "templates", "pretrained", "classes", "root")
@@ -24,7 +24,6 @@ DATA_LICENCES = {
     "digits": "CC BY-SA 3.0 (a subset of MNIST)",
     "emoji": "by style: Apache 2.0, CC BY 4.0, CC BY-SA 4.0 and MIT (NOTICE of tracer)",
 }
-MOST_CLASSES = 20
 
 
 def model_card(folder: Path, weights: str, format: str, name: str) -> str:
@@ -33,67 +32,50 @@ def model_card(folder: Path, weights: str, format: str, name: str) -> str:
     Paths of this machine are shortened to the last part of their name.
     """
     run = _without_folders(read_run(folder))
-    licence = _base_licence(run)
-    header = [f"library_name: {LIBRARIES[format]}", "pipeline_tag: zero-shot-image-classification"]
-    header += ["tags:", "- clip", "- tracer", *([f"license: {licence}"] if _is_identifier(licence) else [])]
-    data = run.data
-    parts = [
-        "\n".join(["---", *header, "---"]),
-        f"# {_line(name)}",
-        f"{_code(_base(run))}, finetuned with {_line(run.title)} on {_code(data.get('name', '?'))}: "
-        f"{run.steps} steps, with tracer.",
-        f"## What it learned, and what it kept\n\n{_outcome(folder, run, weights)}",
-        f"## Data\n\n{_data(run)}",
-        f"## Use\n\n{_use(format, run)}",
-        f"## How it was made\n\n{_fenced(training(run))}\n\n{_provenance(run)}",
-        f"## Licence\n\n- Base model {_code(_base(run))}: {licence}.\n- Data: {_data_licence(run)}.",
-    ]
-    return "\n\n".join(parts) + "\n"
+    outcome = verdict(run.result or {}) if weights == "result" else None
+    card = environment().get_template("model_card.md.j2")
+    return card.render(
+        run=run,
+        weights=weights,
+        format=format,
+        name=name,
+        library=LIBRARIES[format],
+        base=_base(run),
+        licence=_base_licence(run),
+        data_licence=_data_licence(run),
+        outcome=outcome,
+        changes=_changes(outcome) if outcome else "",
+        same_names=names_kept(run.result or {}) if outcome else None,
+        plus_minus=plus_minus,
+        merge=_merge(folder, weights),
+        command=training(run),
+        facts=_provenance(run),
+    )
 
 
-def _outcome(folder: Path, run: RunData, weights: str) -> str:
-    """Sentence and table with intervals and counts; of weights that were not measured so, what is known of them."""
-    if weights == "pretrained":
-        return "These are the pretrained weights as they were."
-    if weights != "result":
-        return "\n\n".join(_merged(folder, weights))
-    outcome = verdict(run.result or {})
-    if outcome is None:
-        return "Nothing was measured: the run is not finished, or of version 0.1."
+def _changes(outcome: Verdict) -> str:
+    """Accuracies before and after with intervals and counts."""
     rows = [_row("task, held out", outcome.task)]
-    rows += [_row(f"{_line(name)}, to be kept", change) for name, change in outcome.retained.items()]
-    columns = ("accuracy on", "before", "after", "difference", "images")
-    parts = [_line(outcome.sentence()), markdown_table(columns, rows)]
-    parts.append("Intervals are 95 %: Wilson's for accuracies, paired for differences.")
-    if (same := names_kept(run.result or {})) is not None:
-        images = (run.result or {})["retention"].get("n")
-        parts.append(
-            f"Both models choose the same of ImageNet's names for {plus_minus(same)} of {images} held-out images, "
-            "which says how much the model changed beyond its task."
-        )
-    parts += [f"**Note:** {_line(str(note))}" for note in (run.result or {}).get("warnings", [])]
-    return "\n\n".join(parts)
+    rows += [_row(f"{line(name)}, to be kept", change) for name, change in outcome.retained.items()]
+    return markdown_table(("accuracy on", "before", "after", "difference", "images"), rows)
 
 
-def _merged(folder: Path, weights: str) -> Iterator[str]:
-    """What `tracer merge` has measured of the weights that it wrote."""
-    yield f"These are the weights {_code(weights)} of the run."
+def _merge(folder: Path, weights: str) -> str:
+    """What `tracer merge` has measured of the weights that it wrote, as a table; empty for others."""
     try:
         merge = json.loads((folder / "merges" / f"{weights}.json").read_text(encoding="utf-8"))
         before, after = (_accuracies(merge[moment]) for moment in ("before", "after"))
     except (OSError, ValueError, KeyError, TypeError):
-        yield "They were not measured by themselves."
-        return
+        return ""
     rows = [(name, before.get(name, ("", ""))[0], *shown) for name, shown in after.items()]
-    yield markdown_table(("accuracy on", "before", "after", "images"), rows)
-    yield "Intervals are 95 % (Wilson's)."
+    return markdown_table(("accuracy on", "before", "after", "images"), rows)
 
 
 def _accuracies(scores: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Accuracy with its interval, and the number of images, on the held-out set and on each retained one."""
     result = {"task, held out": (plus_minus(Interval(*scores["interval"])), str(scores["n"]))}
     for name, interval in scores["retained_intervals"].items():
-        result[f"{_line(name)}, to be kept"] = (
+        result[f"{line(name)}, to be kept"] = (
             plus_minus(Interval(*interval)),
             str(scores["retained_n"][name]),
         )
@@ -105,45 +87,13 @@ def _row(name: str, change: Change) -> tuple[str, ...]:
     return name, plus_minus(change.before), plus_minus(change.after), difference, str(change.n)
 
 
-def _data(run: RunData) -> str:
-    data, classes = run.data, run.classes
-    counts = f"{data.get('train', '?')} images to train on, {data.get('held_out', '?')} held out"
-    lines = [f"- {_line(data.get('division') or counts)}."]
-    if classes:
-        more = f" and {len(classes) - MOST_CLASSES} more" if len(classes) > MOST_CLASSES else ""
-        names = ", ".join(_line(name) for name in classes[:MOST_CLASSES])
-        lines.append(f"- {len(classes)} classes: {names}{more}.")
-    return "\n".join(lines)
-
-
-def _use(format: str, run: RunData) -> str:
-    """Lines that load the folder in which the card lies."""
-    if format == "hf":
-        code = ["from transformers import AutoModel, AutoProcessor", ""]
-        code += ['model = AutoModel.from_pretrained("FOLDER_OR_NAME")']
-        code += ['processor = AutoProcessor.from_pretrained("FOLDER_OR_NAME")']
-    elif format == "onnx":
-        code = ["import onnxruntime", ""]
-        code += ['image = onnxruntime.InferenceSession("image.onnx")  # pixels -> image_features']
-        code += ['text = onnxruntime.InferenceSession("text.onnx")  # tokens -> text_features']
-        code += ["# onnx_config.json: how pixels are made, the context length, logit scale and bias"]
-    else:
-        code = ["import open_clip", ""]
-        code += [
-            'model, preprocess = open_clip.create_model_from_pretrained("local-dir:FOLDER")  # or hf-hub:NAME'
-        ]
-        code += ['tokenizer = open_clip.get_tokenizer("local-dir:FOLDER")']
-    templates = run.experiment.get("templates")
-    prompt = f"\n\nClass names were put into the templates {_code(templates)}." if templates else ""
-    return "```python\n" + "\n".join(code) + "\n```" + prompt
-
-
-def _provenance(run: RunData) -> str:
+def _provenance(run: RunData) -> list[str]:
+    """Versions, commit and date."""
     versions = run.description.get("versions") or {}
     facts = [f"{name} {version}" for name, version in versions.items()]
     facts += [f"commit {run.description['git'][:12]}"] if run.description.get("git") else []
     facts += [f"begun {run.description['created'][:10]}"] if run.description.get("created") else []
-    return f"Run {_code(run.description.get('id', run.name))}: {', '.join(facts)}."
+    return facts
 
 
 def _base(run: RunData) -> str:
@@ -181,10 +131,6 @@ def _stated_licence(model: str) -> str | None:
     return stated[1] if stated else None
 
 
-def _is_identifier(licence: str) -> bool:
-    return re.fullmatch(r"[\w.-]+", licence) is not None
-
-
 def _data_licence(run: RunData) -> str:
     name = str(run.experiment.get("data", ""))
     return next(
@@ -208,18 +154,3 @@ def _shortened(value: Any) -> Any:
     if not isinstance(value, str) or os.sep not in value or value.startswith(("hf-hub:", "hf:")):
         return value
     return Path(value).name
-
-
-def _line(text: str) -> str:
-    """Text of a run on one line, with Markdown's and HTML's signs escaped."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(" ".join(str(text).split())))
-
-
-def _code(text: object) -> str:
-    return f"`{printable(' '.join(str(text).split())).replace('`', '')}`"
-
-
-def _fenced(text: str) -> str:
-    """A block of code that no line of the text can end."""
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}\n{printable(text)}\n{fence}"

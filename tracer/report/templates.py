@@ -1,11 +1,13 @@
-"""The Jinja templates of the page."""
+"""The Jinja templates of the report and of model cards."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tracer.core.errors import printable
 from tracer.report.label import cut
 
 HERE = Path(__file__).parent
@@ -23,5 +25,21 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["cut"] = cut
+    environment.filters |= {"cut": cut, "line": line, "code": code, "fenced": fenced}
     return environment
+
+
+def line(text: str) -> str:
+    """Text of a run on one line, with Markdown's and HTML's signs escaped."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(" ".join(str(text).split())))
+
+
+def code(text: object) -> str:
+    """Text of a run as code in Markdown."""
+    return f"`{printable(' '.join(str(text).split())).replace('`', '')}`"
+
+
+def fenced(text: str) -> str:
+    """A block of code that no line of the text can end."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{printable(text)}\n{fence}"
