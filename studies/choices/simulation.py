@@ -56,7 +56,7 @@ def row(name: str, n: int, trials: int) -> tuple[str, ...]:
     below, within, unmerged = [0, 0], [0, 0], 0
     for _ in range(trials):
         sample = hits(setting, n, rng)
-        scores = [Scores(float(each.mean()), {}, 0.0, each.tolist(), {}) for each in sample.T]
+        scores = [Scores(each.tolist(), {}, 0.0) for each in sample.T]
         choice = best([Candidate(float(alpha), each) for alpha, each in zip(ALPHAS, scores, strict=True)])
         chosen = round(10 * choice.candidate.alpha)
         unmerged += chosen == 10

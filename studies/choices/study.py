@@ -20,6 +20,7 @@ from tracer.api.finetune import finetune
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples, Pixels
 from tracer.evaluation.verdict import Change
+from tracer.merging.evaluator import Evaluator
 from tracer.models.prompts import templates
 from tracer.runs.run import Run
 
@@ -87,15 +88,15 @@ class Truth:
         self.examples = examples
         self._pretrained: np.ndarray | None = None
 
-    def hits(self, prepared: merging.Prepared, weights: Weights) -> np.ndarray:
+    def hits(self, evaluator: Evaluator, weights: Weights) -> np.ndarray:
         """Whether these weights name each image rightly, scored as `tracer eval` does."""
-        predictions = prepared.evaluator.scorer(weights).predict(self.examples, templates(PROMPTS))
+        predictions = evaluator.scorer(weights).predict(self.examples, templates(PROMPTS))
         return np.array(predictions.hits, bool)
 
-    def pretrained(self, prepared: merging.Prepared) -> np.ndarray:
+    def pretrained(self, evaluator: Evaluator) -> np.ndarray:
         """The same for the weights before training."""
         if self._pretrained is None:
-            self._pretrained = self.hits(prepared, prepared.runs.start)
+            self._pretrained = self.hits(evaluator, evaluator.group.start)
         return self._pretrained
 
 
@@ -170,17 +171,17 @@ def outcome(sample: Examples, truth: Truth, model: Run, out: Path, seed: int, sc
         callback=lambda report: None,
     )
     request = merging.Merge(wise=ALPHAS)
-    prepared = merging.prepare(request, [run], "cpu")
-    merged = merging.merged(request, prepared)
+    evaluator = merging.prepare(request, [run], "cpu")
+    merged = merging.merged(request, evaluator)
     unmerged = next(each.scores for each in merged.candidates if each.alpha == 1)
-    (end,) = prepared.runs.ends.values()
+    (end,) = evaluator.group.ends.values()
     hits = {
-        "pretrained": truth.pretrained(prepared),
-        "finetuned": truth.hits(prepared, end),
-        "merged": truth.hits(prepared, merged.weights),
+        "pretrained": truth.pretrained(evaluator),
+        "finetuned": truth.hits(evaluator, end),
+        "merged": truth.hits(evaluator, merged.weights),
     }
     shutil.rmtree(folder)
-    before, after, n = prepared.evaluator.before, merged.scores, len(merged.scores.hits)
+    before, after, n = evaluator.before, merged.scores, len(merged.scores.hits)
     share = {name: float(each.mean()) for name, each in hits.items()}
     accuracies = {"pretrained": before, "finetuned": unmerged, "merged": after}
     pairs = {

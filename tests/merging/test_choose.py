@@ -17,7 +17,7 @@ def sweep(n: int, accuracies: list[float], seed: int = 0) -> list[Candidate]:
     candidates = []
     for alpha, accuracy in zip(ALPHAS, accuracies, strict=True):
         hits = (order < round(accuracy * n)).tolist()
-        candidates.append(Candidate(alpha, Scores(sum(hits) / n, {}, 1.0, hits, {})))
+        candidates.append(Candidate(alpha, Scores(hits, {}, 1.0)))
     return candidates
 
 

@@ -25,22 +25,16 @@ def entropy(rows: np.ndarray) -> np.ndarray:
     return -(p * np.log(p)).sum(axis=1)
 
 
-def test_entropies_at_a_temperature() -> None:
-    found = entropies(torch.from_numpy(logits(0)), 0.96)
-    np.testing.assert_allclose(found.numpy(), entropy(logits(0) / 0.96), rtol=1e-10)
+def test_entropies_by_their_definition() -> None:
+    found = entropies(torch.from_numpy(logits(0)))
+    np.testing.assert_allclose(found.numpy(), entropy(logits(0)), rtol=1e-10)
 
 
 def test_coefficients_by_their_formula() -> None:
     h0, h1 = entropy(logits(0)), entropy(logits(1))
-    found = coefficients(torch.from_numpy(h0), torch.from_numpy(h1))
-    np.testing.assert_allclose(found.numpy(), np.exp(-h1) / (np.exp(-h0) + np.exp(-h1)), rtol=1e-12)
-
-
-def test_coefficients_with_an_offset() -> None:
-    h0, h1 = entropy(logits(0)), entropy(logits(1))
     b = (h0.std() / h0.mean() + h1.std() / h1.mean()) / 2
     w = (h0.mean() + h1.mean()) / h0.mean()
-    found = coefficients(torch.from_numpy(h0), torch.from_numpy(h1), offset=True)
+    found = coefficients(torch.from_numpy(h0), torch.from_numpy(h1))
     expected = (np.exp(-h1) + b / w) / (np.exp(-h0) + np.exp(-h1) + b)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
@@ -50,14 +44,13 @@ def test_models_that_are_certain_of_every_sample() -> None:
     certain, unsure = torch.zeros(20, dtype=torch.float64), torch.from_numpy(entropy(logits(1)))
     b = unsure.std(correction=0) / unsure.mean() / 2
     expected = (-unsure).exp() / (1 + (-unsure).exp() + b)  # w = ∞
-    torch.testing.assert_close(coefficients(certain, unsure, offset=True), expected)
-    torch.testing.assert_close(coefficients(certain, certain, offset=True), torch.full_like(certain, 0.5))
+    torch.testing.assert_close(coefficients(certain, unsure), expected)
+    torch.testing.assert_close(coefficients(certain, certain), torch.full_like(certain, 0.5))
 
 
 def test_equally_sure_models_meet_halfway() -> None:
     h = torch.from_numpy(entropy(logits(0)))
     torch.testing.assert_close(coefficients(h, h), torch.full_like(h, 0.5))
-    torch.testing.assert_close(coefficients(h, h, offset=True), torch.full_like(h, 0.5))
 
 
 def test_the_ensemble_mixes_probabilities() -> None:

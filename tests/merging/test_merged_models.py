@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tracer.core.batch import Batch
-from tracer.merging.batchnorm import has_statistics, reestimate
+from tracer.merging.batchnorm import batchnorm_layers, reestimate
 from tracer.merging.classes import class_logits
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.fisher import fisher_information
@@ -49,7 +49,7 @@ def images(count: int, seed: int = 0) -> torch.Tensor:
 
 def test_statistics_are_those_of_the_images() -> None:
     student, batches = small(), [images(8, seed) for seed in range(4)]
-    assert has_statistics(student)
+    assert batchnorm_layers(student)
     reestimate(student, batches)
     linear, norm = student.clip.visual[1], student.clip.visual[2]
     outputs = [linear(batch.flatten(1)).detach().numpy() for batch in batches]
@@ -81,7 +81,7 @@ def test_statistics_that_all_runs_kept_are_not_estimated_anew() -> None:
 
 
 def test_a_transformer_has_no_statistics(shared_student) -> None:
-    assert not has_statistics(shared_student)
+    assert not batchnorm_layers(shared_student)
 
 
 def test_still_norms_stay_in_eval_mode_while_the_rest_trains() -> None:

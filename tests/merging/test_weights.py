@@ -16,7 +16,7 @@ from tracer.core.weights import Weights
 from tracer.merging.fisher import fisher
 from tracer.merging.soup import greedy, uniform
 from tracer.merging.tpgm import first_radii, projected
-from tracer.merging.wise import alphas, image_tower, interpolate
+from tracer.merging.wise import IMAGE_TOWER, alphas, interpolate
 
 SHAPES = {
     "clip.visual.conv": (4, 3, 2, 2),
@@ -58,7 +58,7 @@ def test_wise_is_a_straight_line(alpha: float) -> None:
 
 def test_paint_moves_the_image_tower_alone() -> None:
     start, end = model(1), model(2)
-    merged = interpolate(start, end, 1.0, image_tower)
+    merged = interpolate(start, end, 1.0, IMAGE_TOWER)
     for name in start:
         assert torch.equal(merged[name], (end if name.startswith("clip.visual.") else start)[name])
 

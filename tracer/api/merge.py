@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracer.api.inputs import data_name, data_names
 from tracer.core.errors import UserError, at_least, unknown
@@ -91,13 +90,6 @@ class Merge:
         return way
 
 
-class Prepared(NamedTuple):
-    """Runs that fit together, and how merged weights are scored."""
-
-    runs: RunGroup
-    evaluator: Evaluator
-
-
 def merge(
     *runs: Run | str | Path,
     wise: float | str | None = None,
@@ -131,14 +123,13 @@ def merge(
     )
     if request.way in ("dawin", "ensemble"):
         raise UserError(f"{request.way} has no weights to keep: measure it with `tracer merge`")
-    prepared = prepare(
-        request, [each if isinstance(each, Run) else Run.open(Path(each)) for each in runs], device
-    )
-    return keep(prepared, merged(request, prepared), name)
+    opened = [each if isinstance(each, Run) else Run.open(Path(each)) for each in runs]
+    evaluator = prepare(request, opened, device)
+    return keep(evaluator, merged(request, evaluator), name)
 
 
-def prepare(request: Merge, runs: list[Run], device: str) -> Prepared:
-    """Check that the runs can be merged in this way, and score their ends."""
+def prepare(request: Merge, runs: list[Run], device: str) -> Evaluator:
+    """Check that the runs can be merged in this way, load them, and score the pretrained model."""
     if not runs:
         raise UserError("give the runs to merge")
     runs[0].require_own_files()  # into which the weights are written
@@ -153,22 +144,20 @@ def prepare(request: Merge, runs: list[Run], device: str) -> Prepared:
     retained = tuple(retained_data(spec) for spec in request.retain) or group.plan.retain
     if not retained and NAME in (runs[0].result or {}).get("changes", {}).get("retain", {}):
         retained = (emoji_probe(100 * MOST),)
-    return Prepared(group, Evaluator(group, world, _held_out(request, group), retained, compare=not retained))
+    return Evaluator(group, world, _held_out(request, group), retained, compare=not retained)
 
 
-def merged(request: Merge, prepared: Prepared) -> Merged:
+def merged(request: Merge, evaluator: Evaluator) -> Merged:
     """The merged weights, with the scores of every candidate."""
-    group, evaluator = prepared
+    if request.soup is not None:
+        return merges.soup(evaluator, request.soup)
+    if request.stock is not None:
+        return merges.model_stock(evaluator, request.stock)
+    if request.tpgm is not None:
+        return merges.tpgm(evaluator, request.tpgm, request.steps)
     way = request.way
-    if way in LINES:
-        candidates = alphas(getattr(request, way), extrapolate=request.extrapolate)
-        return merges.interpolation(group, evaluator, candidates, way, request.keep)
-    others: dict[str, Callable[[], Merged]] = {
-        "soup": lambda: merges.soup(group, evaluator, request.soup or ""),
-        "stock": lambda: merges.model_stock(group, evaluator, request.stock or "tensor"),
-        "tpgm": lambda: merges.tpgm(group, evaluator, request.tpgm or "rows", request.steps),
-    }
-    return others[way]()
+    candidates = alphas(getattr(request, way), extrapolate=request.extrapolate)
+    return merges.interpolation(evaluator, candidates, way, request.keep)
 
 
 def check_name(name: str | None) -> None:
@@ -179,13 +168,13 @@ def check_name(name: str | None) -> None:
         raise UserError(f"--name {name!r:.60}: give up to 100 letters, digits, spaces and any of =+.,@-_")
 
 
-def keep(prepared: Prepared, merged: Merged, name: str | None = None) -> Run:
+def keep(evaluator: Evaluator, merged: Merged, name: str | None = None) -> Run:
     """Write merged weights, and how they came about, into the first run; return it standing for them."""
-    group, evaluator = prepared
-    run, name = group.runs[0], name or merged.name
+    runs, name = evaluator.group.runs, name or merged.name
+    run = runs[0]
     run.keep(name, merged.weights)
     candidates = [{"alpha": each.alpha, **each.scores.to_json()} for each in merged.candidates]
-    story = {"way": merged.name, "runs": [str(each.folder) for each in group.runs], "notes": merged.notes}
+    story = {"way": merged.name, "runs": [str(each.folder) for each in runs], "notes": merged.notes}
     scores = {
         "before": evaluator.before.to_json(),
         "after": merged.scores.to_json(),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracer.api.merge import Prepared
 from tracer.api.merge import keep as keep_merged
 from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
@@ -144,12 +143,11 @@ def _pretrained(search: Search) -> str:
 
 def _tested(run: Run, parts: Parts, choice: Choice, device: str) -> tuple[Run, dict[str, Any]]:
     """Keep the mixture in its run, and score it beside the pretrained model on the test parts."""
-    group = run_group([run])
-    evaluator = Evaluator(group, World(device, "fp32"), parts.test, parts.test_retain)
+    evaluator = Evaluator(run_group([run]), World(device, "fp32"), parts.test, parts.test_retain)
     alpha = choice.point.alpha or 1.0  # the run of the pretrained model holds it as its result
-    merged = interpolation(group, evaluator, (alpha,))
+    merged = interpolation(evaluator, (alpha,))
     if alpha < 1:
-        run = keep_merged(Prepared(group, evaluator), merged)
+        run = keep_merged(evaluator, merged)
     verdict = merged.scores.verdict(evaluator.before)
     return run, {
         "weights": run.weights,

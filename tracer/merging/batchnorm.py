@@ -11,15 +11,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from tracer.models.student import Student
 
 
-def has_statistics(student: Student) -> bool:
-    """Whether the model has BatchNorm layers with running statistics."""
-    return any(_tracked(student))
+def batchnorm_layers(student: Student) -> list[_BatchNorm]:
+    """The BatchNorm layers with running statistics."""
+    return [m for m in student.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
 
 
 @torch.no_grad()
 def reestimate(student: Student, images: Iterable[Tensor]) -> None:
     """Set the running statistics to their mean over the batches of `images` under the current weights."""
-    layers = list(_tracked(student))
+    layers = batchnorm_layers(student)
     momenta = [layer.momentum for layer in layers]
     for layer in layers:
         layer.reset_running_stats()
@@ -32,7 +32,3 @@ def reestimate(student: Student, images: Iterable[Tensor]) -> None:
     student.eval()
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum
-
-
-def _tracked(student: Student) -> list[_BatchNorm]:
-    return [m for m in student.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]

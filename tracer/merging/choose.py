@@ -148,7 +148,9 @@ def strongest(candidates: Sequence[Candidate], keep: float, before: Scores, imag
 
 
 def _sure(candidates: Sequence[Candidate], keep: float, before: Scores) -> list[Candidate]:
-    """Those whose bound is at least `keep`, followed from the start until the first that is not: several may be looked
-    at so without a correction for it."""
+    """Candidates from the start on, until the first whose bound is below `keep`.
+
+    A fixed sequence of tests needs no correction for their number.
+    """
     path = sorted(candidates, key=lambda each: abs(each.alpha))
     return list(takewhile(lambda each: each.scores.retention_bound(before) >= keep, path))

@@ -11,24 +11,19 @@ from torch import Tensor
 from tracer.merging.mixture import fit
 
 
-def entropies(logits: Float[Tensor, "n k"], temperature: float = 1.0) -> Float[Tensor, " n"]:
+def entropies(logits: Float[Tensor, "n k"]) -> Float[Tensor, " n"]:
     """H_i = −Σ p log p of each row, in nats."""
-    log_p = (logits.double() / temperature).log_softmax(dim=1)
+    log_p = logits.double().log_softmax(dim=1)
     return -(log_p.exp() * log_p).sum(dim=1)
 
 
-def coefficients(
-    h0: Float[Tensor, " n"], h1: Float[Tensor, " n"], offset: bool = False
-) -> Float[Tensor, " n"]:
-    """λ_i = e^{−H₁} / (e^{−H₀} + e^{−H₁}): the model with the lower entropy gets the larger weight.
+def coefficients(h0: Float[Tensor, " n"], h1: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """λ_i = (e^{−H₁} + b/w) / (e^{−H₀} + e^{−H₁} + b): the model with the lower entropy gets the larger weight.
 
-    With `offset`, λ = (e^{−H₁} + b/w) / (e^{−H₀} + e^{−H₁} + b), b = ½ (std H₀/mean H₀ + std H₁/mean H₁) and
-    w = (mean H₀ + mean H₁)/mean H₀ over all samples. H₀ are the entropies of the pretrained model, H₁ those of the
-    finetuned one. Reference: DaWin (arXiv 2410.03782).
+    b = ½ (std H₀/mean H₀ + std H₁/mean H₁) and w = (mean H₀ + mean H₁)/mean H₀ over all samples. H₀ are the entropies
+    of the pretrained model, H₁ those of the finetuned one. Reference: DaWin (arXiv 2410.03782).
     """
     pretrained, finetuned = (-h0).exp(), (-h1).exp()
-    if not offset:
-        return finetuned / (pretrained + finetuned)
     # A model that is certain of every sample has no spread: 0/0 counts as 0.
     variations = [(h.std(correction=0) / h.mean()).nan_to_num(0.0) for h in (h0, h1)]
     b, total = sum(variations) / 2, h0.mean() + h1.mean()
@@ -64,7 +59,7 @@ def mixed(
 def ensemble(
     pretrained: Float[Tensor, "n k"],
     finetuned: Float[Tensor, "n k"],
-    coefficient: Float[Tensor, " n"] | float = 0.5,
+    coefficient: Float[Tensor, " n"] | float,
 ) -> Float[Tensor, "n k"]:
     """log[ (1−λ) p₀ + λ p₁ ]: logits of the averaged predictions, with one λ for all or one per sample."""
     lam = torch.as_tensor(coefficient, dtype=torch.float64).reshape(-1, 1)

@@ -16,11 +16,11 @@ from tracer.core.metrics.intervals import ratio_bound
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.evaluation.held_out import held_out_accuracy, held_out_hits
+from tracer.evaluation.held_out import held_out_hits
 from tracer.evaluation.measured import compared_indices, imagenet_logits
 from tracer.evaluation.predict import ImageFeatures, Scorer
 from tracer.evaluation.verdict import Change, Verdict
-from tracer.merging.batchnorm import has_statistics, reestimate
+from tracer.merging.batchnorm import batchnorm_layers, reestimate
 from tracer.merging.run_group import RunGroup
 from tracer.models.student import initialise_from
 from tracer.parallel import World
@@ -31,16 +31,21 @@ BATCH = 128
 
 
 class Scores(NamedTuple):
-    """Accuracy on the task and on each retained data set, and agreement with the pretrained model on ImageNet."""
+    """Hits on the held-out images and on each retained data set, and agreement with the pretrained model."""
 
-    accuracy: float
-    retained: dict[str, float]
-    agreement: float
-    hits: list[bool]  # on the held-out images, of which the accuracy is the mean
+    hits: list[bool]
     retained_hits: dict[str, list[bool]]
-    optimism: float = (
-        0.0  # by how much the accuracy is expected to be too high: these images chose the weights
-    )
+    agreement: float = math.nan  # share of images that get the pretrained model's ImageNet name
+    optimism: float = 0.0  # how much too high the accuracy is expected to be: these images chose the weights
+
+    @property
+    def accuracy(self) -> float:
+        return sum(self.hits) / len(self.hits)
+
+    @property
+    def retained(self) -> dict[str, float]:
+        """The accuracy on each retained data set."""
+        return {name: sum(hits) / len(hits) for name, hits in self.retained_hits.items()}
 
     @property
     def interval(self) -> Interval:
@@ -117,13 +122,10 @@ class Evaluator:
     def __call__(self, weights: Weights) -> Scores:
         scorer, plan = self.scorer(weights), self.group.plan
         held_out = scorer.embed(self.held_out)
-        retained = {data.name: scorer.predict(data, prompts_for(data)) for data in self.retain}
         return Scores(
-            held_out_accuracy(scorer, held_out, plan.templates),
-            {name: predictions.accuracy for name, predictions in retained.items()},
-            self._agreement(scorer, held_out),
             held_out_hits(scorer, held_out, plan.templates),
-            {name: predictions.hits for name, predictions in retained.items()},
+            {data.name: scorer.predict(data, prompts_for(data)).hits for data in self.retain},
+            self._agreement(scorer, held_out),
         )
 
     def _agreement(self, scorer: Scorer, held_out: ImageFeatures) -> float:
@@ -148,7 +150,7 @@ class Evaluator:
         """
         student = self.group.student
         kept = all(run.experiment.batchnorm == "keep" for run in self.group.runs)
-        if kept or not has_statistics(student):
+        if kept or not batchnorm_layers(student):
             return weights
         initialise_from(student, weights)
         reestimate(self.world.place(student), self._images())  # pyright: ignore[reportArgumentType]

@@ -7,52 +7,46 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.evaluation.predict import Predictions
 from tracer.merging.dawin import clustered, coefficients, ensemble, entropies, mixed
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.merges import single_run
-from tracer.merging.run_group import RunGroup
 from tracer.merging.wise import interpolate
 
 Kind = Literal["samples", "clustered"]
 
 
 class ModelPair:
-    """A finished run, its pretrained model, and the predictions of both on `examples`."""
+    """A finished run, its pretrained model, and the predictions of both on the evaluator's held-out data."""
 
-    def __init__(self, group: RunGroup, evaluator: Evaluator, examples: Examples) -> None:
-        self.end = single_run(group, "an ensemble")
-        self.group, self.evaluator, self.examples = group, evaluator, examples
-        self.pretrained, self.finetuned = self._predict(group.start), self._predict(self.end)
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator, self.examples = evaluator, evaluator.held_out
+        self.start, self.end = single_run(evaluator.group, "an ensemble")
+        self.pretrained = self._predict(self.start, self.examples)
+        self.finetuned = self._predict(self.end, self.examples)
 
-    def ensemble(self, coefficient: float | Tensor = 0.5) -> Predictions:
+    def ensemble(self, coefficient: float | Tensor) -> Predictions:
         """Predictions with probabilities (1−λ) p₀ + λ p₁."""
         return self.pretrained._replace(
             logits=ensemble(self.pretrained.logits, self.finetuned.logits, coefficient)
         )
 
-    def coefficients(
-        self, temperatures: tuple[float, float] = (1.0, 1.0), *, offset: bool = True, kind: Kind = "clustered"
-    ) -> Tensor:
-        """DaWin's λ of every image, from the entropies of both predictions; one temperature for each model."""
-        h0, h1 = (
-            entropies(predictions.logits, temperature)
-            for predictions, temperature in zip((self.pretrained, self.finetuned), temperatures, strict=True)
-        )
-        coefficient = coefficients(h0, h1, offset)
+    def coefficients(self, kind: Kind) -> Tensor:
+        """DaWin's λ of every image, from the entropies of both predictions."""
+        coefficient = coefficients(entropies(self.pretrained.logits), entropies(self.finetuned.logits))
         return clustered(coefficient) if kind == "clustered" else coefficient
 
     def dawin(self, coefficient: Tensor) -> Predictions:
         """Predictions under weights interpolated by each image's own λ."""
 
         def predict(alpha: float, indices: Tensor) -> Tensor:
-            weights = self.evaluator.with_batchnorm_statistics(interpolate(self.group.start, self.end, alpha))
+            weights = self.evaluator.with_batchnorm_statistics(interpolate(self.start, self.end, alpha))
             return self._predict(weights, self.examples.take(indices.numpy())).logits
 
         return self.pretrained._replace(logits=mixed(coefficient, predict))
 
-    def _predict(self, weights: dict[str, Tensor], examples: Examples | None = None) -> Predictions:
+    def _predict(self, weights: Weights, examples: Examples) -> Predictions:
         with torch.no_grad():
-            scorer = self.evaluator.scorer(weights)
-            return scorer.predict(examples or self.examples, self.group.plan.templates)
+            return self.evaluator.scorer(weights).predict(examples, self.evaluator.group.plan.templates)

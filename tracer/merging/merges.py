@@ -23,8 +23,10 @@ from tracer.merging.fisher import fisher, fisher_information
 from tracer.merging.run_group import RunGroup
 from tracer.merging.soup import greedy, uniform
 from tracer.merging.tpgm import learn_radii
-from tracer.merging.wise import image_tower, interpolate
+from tracer.merging.wise import IMAGE_TOWER, interpolate
 from tracer.models.prompts import render
+
+FISHER_IMAGES = 256  # held-out images from which the Fisher information is estimated
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,10 @@ class Merged:
 
 
 def interpolation(
-    group: RunGroup,
-    evaluator: Evaluator,
-    alphas: Sequence[float],
-    how: str = "wise",
-    keep: float | None = None,
+    evaluator: Evaluator, alphas: Sequence[float], how: str = "wise", keep: float | None = None
 ) -> Merged:
     """The chosen α of an interpolation of all weights ("wise"), the image tower ("paint"), or by Fisher ("fisher")."""
-    end = single_run(group, how)
-    merge = _interpolation(group, evaluator, end, how)
+    merge = _interpolation(evaluator, how)
     candidates = tuple(choose.sweep(alphas, merge, evaluator))
     if keep is not None:
         choice = choose.strongest(candidates, keep, evaluator.before, _retention_images(evaluator))
@@ -62,46 +59,45 @@ def interpolation(
     return Merged(f"{how}-{alpha:g}", weights, scores, (note,), candidates, {"alpha": alpha})
 
 
-def soup(group: RunGroup, evaluator: Evaluator, kind: str) -> Merged:
+def soup(evaluator: Evaluator, kind: str) -> Merged:
     """The uniform soup of all runs, or the greedy soup where there are enough held-out images to choose by."""
     if kind not in ("uniform", "greedy"):
         raise UserError(f"a soup is uniform or greedy, not {kind!r}")
-    images = len(evaluator.held_out)
+    ends, images = evaluator.group.ends, len(evaluator.held_out)
     if kind == "uniform" or images < choose.FEWEST:
-        weights = evaluator.with_batchnorm_statistics(uniform(list(group.ends.values())))
-        notes = [f"the mean of {len(group.ends)} runs"]
+        weights = evaluator.with_batchnorm_statistics(uniform(list(ends.values())))
+        notes = [f"the mean of {len(ends)} runs"]
         if kind == "greedy":
             notes.append(
                 f"{images} held-out images are too few to leave runs out by (--held-out gives more data)"
             )
         return Merged("soup-uniform", weights, evaluator(weights), tuple(notes))
-    best = greedy(
-        group.ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy
-    )
+    best = greedy(ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy)
     weights = best.weights if len(best.members) == 1 else evaluator.with_batchnorm_statistics(best.weights)
     return Merged(
         "soup-greedy", weights, evaluator(weights), best.notes, details={"members": list(best.members)}
     )
 
 
-def model_stock(group: RunGroup, evaluator: Evaluator, by: By) -> Merged:
+def model_stock(evaluator: Evaluator, by: By) -> Merged:
     """Model Stock of all runs, with the angle between the runs for every tensor that changed."""
-    merged, cosines = stock(group.start, list(group.ends.values()), by)
+    start, ends = evaluator.group.start, list(evaluator.group.ends.values())
+    merged, cosines = stock(start, ends, by)
     changed = {
         name: cos
         for name, cos in cosines.items()
-        if any(not torch.equal(group.start[name], end[name]) for end in group.ends.values())
+        if any(not torch.equal(start[name], end[name]) for end in ends)
     }
     angles = {name: float(torch.rad2deg(torch.acos(torch.tensor(cos)))) for name, cos in changed.items()}
     weights = evaluator.with_batchnorm_statistics(merged)
     return Merged(f"stock-{by}", weights, evaluator(weights), _angle_note(angles), details={"angles": angles})
 
 
-def tpgm(group: RunGroup, evaluator: Evaluator, norm: Norm, steps: int, seed: int = 0) -> Merged:
+def tpgm(evaluator: Evaluator, norm: Norm, steps: int) -> Merged:
     """TPGM: the run's weights projected to radii that are learned on the held-out data."""
-    end = single_run(group, "tpgm")
+    start, end = single_run(evaluator.group, "tpgm")
     student = evaluator.scorer(end).student
-    weights, learned = learn_radii(group.start, end, student, _batches(group, evaluator, steps, seed), norm)
+    weights, learned = learn_radii(start, end, student, _batches(evaluator, steps), norm)
     weights = evaluator.with_batchnorm_statistics({name: tensor.detach() for name, tensor in weights.items()})
     shares = {name: float(radius) / learned.farthest[name] for name, radius in learned.radius.items()}
     median = sorted(shares.values())[len(shares) // 2] if shares else 1.0
@@ -109,56 +105,53 @@ def tpgm(group: RunGroup, evaluator: Evaluator, norm: Norm, steps: int, seed: in
     return Merged("tpgm", weights, evaluator(weights), (note,), details={"kept_share": shares})
 
 
-def single_run(group: RunGroup, how: str) -> Weights:
-    """The weights of the only run; an error if there are several."""
+def single_run(group: RunGroup, how: str) -> tuple[Weights, Weights]:
+    """The pretrained weights and those of the only run; an error if there are several."""
     if len(group.ends) != 1:
         raise UserError(
             f"{how} merges one run with its pretrained model, and {len(group.ends)} runs are given"
         )
     (end,) = group.ends.values()
-    return end
+    return group.start, end
 
 
-def _interpolation(
-    group: RunGroup, evaluator: Evaluator, end: Weights, how: str
-) -> Callable[[float], Weights]:
-    if how == "wise":
-        return lambda alpha: interpolate(group.start, end, alpha)
-    if how == "paint":
-        return lambda alpha: interpolate(group.start, end, alpha, image_tower)
-    f0, f1 = (_fisher_information(group, evaluator, weights) for weights in (group.start, end))
-    return lambda alpha: fisher(group.start, end, alpha, f0, f1)
+def _interpolation(evaluator: Evaluator, how: str) -> Callable[[float], Weights]:
+    start, end = single_run(evaluator.group, how)
+    if how == "fisher":
+        f0, f1 = (_fisher_information(evaluator, weights) for weights in (start, end))
+        return lambda alpha: fisher(start, end, alpha, f0, f1)
+    prefix = IMAGE_TOWER if how == "paint" else ""
+    return lambda alpha: interpolate(start, end, alpha, prefix)
 
 
-def _fisher_information(group: RunGroup, evaluator: Evaluator, weights: Weights, count: int = 256) -> Weights:
-    _require_labels(group, evaluator, "fisher")
+def _fisher_information(evaluator: Evaluator, weights: Weights) -> Weights:
+    _require_labels(evaluator, "fisher")
     student, world = evaluator.scorer(weights).student, evaluator.world
-    rows = range(min(count, len(evaluator.held_out)))
+    rows = range(min(FISHER_IMAGES, len(evaluator.held_out)))
     images = Transform(student.preprocess_cfg).batch(evaluator.held_out.images, rows).to(world.device)
-    information = fisher_information(student, images, _prompts(group).to(world.device))
+    information = fisher_information(student, images, _prompts(evaluator).to(world.device))
     return {name: tensor.cpu() for name, tensor in information.items()}
 
 
-def _batches(group: RunGroup, evaluator: Evaluator, steps: int, seed: int) -> Iterator[Batch]:
+def _batches(evaluator: Evaluator, steps: int) -> Iterator[Batch]:
     """Batches of held-out images with labels, and one prompt per class."""
-    _require_labels(group, evaluator, "tpgm")
-    transform, prompts = Transform(group.student.preprocess_cfg), _prompts(group)
+    _require_labels(evaluator, "tpgm")
+    transform, prompts = Transform(evaluator.group.student.preprocess_cfg), _prompts(evaluator)
     size = min(64, len(evaluator.held_out))
-    batches = Batches(evaluator.held_out, batch=size, seed=seed, transform=transform)
+    batches = Batches(evaluator.held_out, batch=size, seed=0, transform=transform)
     for step in range(steps):
         yield evaluator.world.to_device(batches[step]._replace(text=prompts))
 
 
-def _prompts(group: RunGroup) -> torch.Tensor:
-    plan = group.plan
-    return group.student.tokeniser([render(plan.templates[0], name) for name in plan.train.classes])
+def _prompts(evaluator: Evaluator) -> torch.Tensor:
+    plan = evaluator.group.plan
+    return evaluator.group.student.tokeniser([render(plan.templates[0], name) for name in plan.train.classes])
 
 
-def _require_labels(group: RunGroup, evaluator: Evaluator, how: str) -> None:
+def _require_labels(evaluator: Evaluator, how: str) -> None:
     if not evaluator.held_out.labelled:
-        raise UserError(
-            f"{how} needs labels, and {evaluator.held_out.name}, held out by {group.runs[0].folder}, has none"
-        )
+        run = evaluator.group.runs[0].folder
+        raise UserError(f"{how} needs labels, and {evaluator.held_out.name}, held out by {run}, has none")
 
 
 def _retention_images(evaluator: Evaluator) -> str:

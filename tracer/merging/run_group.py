@@ -10,7 +10,7 @@ import torch
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
 from tracer.methods.heads import ZeroShot
-from tracer.models.student import Head, Student, read_weights
+from tracer.models.student import Head, Student
 from tracer.parallel import World
 from tracer.runs.plan import Plan, plan
 from tracer.runs.run import Run
@@ -33,7 +33,7 @@ def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
     first, *others = runs
     student = first.student("pretrained")
     pretrained = {name: tensor.clone() for name, tensor in student.state_dict().items()}
-    ends = {str(first.folder): _weights(first, weights)}
+    ends = {str(first.folder): first.stored_weights(weights)}
     for other in others:
         if str(other.folder) in ends:
             raise UserError(f"{other.folder} is given twice")
@@ -46,7 +46,7 @@ def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
                 f"{first.folder} and {other.folder} do not start from the same weights: "
                 f"{_start(first)} and {_start(other)}"
             )
-        ends[str(other.folder)] = _weights(other, weights)
+        ends[str(other.folder)] = other.stored_weights(weights)
         _check_head(first, other, ends)
     first_plan = plan(first.experiment)
     first.require(first_plan)  # else the weights would be chosen on other data than the run held out
@@ -58,13 +58,6 @@ def same_held_out(runs: Sequence[Run]) -> bool:
     """Whether all runs held out the same data, so that none has trained on what another held out."""
     data = [run.description["data"] for run in runs]
     return all(each["held_out_fingerprint"] == data[0]["held_out_fingerprint"] for each in data)
-
-
-def _weights(run: Run, name: str) -> Weights:
-    if not run.weights_file(name).exists():
-        names = sorted(file.stem for file in (run.folder / "weights").glob("*.safetensors"))
-        raise UserError(f"{run.folder} has no {name} weights; it has: {', '.join(names) or 'none yet'}")
-    return read_weights(run.weights_file(name))
 
 
 def _with_head(

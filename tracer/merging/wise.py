@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
 
+IMAGE_TOWER = "clip.visual."  # which PAINT interpolates
 MAX_VALUES = 1000  # of a sweep; each is evaluated
 
 
-def all_weights(name: str) -> bool:
-    """True for every weight."""
-    del name
-    return True
-
-
-def image_tower(name: str) -> bool:
-    """Whether a weight belongs to the image tower, which PAINT interpolates."""
-    return name.startswith("clip.visual.")
-
-
-def interpolate(
-    start: Weights, end: Weights, alpha: float, select: Callable[[str], bool] = all_weights
-) -> Weights:
-    """θ_α = (1−α) θ₀ + α θ, with the log-temperature and the head; weights that `select` rejects stay at θ₀.
+def interpolate(start: Weights, end: Weights, alpha: float, prefix: str = "") -> Weights:
+    """θ_α = (1−α) θ₀ + α θ, with the log-temperature and the head; weights without this prefix stay at θ₀.
 
     α = 0 and 1 return `start` and `end` bit for bit. Integer buffers are those of `end` unless α is 0. Reference:
     WiSE-FT (arXiv 2109.01903); on the image tower alone, PAINT (arXiv 2208.05592).
     """
     merged = {}
     for name, origin in start.items():
-        if not select(name):
+        if not name.startswith(prefix):
             merged[name] = origin.clone()
         elif origin.is_floating_point():
             merged[name] = torch.lerp(origin, end[name], alpha)

@@ -174,6 +174,13 @@ class Run:
         """Where the weights of this name lie, or would lie: student, teacher, result, or a merge."""
         return self.folder / "weights" / f"{name}.safetensors"
 
+    def stored_weights(self, name: str) -> Weights:
+        """The weights of this name; a UserError lists those that there are."""
+        if not self.weights_file(name).exists():
+            names = sorted(file.stem for file in (self.folder / "weights").glob("*.safetensors"))
+            raise UserError(f"{self.folder} has no {name} weights; it has: {', '.join(names) or 'none yet'}")
+        return read_weights(self.weights_file(name))
+
     def keep(self, name: str, weights: Weights, like: str | None = None) -> None:
         """Write named weights, atomically; if they are those of the file of `like`, as another name of that file."""
         self.require_own_files()
@@ -222,10 +229,7 @@ class Run:
             adapter(experiment.adapter).prepare(student)
         if name == "pretrained":
             return student
-        if not self.weights_file(name).exists():
-            names = sorted(file.stem for file in (self.folder / "weights").glob("*.safetensors"))
-            raise UserError(f"{self.folder} has no {name} weights; it has: {', '.join(names) or 'none yet'}")
-        initialise_from(student, read_weights(self.weights_file(name)))
+        initialise_from(student, self.stored_weights(name))
         return student
 
     def require_own_files(self) -> None:

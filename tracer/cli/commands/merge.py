@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from tracer.api.merge import Merge, Prepared, check_name, keep, merged, prepare
+from tracer.api.merge import Merge, check_name, keep, merged, prepare
 from tracer.api.terminal import percent, say, show_table
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
@@ -16,7 +16,7 @@ from tracer.core.command_line import command_line
 from tracer.core.metrics import wilson_interval
 from tracer.evaluation.measured import compared_indices
 from tracer.evaluation.verdict import plus_minus
-from tracer.merging.evaluator import Scores
+from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.inference import ModelPair
 from tracer.merging.merges import Merged
 from tracer.runs.run import Run
@@ -48,14 +48,14 @@ def main(arguments: list[str]) -> int:
     request = Merge(**{each.name: getattr(flags, each.name) for each in fields(Merge)})
     way = request.way
     check_name(flags.name)
-    prepared = prepare(request, [Run.open(folder) for folder in flags.runs], flags.device)
+    evaluator = prepare(request, [Run.open(folder) for folder in flags.runs], flags.device)
     if way in ("dawin", "ensemble"):
-        return _measure(request, prepared)
-    result = merged(request, prepared)
-    _show(prepared, result, chosen_by_names=request.keep is not None or request.paint is not None)
+        return _measure(request, evaluator)
+    result = merged(request, evaluator)
+    _show(evaluator, result, chosen_by_names=request.keep is not None or request.paint is not None)
     for note in result.notes:
         say(note)
-    run = keep(prepared, result, flags.name)
+    run = keep(evaluator, result, flags.name)
     if (points := f"{100 * result.scores.optimism:.1f}") != "0.0":
         say(f"Below, {points} points are taken off for the choice of α on these images.")
     unmerged = next((each.scores for each in result.candidates if each.alpha == 1), None)
@@ -64,16 +64,15 @@ def main(arguments: list[str]) -> int:
         say(f"Against no merge: {change.sentence()}")
     say(f"Kept as {run.weights}. Against the pretrained model:")
     command = command_line("eval", run.folder, "--weights", run.weights, "--data", "TEST-IMAGES")
-    show_verdict(result.scores.verdict(prepared.evaluator.before), command)
+    show_verdict(result.scores.verdict(evaluator.before), command)
     return 0
 
 
-def _show(prepared: Prepared, result: Merged, *, chosen_by_names: bool) -> None:
+def _show(evaluator: Evaluator, result: Merged, *, chosen_by_names: bool) -> None:
     """Print the accuracies of the weights that were tried.
 
     Agreement with a pretrained model that cannot name pictures means little: it is shown only where it chose.
     """
-    evaluator = prepared.evaluator
     by_names = chosen_by_names and not evaluator.before.retained
     retained = ["ImageNet names"] if by_names else list(evaluator.before.retained)
 
@@ -87,7 +86,7 @@ def _show(prepared: Prepared, result: Merged, *, chosen_by_names: bool) -> None:
     if result.candidates:
         rows += [row(f"α = {each.alpha:g}", each.scores) for each in result.candidates]
     else:
-        rows += [row(folder, evaluator(end)) for folder, end in prepared.runs.ends.items()]
+        rows += [row(folder, evaluator(end)) for folder, end in evaluator.group.ends.items()]
         rows.append(row(result.name, result.scores))
     images = len(evaluator.held_out)
     show_table(
@@ -95,16 +94,15 @@ def _show(prepared: Prepared, result: Merged, *, chosen_by_names: bool) -> None:
     )
 
 
-def _measure(request: Merge, prepared: Prepared) -> int:
+def _measure(request: Merge, evaluator: Evaluator) -> int:
     """Print the accuracy of two models combined at inference, which gives no merged weights."""
-    group, evaluator = prepared
-    pair = ModelPair(group, evaluator, evaluator.held_out)
+    pair = ModelPair(evaluator)
     rows = [("pretrained", pair.pretrained.accuracy), ("finetuned", pair.finetuned.accuracy)]
     if request.dawin is not None:
-        share = pair.coefficients(kind=request.dawin)
+        share = pair.coefficients(request.dawin)
         rows += [("outputs mixed by λ", pair.ensemble(share).accuracy), ("DaWin", pair.dawin(share).accuracy)]
     else:
         rows.append((f"ensemble {request.ensemble:g}", pair.ensemble(request.ensemble or 0.0).accuracy))
-    title = f"{group.runs[0].folder} on {evaluator.held_out.name}, {len(evaluator.held_out)} images"
+    title = f"{evaluator.group.runs[0].folder} on {evaluator.held_out.name}, {len(evaluator.held_out)} images"
     show_table(title, ("model", "accuracy"), [(name, percent(value)) for name, value in rows])
     return 0
