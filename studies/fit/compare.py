@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
-from studies.fit.measure import DEFAULTS, KEEPS
+from studies.fit.measure import DEFAULTS, KEEPS, spec
 from studies.fit.tasks import DEFAULT_RATE
 from tracer.core.metrics.intervals import NORMAL_QUANTILE
 from tracer.fitting.choice import area
 
 Row = dict[str, Any]
-PROBE = "lp ("  # how the label of a linear probe begins
+PROBE = "lp ("  # how `spec` of a linear probe begins
 
 
 class Reached(NamedTuple):
@@ -98,7 +98,7 @@ class Scored:
             own = {
                 row["lr"]: row
                 for row in self.result["points"]
-                if (row["method"], row["alpha"], row["steps"]) == (method.label, 1, full)
+                if (row["method"], row["alpha"], row["steps"]) == (spec(method), 1, full)
                 and row["lr"] in self.result["rates"]
             }
             if DEFAULT_RATE not in own:

@@ -90,7 +90,7 @@ def _rows(search: Search, trial: Trial, data: Data) -> Iterator[dict[str, Any]]:
     for point in search.paths[trial.name]:
         yield {
             "trial": trial.name,
-            "method": trial.candidate.label,
+            "method": spec(trial.candidate),
             "lr": trial.candidate.lr,
             "steps": trial.steps,
             "alpha": point.alpha,
@@ -111,6 +111,13 @@ def _tested(trial: Trial, data: Data) -> dict[str, Any]:
         table = {f"{alpha:g}": _counts(evaluator(interpolate(group.start, end, alpha))) for alpha in alphas}
         write_json(file, {"0": _counts(evaluator.before), **table})
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def spec(candidate: Candidate) -> str:
+    """Method, adapter and options of a candidate, as the result files name them."""
+    options = ", ".join(f"{name} {value}" for name, value in candidate.options.items())
+    method = f"{candidate.method} with {candidate.adapter}" if candidate.adapter else candidate.method
+    return f"{method} ({options})" if options else method
 
 
 def _counts(scores: Scores) -> dict[str, list[int]]:

@@ -15,7 +15,7 @@ from tiny_transformers import FAMILIES, TRUNK, write
 
 import tracer
 from studies.faults.process import ForkedProcess
-from tracer.api.inputs import data_name, data_names
+from tracer.api.inputs import data_name, data_names, data_settings
 from tracer.cli import main
 from tracer.core.errors import UserError
 from tracer.data.embedded.digits import digits
@@ -236,6 +236,7 @@ def test_the_forms_of_the_same_data_have_the_same_name(folder: Path) -> None:
     assert data_names(paths) == (data_name(paths),)  # one data set, not a list of specs
     assert data_names(["one", Path("two")]) == ("one", "two")
     assert data_names(()) == ()
+    assert data_settings(Path("one"), Path("names.txt")) == {"data": "one", "classes": "names.txt"}
     assert data_name((paths, labels[::-1])) != data_name(paths)
 
 

@@ -70,7 +70,9 @@ def test_it_is_stopped_goes_on_and_looks_at_the_test_images_once(
     assert result["task"]["n"] == 24
     assert result["task"]["after"][1] == 1.0  # of all untouched images
     assert result["task"]["difference"][0] > 0
-    assert result["commands"][0].startswith(f"tracer train {result['sentence'].split()[1]}")
+    assert result["commands"][0].startswith("tracer train l")  # lp or lpft
+    assert result["sentence"].startswith(("Chosen: Linear probe", "Chosen: LP-FT"))
+    assert "Trial 2: Linear probe: " in " ".join(lines)
     assert result["sentence"] in said
     assert "Learned against kept" in (world / "out" / "report.html").read_text(encoding="utf-8")
 
@@ -104,6 +106,16 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     with pytest.raises(tracer.UserError, match="argument of fit 'lr'"):
         tracer.fit("photos", model="model", lr=1e-3)
     assert not (world / "none").exists()
+
+
+def test_a_budget_that_is_too_short_is_refused_before_the_probe_is_scored(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(world)
+    settings = {**SETTINGS, "budget": "0.01s"}
+    with pytest.raises(tracer.UserError, match=r"the budget is too short: .* give --budget \d+m or more"):
+        tracer.fit("photos", model="model", retain="others", out="short", tell=lambda line: None, **settings)
+    assert not [*world.glob("short/trials/*/path.json")]
 
 
 def test_ctrl_c_between_two_trials_says_how_to_go_on(

@@ -14,7 +14,7 @@ from tracer.api.run import Machine
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Pixels
 from tracer.fitting import search as module
-from tracer.fitting.candidates import Candidate, unsteered
+from tracer.fitting.candidates import Candidate, without_rate
 from tracer.fitting.choice import Point
 from tracer.fitting.parts import Parts, check_known
 from tracer.fitting.search import Search
@@ -80,7 +80,7 @@ def test_an_adapter_that_the_model_cannot_have_does_not_end_the_search(
 def test_a_probe_is_sure_to_keep_only_what_its_head_does_not_answer(tmp_path: Path) -> None:
     """On retained data with the classes of the task the new head answers, and can lose what the old one knew."""
     absent: Any = None
-    trial = Trial(unsteered(labelled=True)[1], absent, tmp_path)
+    trial = Trial(without_rate(labelled=True)[1], absent, tmp_path)
     point = {"alpha": 1.0, "hits": "11", "kept": {"digits": "10"}}
     (tmp_path / "path.json").write_text(json.dumps({"points": [point]}))
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from tracer.api.inputs import data_name, data_names, model_name
+from tracer.api.inputs import data_name, data_names, data_settings, model_name
 from tracer.api.merge import merge
 from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import Display, counting
@@ -66,11 +66,10 @@ def finetune(
     experiment = _experiment(
         method,
         {
-            "data": data_name(data, classes),
             "model": model_name(model, Path("runs") if folder is None else folder.parent),
             "held_out": None if held_out is None else data_name(held_out, classes),
             "retain": data_names(retain),
-            "classes": classes if isinstance(data, str | Path) and isinstance(classes, str | Path) else None,
+            **data_settings(data, classes),
             **settings,
         },
     )

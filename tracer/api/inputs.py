@@ -24,6 +24,13 @@ def data_name(data: Any, classes: Spec | None = None) -> str:
     return os.fspath(data) if isinstance(data, str | os.PathLike) else register(data, classes)
 
 
+def data_settings(data: Any, classes: Spec | None) -> dict[str, str | None]:
+    """The settings `data` and `classes` of an experiment; data in memory hold the names of their classes."""
+    in_files = isinstance(data, str | os.PathLike)
+    file = os.fspath(classes) if in_files and isinstance(classes, str | os.PathLike) else None
+    return {"data": data_name(data, classes), "classes": file}
+
+
 def data_names(data: Any, classes: Spec | None = None) -> tuple[str, ...]:
     """The specs of one data set, of a list of specs, or of an empty list."""
     specs = isinstance(data, list | tuple) and all(isinstance(each, str | os.PathLike) for each in data)

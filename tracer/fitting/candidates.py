@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ FIRST_RATE = 1e-5  # where direct finetuning begins to climb
 OFFSETS = (-1, -2, 0, -3, 1)
 NAMES = {-3: "c / 30", -2: "c / 10", -1: "c / 3", 0: "c", 1: "3 c", 2: "10 c", 3: "30 c"}
 ADAPTER_OFFSET = TEN  # an adapter's rate is higher
-UNSTEERED = ("zeroshot", "lp")  # the pretrained model, and a linear probe whose head is solved for
+WITHOUT_RATE = ("zeroshot", "lp")  # the pretrained model, and a linear probe whose head is solved for
 COLLAPSED = 0.5  # of what was known; a rate at which less is kept is past the cliff
 
 
@@ -32,18 +32,19 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """Its method, adapter and options."""
-        options = ", ".join(f"{name} {value}" for name, value in self.options.items())
-        method = f"{self.method} with {self.adapter}" if self.adapter else self.method
-        return f"{method} ({options})" if options else method
+        """Its method, adapter and strength in words; options that do not vary between candidates are left out."""
+        title = method(self.method).title + (" with LoRA" if self.adapter else "")
+        numbers = {name: value for name, value in self.options.items() if isinstance(value, float)}
+        options = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
+        return f"{title} ({options})" if options else title
 
     def __str__(self) -> str:
-        return f"{self.label} at {self.lr:g}" if self.steered else self.label
+        return f"{self.label} at {self.lr:g}" if self.has_rate else self.label
 
     @property
-    def steered(self) -> bool:
+    def has_rate(self) -> bool:
         """Whether a learning rate and a number of steps change it."""
-        return self.method not in UNSTEERED
+        return self.method not in WITHOUT_RATE
 
     @property
     def cost(self) -> float:
@@ -104,21 +105,21 @@ def preview(labelled: bool, count: int) -> Iterator[tuple[str, str]]:
         yield each.label, NAMES[offset + ADAPTER_OFFSET if each.adapter else offset]
 
 
-def unsteered(labelled: bool) -> tuple[Candidate, ...]:
+def without_rate(labelled: bool) -> tuple[Candidate, ...]:
     """Candidates without a learning rate: the pretrained model, and a linear probe on its features."""
     probe = (Candidate("lp", {"solver": "lbfgs", "unit": True}),) if labelled else ()
     return (Candidate("zeroshot"), *probe)
 
 
-def climb(tried: Sequence[tuple[float, float]]) -> float | None:
-    """The next rate for direct finetuning, given those that were tried with what each kept; None at the end.
+def climb(tried: Mapping[float, float]) -> float | None:
+    """The next rate for direct finetuning, given what each rate that was tried kept; None at the end.
 
     From FIRST_RATE in tens, up until a rate collapses or down until one does not; then once between the two.
     """
     if not tried:
         return FIRST_RATE
-    past = [RATES.index(rate) for rate, kept in tried if kept < COLLAPSED]
-    before = [RATES.index(rate) for rate, kept in tried if kept >= COLLAPSED]
+    past = [RATES.index(rate) for rate, kept in tried.items() if kept < COLLAPSED]
+    before = [RATES.index(rate) for rate, kept in tried.items() if kept >= COLLAPSED]
     if not past:
         place = min(max(before) + TEN, len(RATES) - 1)
     elif not before:
@@ -139,9 +140,9 @@ def _rate(candidate: Candidate, place: int) -> float:
     return RATES[min(place + ADAPTER_OFFSET, len(RATES) - 1) if candidate.adapter else place]
 
 
-def cliff(tried: Sequence[tuple[float, float]]) -> float:
+def cliff(tried: Mapping[float, float]) -> float:
     """The lowest rate at which direct finetuning collapsed; if none did, the one above the highest that was tried."""
-    if past := [rate for rate, kept in tried if kept < COLLAPSED]:
+    if past := [rate for rate, kept in tried.items() if kept < COLLAPSED]:
         return min(past)
-    place = RATES.index(max(rate for rate, _ in tried)) + 1
+    place = RATES.index(max(tried)) + 1
     return RATES[min(place, len(RATES) - 1)]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tracer.api.inputs import data_name, data_names, model_name
+from tracer.api.inputs import data_names, data_settings, model_name
 from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import say
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
 from tracer.fitting.budget import Budget, Schedule, Speed, planned
-from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, unsteered
-from tracer.fitting.parts import apart, check_known, divided
+from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, without_rate
+from tracer.fitting.parts import check_known, parts_of, with_test_share
 from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
 from tracer.parallel import World
@@ -81,22 +81,19 @@ def fit(
         tell: receives lines about plan and progress; by default they are printed.
         settings: settings of `tracer train` that all trials share (templates, augment, batch, epochs, seed, …).
     """
-    names = () if isinstance(retain, tuple | list) and not retain else data_names(retain)
-    beside = Path("runs") if out is None else Path(out)
+    folder = None if out is None else Path(out)
     known = {field.name for field in fields(Settings)}.difference(NOT_SETTINGS)
     for name in settings:
         if name not in known:
             raise unknown("argument of fit", name, known)
     base = Experiment(
         method="zeroshot",
-        data=data_name(data, classes),
-        model=model_name(model, beside),
-        retain=names,
-        **({"classes": classes} if isinstance(data, str | Path) and isinstance(classes, str | Path) else {}),
+        model=model_name(model, folder or Path("runs")),
+        retain=data_names(retain),
+        **data_settings(data, classes),
         **settings,
     )
-    request = Request(base, budget, keep, None if out is None else Path(out))
-    return fitted(request, Machine(device=device, workers=workers), tell)
+    return fitted(Request(base, budget, keep, folder), Machine(device=device, workers=workers), tell)
 
 
 def fitted(request: Request, machine: Machine, tell: Tell) -> Fitted:
@@ -109,14 +106,14 @@ def fitted(request: Request, machine: Machine, tell: Tell) -> Fitted:
 def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     """Look at the data, score the pretrained model, time a step and plan the trials; says what it found."""
     started, budget = time.monotonic(), Budget.parse(request.budget)
-    base = apart(request.base)
+    base = with_test_share(request.base)
     settled = plan(base)
-    parts = divided(settled)
+    parts = parts_of(settled)
     folder = request.out or Path("runs") / f"fit-{identity(settled)}"
     spent = sum(json.loads(file.read_text())["seconds"] for file in folder.glob("trials/*/path.json"))
     search = Search(base, parts, folder, machine, tell, request.keep)
     full = settled.experiment.steps or 1
-    zero_shot = search.trial(unsteered(False)[0], full)
+    zero_shot = search.trial(without_rate(False)[0], full)
     begun = time.monotonic()
     with lock(folder / ".locks" / zero_shot.name, wait=True):
         finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
@@ -129,13 +126,18 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
     names = "how often held-out images keep their ImageNet name"
     tell(f"What is kept: {f'measured on {kept}, and as many for the test' if kept else names}.")
-    search.start(full)
     speed = Speed(0.0, 0.0)
     if budget.seconds is not None:
+        speed = Speed(_step(settled, search, machine), first)
+        # Refuse a budget that is too short now, before the probe is scored: what is left can only add to this time.
+        _schedule(request.budget, folder, speed, full, parts.test.labelled)
+    search.start(full)
+    if budget.seconds is not None:
         overheads = [trial.read()["seconds"] for trial in search.all_trials()]
-        speed = Speed(_step(settled, search, machine), max(first + overheads[0], *overheads))
+        speed = Speed(speed.step, max(first + overheads[0], *overheads))
     with lock(folder / ".locks" / PLAN, wait=True):  # of two processes, the second follows the first's plan
         search.schedule = _schedule(request.budget, folder, speed, full, parts.test.labelled)
+        write_json(folder / PLAN, {"budget": request.budget, "full": full, **search.schedule._asdict()})
     rungs = [
         f"{trials} {'trial' if trials == 1 else 'trials'} of {steps} steps"
         for steps, trials in zip(*search.schedule, strict=True)
@@ -155,9 +157,7 @@ def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool
         if (known["budget"], known["full"]) == (budget, full):
             return Schedule(tuple(known["steps"]), tuple(known["trials"]))
     most = len(ladder(labelled, FIRST_RATE)) + len(RATES) - RATES.index(FIRST_RATE)
-    chosen = planned(Budget.parse(budget), speed, full, most)
-    write_json(file, {"budget": budget, "full": full, **chosen._asdict()})
-    return chosen
+    return planned(Budget.parse(budget), speed, full, most)
 
 
 def _step(settled: Plan, search: Search, machine: Machine) -> float:

@@ -39,7 +39,7 @@ class Parts:
         return replace(self, retain=(), test_retain=())
 
 
-def apart(experiment: Experiment) -> Experiment:
+def with_test_share(experiment: Experiment) -> Experiment:
     """The experiment with a share of its data set apart for a test, unless the data have a split for it."""
     train = load(experiment.data, split="train", **experiment.keywords)
     if has_split(train.splits, "test") or experiment.test_share is not None:
@@ -47,8 +47,8 @@ def apart(experiment: Experiment) -> Experiment:
     return replace(experiment, test_share=default_share(len(train)))
 
 
-def divided(settled: Plan) -> Parts:
-    """The parts of the data of a plan whose experiment went through `apart`."""
+def parts_of(settled: Plan) -> Parts:
+    """The parts of the data of a plan whose experiment went through `with_test_share`."""
     experiment = settled.experiment
     if settled.test is not None:
         test = settled.test

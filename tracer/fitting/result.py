@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.api.merge import keep as keep_merged
+from tracer.core.command_line import command_line
 from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.measured import compared_indices
@@ -57,7 +58,8 @@ class Fitted:
         if self.pretrained:
             other = " or" if self.keep is None else ", a lower --keep, more images in --retain or"
             return f"more labelled images{other} a longer --budget may help"
-        return f"tracer export {self.folder / BEST} --weights {self.run.weights} --out my-model"
+        best = self.folder / BEST
+        return command_line("export", best, "--weights", self.run.weights, "--out", "my-model")
 
     def __str__(self) -> str:
         return self.sentence
@@ -71,14 +73,13 @@ def finish(search: Search, device: str) -> Fitted:
 
 def _finish(search: Search, choice: Choice, device: str) -> Fitted:
     name = choice.point.trial if choice.point.trial != PRETRAINED else _pretrained(search)
-    run = search.trials[name].run
-    known = _known(search.folder, name, choice)
-    if known is None:
+    run, known = search.trials[name].run, _earlier(search.folder)
+    if (known.get("run"), known.get("alpha")) != (name, choice.point.alpha):
+        looks = known.get("looks", 0) + 1
         run, known = _tested(run, search.parts, choice, device)
-        known["looks"] = _looks(search.folder) + 1
-    known |= _story(
-        search, choice, run
-    )  # the same model may be chosen for another reason, out of more trials
+        known["looks"] = looks
+    # The same model may be chosen for another reason, out of more trials.
+    known |= _story(search, choice, run)
     known["sentence"] = sentence(known, _label(search, choice.point))
     write_json(search.folder / FILE, known)
     run.weights = known["weights"]
@@ -209,21 +210,12 @@ def _label(search: Search, point: Point) -> str:
     return f"{trial}{mixed}, out of {len(search.trials)} trials"
 
 
-def _known(folder: Path, name: str, choice: Choice) -> dict[str, Any] | None:
-    """The result of an earlier session, if it is that of the same choice: the test images are not looked at again."""
+def _earlier(folder: Path) -> dict[str, Any]:
+    """The result of an earlier session: if it is of the same choice, the test images are not looked at again."""
     try:
-        known = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return json.loads((folder / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    same = (known.get("run"), known.get("alpha")) == (name, choice.point.alpha)
-    return known if same else None
-
-
-def _looks(folder: Path) -> int:
-    try:
-        return int(json.loads((folder / FILE).read_text(encoding="utf-8"))["looks"])
-    except (OSError, ValueError, KeyError):
-        return 0
+        return {}
 
 
 def _link(folder: Path, run: Path) -> None:

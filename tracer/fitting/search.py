@@ -9,20 +9,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tracer.api.run import Machine
 from tracer.core.errors import UserError
 from tracer.fitting.budget import AVERAGE_COST, Schedule
-from tracer.fitting.candidates import (
-    Candidate,
-    cliff,
-    climb,
-    direct,
-    ladder,
-    unsteered,
-)
+from tracer.fitting.candidates import Candidate, cliff, climb, direct, ladder, without_rate
 from tracer.fitting.choice import Choice, Point, choose, promoted
 from tracer.fitting.parts import Parts
 from tracer.fitting.trial import Trial
@@ -48,19 +41,13 @@ class Search:
     machine: Machine
     tell: Tell
     schedule: Schedule = field(init=False)
+    before: Point = field(init=False)  # the pretrained model's answers
     keep: float | None = None
     deadline: float | None = None
     trials: dict[str, Trial] = field(default_factory=dict)  # that have ended, by name
     paths: dict[str, list[Point]] = field(default_factory=dict)  # their mixtures
-    _before: Point | None = None
     _work: float = 0.0  # that this process has done, and the seconds it took
     _seconds: float = 0.0
-
-    @property
-    def before(self) -> Point:
-        """The pretrained model's answers."""
-        assert self._before is not None
-        return self._before
 
     @property
     def points(self) -> list[Point]:
@@ -73,42 +60,41 @@ class Search:
 
     def start(self, steps: int) -> None:
         """Score the pretrained model, and a linear probe on its features; both take none of the `steps`."""
-        for candidate in unsteered(self.parts.test.labelled):
+        for candidate in without_rate(self.parts.test.labelled):
             trial = self.trial(candidate, steps)
             self.complete([trial])
-            if trial.failed:
-                if candidate.method == "zeroshot":
+            if candidate.method == "zeroshot":
+                if trial.failed:
                     raise UserError(trial.failure)
-            elif self._before is None:
-                self._before = trial.before()
+                self.before = trial.before()
 
     def run(self) -> None:
         """All trials of the schedule, or as many as the time allows."""
         try:
             tried = self._climb()
-            first = [*(direct_trial for direct_trial, _, _ in tried), *self._ladder(tried)]
+            first = [*(trial for trial, _ in tried), *self._ladder(tried)]
             self._halve(first[: self.schedule.trials[0]])
         except OutOfTime:
             self.tell("The budget is spent: the choice is made from what has been tried.")
 
-    def _climb(self) -> list[tuple[Trial, float, float]]:
-        """Trials of direct finetuning at rising rates, until what was known collapses: each with its rate and share.
+    def _climb(self) -> list[tuple[Trial, float]]:
+        """Trials of direct finetuning at rising rates, each with the share that it keeps, until that collapses.
 
         They are at most half of the first rung.
         """
-        tried: list[tuple[Trial, float, float]] = []
-        candidate = direct(self.parts.test.labelled)
+        tried: list[tuple[Trial, float]] = []
         most = max(1, self.schedule.trials[0] // 2)
-        while len(tried) < most and (rate := climb([(r, kept) for _, r, kept in tried])) is not None:
-            trial = self.trial(Candidate(candidate.method, candidate.options, rate), self.schedule.steps[0])
+        while len(tried) < most and (rate := climb(_shares(tried))) is not None:
+            candidate = replace(direct(self.parts.test.labelled), lr=rate)
+            trial = self.trial(candidate, self.schedule.steps[0])
             self.complete([trial])
             path = self.paths[trial.name]
-            tried.append((trial, rate, path[-1].retention(self.before) if path else 0.0))
+            tried.append((trial, path[-1].retention(self.before) if path else 0.0))
         return tried
 
-    def _ladder(self, tried: Sequence[tuple[Trial, float, float]]) -> list[Trial]:
-        shares = {rate: kept for _, rate, kept in tried}
-        collapse = cliff([*shares.items()])
+    def _ladder(self, tried: Sequence[tuple[Trial, float]]) -> list[Trial]:
+        shares = _shares(tried)
+        collapse = cliff(shares)
         rate = min(collapse, max(shares))
         self.tell(
             f"Direct finetuning at {rate:g} keeps {shares[rate]:.0%}: other methods are tried around that rate."
@@ -127,8 +113,9 @@ class Search:
             self.complete(trials)
 
     def trial(self, candidate: Candidate, steps: int) -> Trial:
-        """The trial of a candidate with these steps."""
-        return Trial.of(candidate, self.base, steps, self.folder / "trials")
+        """The trial of a candidate with these steps; equal ones share a folder."""
+        experiment = candidate.experiment(self.base, steps)
+        return Trial(candidate, experiment, self.folder / "trials" / experiment.id)
 
     def complete(self, trials: Sequence[Trial]) -> None:
         """Carry out those that no other process works on, and wait for the rest."""
@@ -165,12 +152,12 @@ class Search:
 
     def _say(self, trial: Trial) -> None:
         number = f"Trial {len(self.trials)}"
-        if self._before is None and not trial.failed:
-            accuracy = trial.before().accuracy
-            self.tell(f"{number}: pretrained, {accuracy:.1%} of {len(trial.before().hits)} held-out images")
-            return
         if trial.failed:
             self.tell(f"{number}: {trial}: left out. {trial.failure}")
+            return
+        if trial.candidate.method == "zeroshot":
+            before = trial.before()
+            self.tell(f"{number}: pretrained, {before.accuracy:.1%} of {len(before.hits)} held-out images")
             return
         last, best = self.paths[trial.name][-1], self.best().point
         self.tell(
@@ -189,7 +176,7 @@ class Search:
         """Time left: until the trials of the schedule are done at the speed so far, at most until the deadline."""
         if not self._work:
             return ""
-        done = Counter(trial.steps for trial in self.trials.values() if trial.candidate.steered)
+        done = Counter(trial.steps for trial in self.trials.values() if trial.candidate.has_rate)
         rungs = zip(self.schedule.steps, self.schedule.trials, strict=True)
         work = sum(steps * max(0, trials - done[steps]) for steps, trials in rungs) * AVERAGE_COST
         seconds = work * self._seconds / self._work
@@ -200,3 +187,8 @@ class Search:
     def all_trials(self) -> Iterator[Trial]:
         """Every trial that has ended well."""
         return (trial for trial in self.trials.values() if not trial.failed)
+
+
+def _shares(tried: Sequence[tuple[Trial, float]]) -> dict[float, float]:
+    """The share that each trial keeps, by its learning rate."""
+    return {trial.candidate.lr: kept for trial, kept in tried}

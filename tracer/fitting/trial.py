@@ -41,12 +41,6 @@ class Trial:
     experiment: Experiment
     folder: Path
 
-    @classmethod
-    def of(cls, candidate: Candidate, base: Experiment, steps: int, trials: Path) -> Trial:
-        """The trial of a candidate; equal ones share a folder."""
-        experiment = candidate.experiment(base, steps)
-        return cls(candidate, experiment, trials / experiment.id)
-
     @property
     def name(self) -> str:
         return self.folder.name
@@ -58,10 +52,10 @@ class Trial:
     @property
     def work(self) -> float:
         """Steps, in those of direct finetuning."""
-        return self.steps * self.candidate.cost if self.candidate.steered else 0.0
+        return self.steps * self.candidate.cost if self.candidate.has_rate else 0.0
 
     def __str__(self) -> str:
-        return f"{self.candidate}, {self.steps} steps" if self.candidate.steered else str(self.candidate)
+        return f"{self.candidate}, {self.steps} steps" if self.candidate.has_rate else str(self.candidate)
 
     @property
     def failed(self) -> bool:
@@ -88,7 +82,7 @@ class Trial:
         """The mixtures of a trial that has ended; none of one that failed."""
         if self.failed:
             return []
-        frozen = not self.candidate.steered and not parts.retained_by_head
+        frozen = not self.candidate.has_rate and not parts.retained_by_head
         return [_point(self.name, row)._replace(frozen=frozen) for row in self.read()["points"]]
 
     def before(self) -> Point:
@@ -96,7 +90,7 @@ class Trial:
         return _point("pretrained", self.read()["before"])
 
     def carry_out(self, parts: Parts, machine: Machine, observe: Callable[[Report], object]) -> None:
-        """Train and score it, or go on with it; that it cannot be trained or scored is written down."""
+        """Train and score it, or go on with it; if it cannot be trained or scored, write the reason to FAILED."""
         start = time.monotonic()
         quiet = Observer(report=observe, warn=lambda message: None)
         try:

@@ -47,15 +47,9 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Reading, Source):
-    """Settings that all methods share. None means: chosen by the size of the data (`tracer.runs.plan`)."""
+class TrialSettings(Reading, Source):
+    """Settings that `tracer fit` takes too: the same in all of its trials."""
 
-    held_out: str | None = None
-    """Held-out data; by default the split val of the data, else a share of the training split."""
-    held_out_share: float | None = None
-    """Share of the training split to hold out; by default 20 % up to 500 images, falling to 10 % at 5 000."""
-    test_share: float | None = None
-    """Share of the training split to set apart before that, for a test: neither trained on nor held out."""
     retain: tuple[str, ...] = ()
     """Data sets whose zero-shot accuracy should be retained; measured before and after training."""
     templates: str | None = None
@@ -72,6 +66,24 @@ class Settings(Reading, Source):
     """Optimiser steps, instead of epochs."""
     batch: int | None = None
     """Images per step; by default an eighth of the data, at most 128."""
+    batchnorm: Literal["train", "keep"] = "train"
+    """Statistics of BatchNorm layers: updated in training as the method has it, or the pretrained ones throughout."""
+    augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
+    """Random crops of 90 to 100 % and horizontal flips; use crop or none if left and right matter."""
+    seed: int = 0
+    """Seed of the order of the data, the choice of captions, and augmentation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(TrialSettings):
+    """Settings that all methods share. None means: chosen by the size of the data (`tracer.runs.plan`)."""
+
+    held_out: str | None = None
+    """Held-out data; by default the split val of the data, else a share of the training split."""
+    held_out_share: float | None = None
+    """Share of the training split to hold out; by default 20 % up to 500 images, falling to 10 % at 5 000."""
+    test_share: float | None = None
+    """Share of the training split to set apart before that, for a test: neither trained on nor held out."""
     chunk: int | None = None
     """Images in memory at once, if a batch does not fit: the same gradients, at the cost of one more forward pass."""
     checkpointing: bool = False
@@ -94,10 +106,6 @@ class Settings(Reading, Source):
     """Regularize towards the pretrained weights, with any method: l2sp:0.1, ftp, spd; the last two with --decay 0."""
     adapter: str | None = None
     """Train less: lora:rank=8,alpha=8,dropout=0,layers=all,factors=auto; or learned tokens, prompts:image=8,text=4."""
-    batchnorm: Literal["train", "keep"] = "train"
-    """Statistics of BatchNorm layers: updated in training as the method has it, or the pretrained ones throughout."""
-    augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
-    """Random crops of 90 to 100 % and horizontal flips; use crop or none if left and right matter."""
     decode: Literal["draft", "full"] = "draft"
     """How JPEGs far larger than needed are decoded in training: at 1/2 to 1/8 of their size, or in full."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
@@ -106,8 +114,6 @@ class Settings(Reading, Source):
     """Stop if any image is unreadable, instead of listing and skipping it."""
     skip_unreadable: bool = False
     """Leave unreadable images out, however many they are; otherwise more than 1 % are refused."""
-    seed: int = 0
-    """Seed of the order of the data, the choice of captions, and augmentation."""
 
 
 @dataclass(frozen=True, kw_only=True)

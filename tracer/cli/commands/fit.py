@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -15,11 +15,10 @@ from tracer.api.run import Machine
 from tracer.api.terminal import errors, say, show_table
 from tracer.cli.flags import cli
 from tracer.core.errors import UserError
-from tracer.data.reading import Reading
 from tracer.fitting.candidates import preview
 from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare
 from tracer.fitting.result import PAGE
-from tracer.runs.experiment import Experiment, Source
+from tracer.runs.experiment import Experiment, TrialSettings
 from tracer.training.interrupt import Interrupted
 
 ABOUT = """\
@@ -40,13 +39,9 @@ processes share the work.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flags(Reading, Source):
+class Flags(TrialSettings):
     """Flags of `tracer fit`."""
 
-    model: str = "ViT-B-16"
-    """An open_clip model (`tracer list models`), a finished run, an exported folder, a config JSON, or hf-hub:NAME."""
-    pretrained: str = "auto"
-    """Pretrained weights: an open_clip tag, or a file. auto: OpenAI's."""
     budget: str = DEFAULT_BUDGET
     """A time such as 30m or 2h, or a number of full finetunings such as 20-runs."""
     keep: float | None = None
@@ -57,38 +52,10 @@ class Flags(Reading, Source):
     """Folder of the trials and of the result; by default runs/fit-ID."""
     dry_run: bool = False
     """Look at the data, score the pretrained model, show the plan, and stop."""
-    templates: str | None = None
-    """Prompt templates for class names, as in `tracer train`."""
-    epochs: float | None = None
-    """Passes over the data of a full finetuning; by default by the size of the data."""
-    steps: int | None = None
-    """Steps of a full finetuning, instead of epochs."""
-    batch: int | None = None
-    """Images per step; by default an eighth of the data, at most 128."""
-    batchnorm: Literal["train", "keep"] = "train"
-    """Statistics of BatchNorm layers: updated in training as the method has it, or the pretrained ones throughout."""
-    augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
-    """Random crops and horizontal flips; use crop or none if left and right matter."""
-    seed: int = 0
-    """Seed of all trials."""
     device: str = "auto"
     """auto, cpu, cuda or mps."""
     workers: int | None = None
     """Processes that decode images."""
-
-
-SHARED = (
-    "data",
-    "pretrained",
-    "retain",
-    "templates",
-    "epochs",
-    "steps",
-    "batch",
-    "batchnorm",
-    "augment",
-    "seed",
-)
 
 
 def main(arguments: list[str]) -> int:
@@ -115,22 +82,15 @@ def main(arguments: list[str]) -> int:
 
 
 def _request(flags: Flags, out: Path | None) -> Request:
-    shared = {name: getattr(flags, name) for name in SHARED}
-    reading = {name: getattr(flags, name) for name in Reading.__dataclass_fields__}
-    model = model_name(flags.model, out or Path("runs"))
-    return Request(
-        Experiment(method="zeroshot", model=model, **shared, **reading), flags.budget, flags.keep, out
-    )
+    settings = {each.name: getattr(flags, each.name) for each in fields(TrialSettings)}
+    settings["model"] = model_name(flags.model, out or Path("runs"))
+    return Request(Experiment(method="zeroshot", **settings), flags.budget, flags.keep, out)
 
 
 def _dry_run(request: Request, machine: Machine) -> int:
     """Show the plan and the candidates in their order; nothing is left behind."""
     search = prepare(request, machine, say)
-    rows = [
-        (str(number), name, rate)
-        for number, (name, rate) in enumerate(
-            preview(search.parts.test.labelled, search.schedule.trials[0] - 1), 1
-        )
-    ]
+    candidates = preview(search.parts.test.labelled, search.schedule.trials[0] - 1)
+    rows = [(str(number), name, rate) for number, (name, rate) in enumerate(candidates, 1)]
     show_table("Candidates, in this order", ("", "method", "learning rate"), rows)
     return 0
