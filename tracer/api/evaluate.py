@@ -152,7 +152,7 @@ def _targets(
 def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) -> Scores:
     """Score models on the same test sets; `tell` receives remarks about how data are read and scored."""
     first = models[0]
-    notify = tell if world.first else _silent
+    notify: Tell = tell if world.first else lambda message: None
     for role, spec in sets.roles if sets.data else ():
         flags = sets.reading_of(first, role, spec).flags
         inherited = [f"--{name} {value}" for name, value in flags.items() if name not in sets.reading.flags]
@@ -204,7 +204,3 @@ def _warn_of_other_classes(target: Target, opening: Opening, notify: Tell) -> No
         if target.trained_on and shift.role != "retain" and others and not shift.derived:
             message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
             notify(f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
-
-
-def _silent(message: str) -> None:
-    del message

@@ -48,7 +48,7 @@ def export(
     if isinstance(source, Student):
         if folder is None or weights is not None:
             raise UserError("a loaded model is exported with a folder, and without weights=")
-        student, classes, card, target = source, None, None, Path(folder)
+        run, student, classes, card, target = None, source, None, None, Path(folder)
         _require_empty(target)
     else:
         run = source if isinstance(source, Run) else Run.open(Path(source))
@@ -62,7 +62,7 @@ def export(
         card = None if format == "peft" else _card(run, name, format, push_to or target.name)
     difference = None
     if format == "peft":
-        _write_adapter(source, student, target)
+        _write_adapter(run, student, target)
     else:
         difference = write_export(student, target, classes, format=format, card=card, repository=push_to)
     say = note or (lambda sentence: None)
@@ -84,10 +84,9 @@ def _card(run: Run, weights: str, format: str, title: str) -> str:
     return model_card(run.folder, weights, format, title)
 
 
-def _write_adapter(source: Run | Student | str | Path, student: Student, target: Path) -> None:
-    if isinstance(source, Student):
+def _write_adapter(run: Run | None, student: Student, target: Path) -> None:
+    if run is None:
         raise UserError("a loaded model has no adapter of its own: export the run, or the whole model")
-    run = source if isinstance(source, Run) else Run.open(Path(source))
     if run.experiment.adapter is None:
         raise UserError(f"{run.folder} was trained without --adapter: export the whole model")
     lora = adapter(run.experiment.adapter)

@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import nn
 
-from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import is_paths, register
@@ -49,10 +48,7 @@ def model_name(model: Any, home: Path) -> str:
             return os.fspath(model)
         model = Run.open(Path(model))
     if isinstance(model, Run):
-        if not model.finished:
-            raise UserError(
-                f"{model.folder} is not finished: go on with: {command_line('resume', model.folder)}"
-            )
+        model.require_finished()
         student = model.student()
     elif isinstance(model, nn.Module):
         student = from_module(model)

@@ -20,9 +20,10 @@ from tracer.models.registry import locate, pretrained_tag
 from tracer.models.student import Student
 from tracer.parallel import Lost, World, launched
 from tracer.runs.experiment import Experiment
+from tracer.runs.identity import identity
 from tracer.runs.plan import Plan, plan
 from tracer.runs.record import NullRecorder
-from tracer.runs.run import Run, home
+from tracer.runs.run import Run
 from tracer.runs.sinks import Name, check_installed, forward_to_sinks
 from tracer.storage.lock import lock
 from tracer.storage.provenance import versions
@@ -44,7 +45,8 @@ class Machine:
     log: tuple[Name, ...] = ()
     """Show the curves elsewhere too: tensorboard, wandb, mlflow. The run's own log.jsonl is written in any case."""
     shard: bool = False
-    """Under torchrun: shard weights, optimiser and teacher over the processes (FSDP2) instead of copying them."""
+    """Under torchrun: shard weights, optimiser and teacher over the processes (FSDP2) instead of copying them; a
+    resumed run may have another number of processes."""
 
     def __post_init__(self) -> None:
         at_least(0, workers=self.workers)
@@ -88,7 +90,7 @@ def run(
                     _after_one(experiment, world, lambda: _plan(experiment, observer, world)), world
                 )
             )
-        folder, model = home(settled, out), None
+        folder, model = out or Path("runs") / identity(settled), None
         existing = world.all_or_none(lambda: Run.exists(folder))
         if not existing:  # first, so that a model that cannot be loaded leaves no folder behind
             with clock.measure("start"):

@@ -87,8 +87,8 @@ def counting(title: str, shown: bool = True) -> Iterator[Callable[[int, int], No
 class Display:
     """Shows the reports of a run: step, loss, held-out accuracy, teacher gap and time left."""
 
-    def __init__(self, name: str, steps: int | None = None) -> None:
-        self.name, self.steps = name, steps or 1
+    def __init__(self, name: str) -> None:
+        self.name, self.steps = name, 1
         self.latest: dict[str, float] = {}
         self.used = False  # whether there was a report
         self.started: tuple[float, int] | None = None
@@ -102,7 +102,7 @@ class Display:
             console=console,
             disable=not console.is_terminal,
         )
-        self.task = self.bar.add_task(name, total=steps, state="")
+        self.task = self.bar.add_task(name, total=None, state="")
 
     def __enter__(self) -> Self:
         return self

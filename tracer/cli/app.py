@@ -14,6 +14,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from types import FrameType
 
+from rich.markup import escape
+
 import tracer
 from tracer.api.terminal import console, errors, say
 from tracer.cli import commands
@@ -59,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (UserError, OSError) as error:
         # An OSError is a full disk, a read-only folder or an unreachable host: no traceback is needed.
         message = os_error_message(error) if isinstance(error, OSError) else str(error)
-        errors.print(f"[bold red]{_process()}error:[/] {_escape(message)}", highlight=False, soft_wrap=True)
+        errors.print(f"[bold red]{_process()}error:[/] {escape(message)}", highlight=False, soft_wrap=True)
         return 2
     except KeyboardInterrupt as stop:
         say("stopped: the same command starts again", to=errors)
@@ -152,9 +154,4 @@ def _list(files: Iterable[Path], names: Iterable[str] | None = None) -> None:
     files = list(files)
     for name, file in zip(names or [file.stem for file in files], files, strict=True):
         summary = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()[0]
-        console.print(f"  [bold]{name:10}[/] {_escape(summary)}", highlight=False, soft_wrap=True)
-
-
-def _escape(text: str) -> str:
-    """Escape Rich markup."""
-    return text.replace("[", r"\[")
+        console.print(f"  [bold]{name:10}[/] {escape(summary)}", highlight=False, soft_wrap=True)

@@ -37,16 +37,6 @@ def images_20000(
     return _experiment(data, method, model, retain, epochs=10, batch=128, lr=1e-5, decay=0.1)
 
 
-def _experiment(
-    data: str, method: str, model: str, retain: str, *, epochs: float, batch: int, lr: float, decay: float
-) -> Experiment:
-    return Experiment(
-        data=data,
-        method=method,
-        model=model,
-        retain=(retain,) if retain else (),
-        epochs=epochs,
-        batch=batch,
-        lr=lr,
-        decay=decay,
-    )
+def _experiment(data: str, method: str, model: str, retain: str, **settings: float) -> Experiment:
+    kept = (retain,) if retain else ()
+    return Experiment(data=data, method=method, model=model, retain=kept, **settings)  # pyright: ignore

@@ -201,6 +201,4 @@ def warmup_steps(setting: float | None, steps: int) -> int:
     warmup = round(setting * steps) if setting < 1 else round(setting)
     if warmup >= steps:
         raise UserError(f"warm-up of {warmup} steps is not shorter than training, {steps} steps")
-    if setting < 0:
-        raise UserError(f"warm-up {setting} is negative")
     return warmup

@@ -53,9 +53,8 @@ class Run:
         self.resume = folder / "resume"
 
     @classmethod
-    def create(cls, plan: Plan, folder: Path | None = None, *, machine: dict[str, Any] | None = None) -> Run:
+    def create(cls, plan: Plan, folder: Path, *, machine: dict[str, Any] | None = None) -> Run:
         """Create the folder of a new run, begun on `machine`. Raises if the folder holds a run or other files."""
-        folder = home(plan, folder)
         if (folder / DESCRIPTION).exists():
             run = cls.open(folder)
             run.require(plan)
@@ -160,6 +159,13 @@ class Run:
         """Whether the run has its result."""
         return (self.folder / "result.json").exists()
 
+    def require_finished(self) -> None:
+        """Raise UserError, with the command that goes on, if the run is not finished."""
+        if not self.finished:
+            raise UserError(
+                f"{self.folder} is not finished: go on with: {command_line('resume', self.folder)}"
+            )
+
     @property
     def result(self) -> dict[str, Any]:
         """The contents of `result.json`; empty if the run is not finished."""
@@ -249,11 +255,6 @@ class Run:
             if not held:
                 raise UserError(f"another process is working on {self.folder}")
             yield
-
-
-def home(plan: Plan, folder: Path | None = None) -> Path:
-    """The folder of a run of this plan."""
-    return folder or Path("runs") / identity(plan)
 
 
 def describe(plan: Plan) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,11 +30,11 @@ class Listener:
 
     def __init__(self, broken: int | None = None, stuck: threading.Event | None = None) -> None:
         self.lines: list[Line] = []
-        self.began: list[tuple[list[int], int]] = []
+        self.began: list[int] = []
         self.ended, self.broken, self.stuck = 0, broken, stuck
 
-    def begin(self, lines: Sequence[Line], last_step: int) -> None:
-        self.began.append(([line["step"] for line in lines], last_step))
+    def begin(self, last_step: int) -> None:
+        self.began.append(last_step)
 
     def write(self, line: Line) -> None:
         if self.stuck:
@@ -65,7 +64,7 @@ def test_a_sink_receives_every_line_in_order_and_then_the_end(tmp_path: Path) ->
     sink = Listener()
     assert record(tmp_path / "log.jsonl", {"x": sink}, range(5)) == []
     assert sink.lines == list(read(tmp_path / "log.jsonl"))
-    assert (sink.began, sink.ended) == ([([], -1)], 1)
+    assert (sink.began, sink.ended) == ([-1], 1)
 
 
 def test_a_broken_sink_is_reported_once_and_the_log_is_whole(tmp_path: Path) -> None:

@@ -62,13 +62,11 @@ def main(arguments: list[str]) -> int:
         at_least(2, stops=stops)
         opened = [Run.open(folder) for folder in find_runs(runs)]
         finished = [run for run in opened if run.finished]
-        unfinished = [run.folder for run in opened if not run.finished]
         if not finished:
-            raise UserError(
-                f"{unfinished[0]} is not finished: go on with {command_line('resume', unfinished[0])}"
-            )
-        for folder in unfinished:
-            say(f"{folder} is not finished and is skipped", to=errors)
+            opened[0].require_finished()
+        for run in opened:
+            if not run.finished:
+                say(f"{run.folder} is not finished and is skipped", to=errors)
         _check_held_out(finished)
         alphas = tuple(i / (stops - 1) for i in range(stops))
         for run in finished:

@@ -114,18 +114,7 @@ def _named(things: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
     return [(name, (thing.__doc__ or "").splitlines()[0]) for name, thing in things]
 
 
-def _regularizers(long: bool) -> Listing:
-    del long
-    return ("name", "what it does"), _named(REGULARIZERS.items())
-
-
-def _kernels(long: bool) -> Listing:
-    del long
-    return ("name", "density"), _named(KERNELS.items())
-
-
-def _suites(long: bool) -> Listing:
-    del long
+def _suites() -> Listing:
     return ("name", "needs", "what is in it"), [
         (name, "nothing" if name in EMBEDDED else "--root FOLDER", summary)
         for name, summary in _named(SUITES.items())
@@ -135,9 +124,9 @@ def _suites(long: bool) -> Listing:
 LISTS: dict[str, Callable[[bool], Listing]] = {
     "methods": _methods,
     "models": _models,
-    "kernels": _kernels,
-    "regularizers": _regularizers,
-    "suites": _suites,
+    "kernels": lambda long: (("name", "density"), _named(KERNELS.items())),
+    "regularizers": lambda long: (("name", "what it does"), _named(REGULARIZERS.items())),
+    "suites": lambda long: _suites(),
 }
 BEFORE = {
     "methods": f"{RECOMMENDATION}\n\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -45,14 +45,13 @@ class Flags(Merge):
 def main(arguments: list[str]) -> int:
     about = f"Merge finished runs with their pretrained model or with each other.{EXAMPLES}"
     flags = cli(Flags, arguments, "tracer merge", about)
-    request = Merge(**{each.name: getattr(flags, each.name) for each in fields(Merge)})
-    way = request.way
+    way = flags.way
     check_name(flags.name)
-    evaluator = prepare(request, [Run.open(folder) for folder in flags.runs], flags.device)
+    evaluator = prepare(flags, [Run.open(folder) for folder in flags.runs], flags.device)
     if way in ("dawin", "ensemble"):
-        return _measure(request, evaluator)
-    result = merged(request, evaluator)
-    _show(evaluator, result, chosen_by_names=request.keep is not None or request.paint is not None)
+        return _measure(flags, evaluator)
+    result = merged(flags, evaluator)
+    _show(evaluator, result, chosen_by_names=flags.keep is not None or flags.paint is not None)
     for note in result.notes:
         say(note)
     run = keep(evaluator, result, flags.name)

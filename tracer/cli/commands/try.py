@@ -11,7 +11,6 @@ import tyro
 
 from tracer.api.terminal import say
 from tracer.cli.flags import cli
-from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.report.interactive.comparison import Comparison
 from tracer.report.interactive.page import ADDRESS, start
@@ -50,10 +49,7 @@ def main(arguments: list[str]) -> int:
             )
         opened = [Run.open(run) for run in runs]
         for run in opened:
-            if not run.finished:
-                raise UserError(
-                    f"{run.folder} is not finished: go on with: {command_line('resume', run.folder)}"
-                )
+            run.require_finished()
         if find_spec("gradio") is None:
             raise UserError("tracer try needs the package gradio: pip install 'tracer-clip[try]'")
         blocks, address = start([Comparison(run) for run in opened], port)

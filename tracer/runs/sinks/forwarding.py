@@ -37,9 +37,10 @@ class ForwardingRecorder(Recorder):
         """Drop all lines after `step` and start the sinks with the lines that remain."""
         last_step = max((line["step"] for line in read(self.path)), default=-1) if self.path.exists() else -1
         unreadable = super().rewind(step)
-        lines = list(read(self.path)) if self.path.exists() else []
         for thread in self.threads:
-            thread.submit(partial(thread.sink.begin, lines, last_step))
+            thread.submit(partial(thread.sink.begin, last_step))
+        for line in read(self.path) if self.path.exists() else ():
+            self._forward(line)
         self.started = True
         return unreadable
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tracer.runs.sinks.sink import Line, scalars
+from tracer.runs.sinks.sink import Line, flat_settings, scalars
 from tracer.storage.atomic import write_text
 
 
@@ -20,7 +19,7 @@ class MLflow:
         self.folder, self.description = folder, description
         self.id_file = folder / "mlflow" / "id.txt"  # per folder: an experiment may be run in several
 
-    def begin(self, lines: Sequence[Line], last_step: int) -> None:
+    def begin(self, last_step: int) -> None:
         # import_module, because type checkers confuse this file with the package of the same name.
         mlflow: Any = import_module("mlflow")
         self.entities = mlflow.entities
@@ -31,17 +30,14 @@ class MLflow:
         self.id = self.id_file.read_text()
         self.client.update_run(self.id, status="RUNNING")
         self.first_step = last_step + 1 if resumed else 0
-        for line in lines:
-            self.write(line)
 
     def _create_run(self) -> str:
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "tracer")
         existing = self.client.get_experiment_by_name(name)
         experiment = existing.experiment_id if existing else self.client.create_experiment(name)
         run = self.client.create_run(experiment, run_name=self.folder.name)
-        settings = {**self.description["experiment"], **self.description["experiment"]["options"]}
-        settings = {name: value for name, value in settings.items() if name != "options"}
-        params = [self.entities.Param(name, str(value)[:6000]) for name, value in settings.items()]
+        settings = flat_settings(self.description).items()
+        params = [self.entities.Param(name, str(value)[:6000]) for name, value in settings]
         self.client.log_batch(run.info.run_id, params=params)
         return run.info.run_id
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 Line = dict[str, Any]  # a log line: {"step": …, "kind": …, …values}
@@ -11,8 +11,8 @@ Line = dict[str, Any]  # a log line: {"step": …, "kind": …, …values}
 class Sink(Protocol):
     """All methods are called from one thread. An exception is reported once and ends the sink, not the run."""
 
-    def begin(self, lines: Sequence[Line], last_step: int) -> None:
-        """Start or resume: the log holds `lines`, and earlier processes logged up to step `last_step` (-1: none)."""
+    def begin(self, last_step: int) -> None:
+        """Start or resume: earlier processes logged up to step `last_step` (-1: none). Then `write` gets every line."""
         ...
 
     def write(self, line: Line) -> None:
@@ -22,6 +22,12 @@ class Sink(Protocol):
     def end(self) -> None:
         """Flush and close."""
         ...
+
+
+def flat_settings(description: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the experiment and the options of its method, by name."""
+    settings = dict(description["experiment"])
+    return settings | settings.pop("options")
 
 
 def scalars(line: Line) -> dict[str, float]:

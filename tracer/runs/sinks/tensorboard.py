@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tracer.core.markdown import markdown_table
-from tracer.runs.sinks.sink import Line, scalars
+from tracer.runs.sinks.sink import Line, flat_settings, scalars
 
 
 class TensorBoard:
@@ -17,7 +16,7 @@ class TensorBoard:
         self.folder = folder / "tensorboard"
         self.description = description
 
-    def begin(self, lines: Sequence[Line], last_step: int) -> None:
+    def begin(self, last_step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         del last_step
@@ -25,11 +24,8 @@ class TensorBoard:
             old.unlink()
         # purge_step makes a running TensorBoard discard what it read from the old file.
         self.writer = SummaryWriter(self.folder, purge_step=0, flush_secs=30)
-        settings = {**self.description["experiment"], **self.description["experiment"]["options"]}
-        rows = [(name, f"`{value}`") for name, value in settings.items() if name != "options"]
+        rows = [(name, f"`{value}`") for name, value in flat_settings(self.description).items()]
         self.writer.add_text("experiment", markdown_table(("setting", "value"), rows, align_right=False), 0)
-        for line in lines:
-            self.write(line)
 
     def write(self, line: Line) -> None:
         for name, value in scalars(line).items():

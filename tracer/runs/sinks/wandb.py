@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ class WeightsAndBiases:
         self.folder, self.description = folder, description
         self.id_file = folder / "wandb" / "id.txt"  # per folder: an experiment may be run in several
 
-    def begin(self, lines: Sequence[Line], last_step: int) -> None:
+    def begin(self, last_step: int) -> None:
         # import_module, because type checkers confuse this file with the package of the same name.
         wandb: Any = import_module("wandb")
         resumed = self.id_file.exists()
@@ -37,8 +36,6 @@ class WeightsAndBiases:
         )
         # Online, the server gives the next step; offline it is 0 and the log decides.
         self.first_step = self.run.step or (last_step + 1 if resumed else 0)
-        for line in lines:
-            self.write(line)
 
     def write(self, line: Line) -> None:
         if line["step"] >= self.first_step:
