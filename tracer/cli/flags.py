@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 import warnings
@@ -56,6 +57,15 @@ def cli(
         raise SystemExit(0)
     check(arguments, flags, prog, also)
     return tyro.cli(command, args=arguments, prog=prog, config=FLAT)
+
+
+def command(prog: str, about: str = "") -> Callable[[Callable[..., int]], Callable[[list[str]], int]]:
+    """A decorator for the `main` of a command: its parameters are the flags, and their help is in its docstring."""
+
+    def decorate(function: Callable[..., int]) -> Callable[[list[str]], int]:
+        return lambda arguments: cli(function, arguments, prog, about)
+
+    return decorate
 
 
 def cli_of_two(command: Callable[..., T], arguments: list[str], prog: str, about: str) -> tuple[T, list[str]]:
@@ -124,7 +134,7 @@ def _usage(prog: str, flags: Sequence[Flag]) -> str:
 
 def _summary(command: Callable[..., Any]) -> str:
     """The docstring of a command without its arguments."""
-    text = textwrap.dedent("        " + (command.__doc__ or "")).partition("\nArgs:")[0]
+    text = (inspect.getdoc(command) or "").partition("\nArgs:")[0]
     return "\n\n".join(textwrap.fill(" ".join(part.split()), WIDTH) for part in text.split("\n\n"))
 
 

@@ -13,7 +13,7 @@ import tyro
 from tracer.analysis.cka import MIN_SAMPLES
 from tracer.analysis.drift import tower_and_layer
 from tracer.api.terminal import console, errors, percent, say, show_table
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, at_least
 from tracer.parallel import World
@@ -38,42 +38,40 @@ Examples:
 """
 
 
-def main(arguments: list[str]) -> int:
-    def analyse(
-        runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
-        samples: int = 50_000,
-        batch: int = 256,
-        stops: int = 11,
-        device: str = "auto",
-    ) -> int:
-        """Compare the result with the pretrained model on the run's held-out images.
+@command("tracer analyse", ABOUT)
+def main(
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
+    samples: int = 50_000,
+    batch: int = 256,
+    stops: int = 11,
+    device: str = "auto",
+) -> int:
+    """Compare the result with the pretrained model on the run's held-out images.
 
-        Args:
-            runs: directories of finished runs, or folders that contain some (a sweep, the demo).
-            samples: maximum number of held-out images.
-            batch: images per forward pass.
-            stops: points on the path from the pretrained weights (0) to the result (1).
-            device: auto, cpu, cuda or mps.
-        """
-        if not runs:
-            raise UserError("name at least one run: tracer analyse runs/1a2b3c")
-        at_least(MIN_SAMPLES, samples=samples)
-        at_least(1, batch=batch)
-        at_least(2, stops=stops)
-        opened = [Run.open(folder) for folder in find_runs(runs)]
-        finished = [run for run in opened if run.finished]
-        if not finished:
-            opened[0].require_finished()
-        for run in opened:
-            if not run.finished:
-                say(f"{run.folder} is not finished and is skipped", to=errors)
-        _check_held_out(finished)
-        alphas = tuple(i / (stops - 1) for i in range(stops))
-        for run in finished:
-            _analyse(run, device, samples=samples, batch=batch, alphas=alphas)
-        return 0
-
-    return cli(analyse, arguments, "tracer analyse", ABOUT)
+    Args:
+        runs: directories of finished runs, or folders that contain some (a sweep, the demo).
+        samples: maximum number of held-out images.
+        batch: images per forward pass.
+        stops: points on the path from the pretrained weights (0) to the result (1).
+        device: auto, cpu, cuda or mps.
+    """
+    if not runs:
+        raise UserError("name at least one run: tracer analyse runs/1a2b3c")
+    at_least(MIN_SAMPLES, samples=samples)
+    at_least(1, batch=batch)
+    at_least(2, stops=stops)
+    opened = [Run.open(folder) for folder in find_runs(runs)]
+    finished = [run for run in opened if run.finished]
+    if not finished:
+        opened[0].require_finished()
+    for run in opened:
+        if not run.finished:
+            say(f"{run.folder} is not finished and is skipped", to=errors)
+    _check_held_out(finished)
+    alphas = tuple(i / (stops - 1) for i in range(stops))
+    for run in finished:
+        _analyse(run, device, samples=samples, batch=batch, alphas=alphas)
+    return 0
 
 
 def _check_held_out(runs: Iterable[Run]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.terminal import counting, say
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.core.errors import UserError
 from tracer.data.checking.check import describe
 from tracer.data.division import divide, scanned
@@ -19,48 +19,46 @@ from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
 
 
-def main(arguments: list[str]) -> int:
-    def check(
-        data: Annotated[str, tyro.conf.Positional],
-        reading: Reading = AS_FOUND,
-        strict: bool = False,
-        skip_unreadable: bool = False,
-        root: Path | None = None,
-        at: tuple[str, ...] = (),
-    ) -> int:
-        """Print a summary of a data set, its problems, and the command that trains on it.
+@command("tracer check")
+def main(
+    data: Annotated[str, tyro.conf.Positional],
+    reading: Reading = AS_FOUND,
+    strict: bool = False,
+    skip_unreadable: bool = False,
+    root: Path | None = None,
+    at: tuple[str, ...] = (),
+) -> int:
+    """Print a summary of a data set, its problems, and the command that trains on it.
 
-        Args:
-            data: a folder of images, a table, shards, or the name of a built-in set.
-            strict: stop if any image is unreadable.
-            skip_unreadable: leave unreadable images out, however many they are.
-            root: if DATA is a suite such as imagenet: the folder of its data sets. Lists which are complete, which are
-                missing and where to get them; the exit code is 1 if any is missing.
-            at: sets of imagenet in other places, each NAME=PLACE.
-        """
-        if data in SUITES and (root is not None or at or not Path(data).exists()):
-            return _suite(data, root, at)
-        if root is not None or at:
-            raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")
-        with counting("reading the images") as count:
-            check = scanned(strict, skip_unreadable, count)
-            division = divide(data, check=check, **reading.keywords)
-            test = None
-            if has_split(division.train.splits, "test"):
-                test = check(load(data, split="test", **reading.keywords))
-        report = describe(
-            division.train,
-            division.held_out,
-            test,
-            source=division.source,
-            flags={"data": data, **reading.flags},
-            switches=("skip-unreadable",) if skip_unreadable else (),
-        )
-        for line in report.lines():
-            say(line)
-        return 0
-
-    return cli(check, arguments, "tracer check")
+    Args:
+        data: a folder of images, a table, shards, or the name of a built-in set.
+        strict: stop if any image is unreadable.
+        skip_unreadable: leave unreadable images out, however many they are.
+        root: if DATA is a suite such as imagenet: the folder of its data sets. Lists which are complete, which are
+            missing and where to get them; the exit code is 1 if any is missing.
+        at: sets of imagenet in other places, each NAME=PLACE.
+    """
+    if data in SUITES and (root is not None or at or not Path(data).exists()):
+        return _suite(data, root, at)
+    if root is not None or at:
+        raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")
+    with counting("reading the images") as count:
+        check = scanned(strict, skip_unreadable, count)
+        division = divide(data, check=check, **reading.keywords)
+        test = None
+        if has_split(division.train.splits, "test"):
+            test = check(load(data, split="test", **reading.keywords))
+    report = describe(
+        division.train,
+        division.held_out,
+        test,
+        source=division.source,
+        flags={"data": data, **reading.flags},
+        switches=("skip-unreadable",) if skip_unreadable else (),
+    )
+    for line in report.lines():
+        say(line)
+    return 0
 
 
 def _suite(name: str, root: Path | None, at: tuple[str, ...]) -> int:

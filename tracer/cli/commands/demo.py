@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tracer.api.export import export
 from tracer.api.terminal import say, show_table
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.cli.training import run_with_progress
 from tracer.core.errors import at_least
 from tracer.evaluation.verdict import plus_minus, verdict
@@ -18,29 +18,27 @@ from tracer.runs.run import Run
 METHODS = ("ft", "l2sp", "static_sd", "tracer")
 
 
-def main(arguments: list[str]) -> int:
-    def show(out: Path = Path("runs/demo"), seed: int = 0, quick: bool = False) -> int:
-        """Pretrain a small CLIP on grey digits, finetune it on coloured ones with four methods, and compare forgetting.
+@command("tracer demo")
+def main(out: Path = Path("runs/demo"), seed: int = 0, quick: bool = False) -> int:
+    """Pretrain a small CLIP on grey digits, finetune it on coloured ones with four methods, and compare forgetting.
 
-        Args:
-            out: folder of the runs; finished ones are not run again.
-            seed: another seed needs another --out.
-            quick: a twentieth of the training, which shows that it works and nothing else; needs another --out.
-        """
-        at_least(0, seed=seed)
-        runs = demo(out, seed, 0.05 if quick else 1.0)
-        images = runs[0].result["changes"]["task"]["n"]
-        show_table(
-            f"A small CLIP that could read digits learns to name their colour ({images} images each)",
-            ("method", "new task", "original digits", "forgotten"),
-            _rows(runs),
-        )
-        page = out / "report.html"
-        write_report([run.folder for run in runs], page)
-        say(f"The runs are in {out}; open {page} for curves and comparison.")
-        return 0
-
-    return cli(show, arguments, "tracer demo")
+    Args:
+        out: folder of the runs; finished ones are not run again.
+        seed: another seed needs another --out.
+        quick: a twentieth of the training, which shows that it works and nothing else; needs another --out.
+    """
+    at_least(0, seed=seed)
+    runs = demo(out, seed, 0.05 if quick else 1.0)
+    images = runs[0].result["changes"]["task"]["n"]
+    show_table(
+        f"A small CLIP that could read digits learns to name their colour ({images} images each)",
+        ("method", "new task", "original digits", "forgotten"),
+        _rows(runs),
+    )
+    page = out / "report.html"
+    write_report([run.folder for run in runs], page)
+    say(f"The runs are in {out}; open {page} for curves and comparison.")
+    return 0
 
 
 def demo(folder: Path, seed: int = 0, share: float = 1.0) -> list[Run]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.terminal import say, show_table
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.core.errors import unknown
 from tracer.core.kernels import KERNELS
 from tracer.core.regularizers import REGULARIZERS
@@ -24,29 +24,25 @@ WIDTH = 80
 RECOMMENDED = ("ViT-B-16", "ViT-B-32", "ViT-L-14")  # the default, a faster and a larger one
 
 
-def main(arguments: list[str]) -> int:
-    def show(
-        what: Annotated[str, tyro.conf.Positional] = "methods", like: str = "", long: bool = False
-    ) -> int:
-        """List the names that the command line accepts.
+@command("tracer list")
+def main(what: Annotated[str, tyro.conf.Positional] = "methods", like: str = "", long: bool = False) -> int:
+    """List the names that the command line accepts.
 
-        Args:
-            what: methods, models, kernels, regularizers or suites.
-            like: only names that contain this.
-            long: of methods and models: everything that is known, in a table as wide as it needs.
-        """
-        if what not in LISTS:
-            raise unknown("list", what, LISTS)
-        columns, rows = LISTS[what](long)
-        rows = [row for row in rows if like.lower() in row[0].lower()]
-        if what in BEFORE and not long:
-            say(f"{BEFORE[what]}\n")
-            _lines(rows)
-        else:
-            show_table(what, columns, rows)
-        return 0
-
-    return cli(show, arguments, "tracer list")
+    Args:
+        what: methods, models, kernels, regularizers or suites.
+        like: only names that contain this.
+        long: of methods and models: everything that is known, in a table as wide as it needs.
+    """
+    if what not in LISTS:
+        raise unknown("list", what, LISTS)
+    columns, rows = LISTS[what](long)
+    rows = [row for row in rows if like.lower() in row[0].lower()]
+    if what in BEFORE and not long:
+        say(f"{BEFORE[what]}\n")
+        _lines(rows)
+    else:
+        show_table(what, columns, rows)
+    return 0
 
 
 Listing = tuple[Sequence[str], Sequence[Sequence[str]]]

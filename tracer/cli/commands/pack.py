@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.terminal import counting, say
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.core.command_line import command_line
 from tracer.data.pack import check_place, pack
 from tracer.data.reading import AS_FOUND, Reading
@@ -16,33 +16,31 @@ from tracer.data.scan import scan
 from tracer.data.sources import load
 
 
-def main(arguments: list[str]) -> int:
-    def write(
-        data: Annotated[str, tyro.conf.Positional],
-        out: Path,
-        side: int = 256,
-        lossless: bool = False,
-        split: str | None = None,
-        reading: Reading = AS_FOUND,
-        strict: bool = False,
-    ) -> int:
-        """Write one tar file of resized images with their labels and captions; train on it with --data FILE.tar.
+@command("tracer pack")
+def main(
+    data: Annotated[str, tyro.conf.Positional],
+    out: Path,
+    side: int = 256,
+    lossless: bool = False,
+    split: str | None = None,
+    reading: Reading = AS_FOUND,
+    strict: bool = False,
+) -> int:
+    """Write one tar file of resized images with their labels and captions; train on it with --data FILE.tar.
 
-        Args:
-            data: a folder of images, a table, shards, or the name of a built-in set.
-            out: the tar file to write.
-            side: pixels of the shorter side; for a model of 224 pixels with random crops use 256.
-            lossless: PNG instead of JPEG of quality 95: larger files, identical pixels.
-            split: train, val or test, if the data have several.
-            strict: stop if any image is unreadable, instead of skipping up to 1 %.
-        """
-        check_place(out, side)
-        with counting("reading the images") as count:
-            examples = scan(load(data, split=split, **reading.keywords), strict, count)
-        with counting("packing") as count:
-            pack(examples, out, side=side, lossless=lossless, progress=count)
-        size = out.stat().st_size / 2**20
-        say(f"{len(examples)} images in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}")
-        return 0
-
-    return cli(write, arguments, "tracer pack")
+    Args:
+        data: a folder of images, a table, shards, or the name of a built-in set.
+        out: the tar file to write.
+        side: pixels of the shorter side; for a model of 224 pixels with random crops use 256.
+        lossless: PNG instead of JPEG of quality 95: larger files, identical pixels.
+        split: train, val or test, if the data have several.
+        strict: stop if any image is unreadable, instead of skipping up to 1 %.
+    """
+    check_place(out, side)
+    with counting("reading the images") as count:
+        examples = scan(load(data, split=split, **reading.keywords), strict, count)
+    with counting("packing") as count:
+        pack(examples, out, side=side, lossless=lossless, progress=count)
+    size = out.stat().st_size / 2**20
+    say(f"{len(examples)} images in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}")
+    return 0

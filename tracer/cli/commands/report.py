@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.terminal import say
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
@@ -30,38 +30,36 @@ Examples:
 """
 
 
-def main(arguments: list[str]) -> int:
-    def report(
-        runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
-        out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
-        figures: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
-        watch: bool = False,
-        every: float = 5.0,
-    ) -> int:
-        """Write an HTML report of one run or several.
+@command("tracer report", ABOUT)
+def main(
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
+    figures: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+    watch: bool = False,
+    every: float = 5.0,
+) -> int:
+    """Write an HTML report of one run or several.
 
-        Args:
-            runs: folders of runs, or folders that contain runs (a sweep, the demo).
-            out: the HTML file; by default report.html next to the runs.
-            figures: also write every figure into this folder, as SVG, PDF and CSV.
-            watch: update the page until all runs are finished; an open page reloads itself.
-            every: seconds between updates, with --watch.
-        """
-        if not runs:
-            raise UserError("name at least one run: tracer report runs/1a2b3c")
-        if every <= 0:
-            raise UserError(f"--every {every:g}: give a positive number of seconds")
-        page_file = out or _default_file(runs)
-        _require_page(page_file)
-        page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
-        if figures is not None:
-            written = write_figures(page.charts, figures)
-            say(f"{len(written)} files in {figures}")
-        say(page.sections[0].headline)
-        say(f"The page is {page_file}")
-        return 0
-
-    return cli(report, arguments, "tracer report", ABOUT)
+    Args:
+        runs: folders of runs, or folders that contain runs (a sweep, the demo).
+        out: the HTML file; by default report.html next to the runs.
+        figures: also write every figure into this folder, as SVG, PDF and CSV.
+        watch: update the page until all runs are finished; an open page reloads itself.
+        every: seconds between updates, with --watch.
+    """
+    if not runs:
+        raise UserError("name at least one run: tracer report runs/1a2b3c")
+    if every <= 0:
+        raise UserError(f"--every {every:g}: give a positive number of seconds")
+    page_file = out or _default_file(runs)
+    _require_page(page_file)
+    page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
+    if figures is not None:
+        written = write_figures(page.charts, figures)
+        say(f"{len(written)} files in {figures}")
+    say(page.sections[0].headline)
+    say(f"The page is {page_file}")
+    return 0
 
 
 def _require_page(file: Path) -> None:

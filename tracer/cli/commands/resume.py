@@ -9,27 +9,25 @@ import tyro
 
 from tracer.api.run import Machine
 from tracer.api.terminal import say
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.cli.training import carry_out, changed_since, warn
 from tracer.runs.run import Run
 
 
-def main(arguments: list[str]) -> int:
-    def resume(
-        run: Annotated[Path, tyro.conf.Positional],
-        machine: Machine = Machine(),  # noqa: B008  (immutable)
-    ) -> int:
-        """Resume a run from its newest checkpoint.
+@command("tracer resume")
+def main(
+    run: Annotated[Path, tyro.conf.Positional],
+    machine: Machine = Machine(),  # noqa: B008  (immutable)
+) -> int:
+    """Resume a run from its newest checkpoint.
 
-        Args:
-            run: the run's folder.
-        """
-        opened = Run.open(run)
-        if opened.finished:
-            say(f"{opened.folder} is finished: there is nothing to resume")
-            if change := changed_since(opened):
-                warn(change)
-            return 0
-        return carry_out(opened.experiment, opened.folder, machine)
-
-    return cli(resume, arguments, "tracer resume")
+    Args:
+        run: the run's folder.
+    """
+    opened = Run.open(run)
+    if opened.finished:
+        say(f"{opened.folder} is finished: there is nothing to resume")
+        if change := changed_since(opened):
+            warn(change)
+        return 0
+    return carry_out(opened.experiment, opened.folder, machine)

@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.terminal import say
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.core.errors import UserError
 from tracer.report.interactive.comparison import Comparison
 from tracer.report.interactive.page import ADDRESS, start
@@ -28,36 +28,32 @@ Examples:
 """
 
 
-def main(arguments: list[str]) -> int:
-    def try_runs(
-        runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
-        port: int = 0,
-    ) -> int:
-        """Compare both models of finished runs by hand, on a page of this machine.
+@command("tracer try", ABOUT)
+def main(
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
+    port: int = 0,
+) -> int:
+    """Compare both models of finished runs by hand, on a page of this machine.
 
-        Args:
-            runs: folders of finished runs.
-            port: port of the page; 0 takes a free one.
-        """
-        if not runs:
-            raise UserError("name at least one run: tracer try runs/1a2b3c")
-        if not 0 <= port < 65536:
-            raise UserError(f"--port {port}: give a number from 0 to 65535")
-        if port and not _is_free(port):
-            raise UserError(
-                f"--port {port} is in use by another program: give another one, or 0 for a free one"
-            )
-        opened = [Run.open(run) for run in runs]
-        for run in opened:
-            run.require_finished()
-        if find_spec("gradio") is None:
-            raise UserError("tracer try needs the package gradio: pip install 'tracer-clip[try]'")
-        blocks, address = start([Comparison(run) for run in opened], port)
-        say(f"Open {address} in a browser on this machine; Ctrl-C ends it.")
-        blocks.block_thread()
-        return 0
-
-    return cli(try_runs, arguments, "tracer try", ABOUT)
+    Args:
+        runs: folders of finished runs.
+        port: port of the page; 0 takes a free one.
+    """
+    if not runs:
+        raise UserError("name at least one run: tracer try runs/1a2b3c")
+    if not 0 <= port < 65536:
+        raise UserError(f"--port {port}: give a number from 0 to 65535")
+    if port and not _is_free(port):
+        raise UserError(f"--port {port} is in use by another program: give another one, or 0 for a free one")
+    opened = [Run.open(run) for run in runs]
+    for run in opened:
+        run.require_finished()
+    if find_spec("gradio") is None:
+        raise UserError("tracer try needs the package gradio: pip install 'tracer-clip[try]'")
+    blocks, address = start([Comparison(run) for run in opened], port)
+    say(f"Open {address} in a browser on this machine; Ctrl-C ends it.")
+    blocks.block_thread()
+    return 0
 
 
 def _is_free(port: int) -> bool:
