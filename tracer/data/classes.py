@@ -68,12 +68,12 @@ def visible(text: str) -> str:
     return "".join(c for c in normal if unicodedata.category(c) != "Cf" and not "\ufe00" <= c <= "\ufe0f")
 
 
-def classes(keys: Iterable[str], spec: Spec | None = None) -> Classes:
+def classes(keys: Iterable[str], spec: Spec | None = None, *, numbered: bool = False) -> Classes:
     """The classes of data with these label keys, named by `spec`.
 
     `spec` is "imagenet", a list of names, a mapping from key to name, or a file that holds one of these (one
-    name a line, or JSON). Without it every key is a class, under its own name. Raises UserError if two classes
-    would have one name.
+    name a line, or JSON). Without it every key is a class, under its own name. `numbered` keys are known to count the
+    names of a list, which may be numbers themselves. Raises UserError if two classes would have one name.
     """
     distinct = sort_keys(keys)
     if spec is None:
@@ -89,7 +89,7 @@ def classes(keys: Iterable[str], spec: Spec | None = None) -> Classes:
         refuse_one_name(tuple(names.values()))
         return Classes(tuple(names), tuple(names.values()))
     refuse_one_name(tuple(names))
-    return _match(distinct, tuple(names))
+    return _match(distinct, tuple(names), numbered)
 
 
 def refuse_one_name(names: Sequence[str], normal: Callable[[str], str] | None = None) -> None:
@@ -150,9 +150,23 @@ def _number(key: str) -> int:
     return int(key.partition(".")[0])
 
 
-def _match(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
-    """Match the keys of the data to a list of names: by spelling, else by number, else by order."""
+def _match(keys: tuple[str, ...], names: tuple[str, ...], numbered: bool = False) -> Classes:
+    """Match the keys of the data to a list of names: by spelling, else by number, else by order.
+
+    Keys that are `numbered` are matched by number first. Raises UserError if both ways lead to different names and the
+    list is sorted as text (0, 1, 10, 2), as where folders called by numbers were listed: the keys then count them.
+    """
     label_of = match_names(keys, names)
+    if all(WHOLE.fullmatch(key) and _number(key) < len(names) for key in keys):
+        if numbered:
+            return _match_numbers(keys, names)
+        other = next((key for key in keys if label_of.get(key, _number(key)) != _number(key)), None)
+        if other is not None and len(label_of) == len(keys) and not _ascending(names):
+            hint = "a JSON mapping from label to name leaves no doubt"
+            counted = names[_number(other)]
+            raise UserError(
+                f"label {other} may be the class {other!r} or, counted from 0, the class {counted!r}: {hint}"
+            )
     if keys and not label_of:
         if all(map(WHOLE.fullmatch, keys)):
             return _match_numbers(keys, names)
@@ -170,6 +184,12 @@ def _match(keys: tuple[str, ...], names: tuple[str, ...]) -> Classes:
     for key, label in label_of.items():
         all_keys[label] = key
     return Classes(tuple(all_keys), names)
+
+
+def _ascending(names: Sequence[str]) -> bool:
+    """Whether the names are numbers that grow."""
+    numbers = [_number(name) for name in names if WHOLE.fullmatch(name)]
+    return len(numbers) == len(names) and numbers == sorted(numbers)
 
 
 def match_names(keys: Sequence[str], names: Sequence[str]) -> dict[str, int]:

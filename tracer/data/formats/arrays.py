@@ -42,7 +42,9 @@ def read_arrays(path: Path, options: Options) -> Examples:
     pictures = [name for name, array in arrays.items() if array.ndim > 2]
     alone = pictures[0] if len(pictures) == 1 and options.image is None else None
     columns = find_columns(tuple(arrays), options, path.name, image=alone)
+    one_hot = False
     if columns.label:
+        one_hot = arrays[columns.label].shape[1:2] > (1,)
         arrays[columns.label] = _labels(arrays[columns.label])
     pixels = _pixels(arrays[columns.image], f"{path}, {columns.image}")
     for name in filter(None, (columns.label, columns.caption)):
@@ -60,6 +62,7 @@ def read_arrays(path: Path, options: Options) -> Examples:
         [f"{i:06d}" for i in range(len(pixels))],
         keys=[text(value) for value in arrays[columns.label].tolist()] if columns.label else None,
         naming=_naming(options, class_names),
+        numbered=one_hot,
         captions=[texts(value) for value in arrays[columns.caption].tolist()] if columns.caption else None,
         splits=split.names,
         detected=(*(note.replace("column", "array") for note in columns.detected), split.note),

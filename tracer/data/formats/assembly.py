@@ -19,6 +19,7 @@ def assemble(
     keys: Sequence[str] | None = None,
     vocabulary: Iterable[str] | None = None,
     naming: Spec | None = None,
+    numbered: bool = False,
     captions: Sequence[tuple[str, ...]] | None = None,
     splits: tuple[str, ...] = (),
     detected: Iterable[str] = (),
@@ -26,9 +27,10 @@ def assemble(
 ) -> Examples:
     """Examples with label keys as written in the data (`keys`) and class names from `naming`.
 
+    `numbered` keys count the names of a list from 0, even if these are numbers themselves.
     `vocabulary` holds the keys of all splits, so that every split numbers its classes in the same way.
     """
-    mapping = None if keys is None else classes({*keys, *(vocabulary or ())}, naming)
+    mapping = None if keys is None else classes({*keys, *(vocabulary or ())}, naming, numbered=numbered)
     return Examples(
         name=name,
         images=images,

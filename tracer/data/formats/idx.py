@@ -59,6 +59,7 @@ def idx(folder: str | Path, split: Split, names: Spec | None = None) -> Examples
         [f"{split}/{i:05d}" for i in range(len(labels))],
         keys=list(map(str, labels.tolist())),
         naming=names,
+        numbered=True,
     )
 
 

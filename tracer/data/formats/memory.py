@@ -185,6 +185,7 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
         raise UserError(
             "the labels are numbers: give classes=[…], the name of each, which becomes its caption"
         )
+    numbered = labels is not None and not any(isinstance(label, str) for label in labels)
     collection = _collection(images)
     digests = list(_digests(collection))
     examples = assemble(
@@ -192,7 +193,8 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
         collection,
         [f"{index:07d}-{digest.hex()}" for index, digest in enumerate(digests)],
         keys=keys,
-        naming=_naming(keys, classes),
+        naming=classes if numbered else _naming(keys, classes),
+        numbered=numbered,
         captions=None if captions is None else list(map(texts, captions)),
     )
     padded = b"".join(digest.ljust(SIZE, b"\0") for digest in digests)
