@@ -207,3 +207,33 @@ def test_wildcards_work_anywhere(tmp_path):
         examples = load(pattern)
         assert examples.ids == ["s-0.tar/1"]
         assert np.asarray(examples.images[0])[0, 0, 0] == 5
+
+
+def sample(shade: int) -> dict[str, bytes | str]:
+    return {f"{shade}.png": png(shade), f"{shade}.cls": ("cat", "dog")[shade % 2]}
+
+
+@pytest.mark.parametrize("names", [("train-0", "val-0", "test-0"), ("x_Training", "x_dev", "x_test1")])
+def test_shards_named_after_splits_are_splits(tmp_path, names):
+    for number, name in enumerate(names):
+        tar(tmp_path / f"{name}.tar", sample(2 * number) | sample(2 * number + 1))
+    for number, split in enumerate(("train", "val", "test")):
+        examples = load(tmp_path, split=split)
+        assert examples.splits == ("train", "val", "test")
+        assert [np.asarray(image)[0, 0, 0] for image in examples.images] == [2 * number, 2 * number + 1]
+    assert not load(f"{tmp_path}/{names[0]}.tar").splits, "one split alone is all of the data"
+
+
+def test_shards_of_several_splits_beside_others_are_refused(tmp_path):
+    for number, name in enumerate(("extra", "train-0", "test-0")):
+        tar(tmp_path / f"{name}.tar", sample(number))
+    with pytest.raises(UserError, match=r"several splits \(train, test\) beside extra.tar"):
+        load(tmp_path)
+    assert len(load(f"{tmp_path}/{{train-0,extra}}.tar")) == 2
+
+
+def test_shards_and_members_that_disagree_about_splits_are_refused(tmp_path):
+    for number, name in enumerate(("train", "test")):
+        tar(tmp_path / f"{name}.tar", {"1.png": png(number), "1.json": '{"label": "cat", "split": "train"}'})
+    with pytest.raises(UserError, match="name different splits"):
+        load(tmp_path)

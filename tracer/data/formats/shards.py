@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,10 @@ from tracer.data.examples import Examples
 from tracer.data.formats.assembly import assemble
 from tracer.data.formats.braces import expand_braces
 from tracer.data.formats.columns import find_columns
-from tracer.data.formats.split_column import row_splits
+from tracer.data.formats.split_column import RowSplits, row_splits
 from tracer.data.formats.tar import Sample, read_samples, resolve_url
 from tracer.data.formats.values import text, texts
-from tracer.data.options import Options
+from tracer.data.options import Options, sort_splits, splits_by_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,10 @@ def read_shards(pattern: str, options: Options) -> Examples:
         raise UserError(f"no images in {pattern}: {len(urls)} shards were read")
     names = dict.fromkeys(name for sample in usable for name in sample.values)
     columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
-    split = row_splits({name: [each.values.get(name) for each in usable] for name in names}, columns, pattern)
+    members = row_splits(
+        {name: [each.values.get(name) for each in usable] for name in names}, columns, pattern
+    )
+    split = _with_names(members, usable, urls, pattern)
     short = dict(zip(urls, _shorten(urls), strict=True))
     imageless = len(every) - len(usable)
     examples = assemble(
@@ -81,6 +85,31 @@ def read_shards(pattern: str, options: Options) -> Examples:
         warnings=(split.warning,),
     )
     return split.take(examples, options, pattern)
+
+
+def _with_names(members: RowSplits, samples: list[Sample], urls: list[str], pattern: str) -> RowSplits:
+    """The split of each sample by a member, else by the name of its shard: train-000.tar, val-000.tar.
+
+    Names count if they name several splits. Raises UserError if some do and others do not, or if members disagree.
+    """
+    short = _shorten(urls)
+    words = [re.findall(r"[^\W\d_]+", name.lower()) for name in short]
+    splits = splits_by_name({word for own in words for word in own})
+    named = [{splits[word] for word in own if word in splits} for own in words]
+    listed = sort_splits(set().union(*named))
+    if len(listed) < 2:
+        return members
+    unclear = [name for name, own in zip(short, named, strict=True) if len(own) != 1]
+    if unclear:
+        raise UserError(
+            f"{pattern} holds shards of several splits ({', '.join(listed)}) beside {unclear[0]}: give those to train "
+            "on, with braces or *, and others with --held-out"
+        )
+    split_of = {url: next(iter(own)) for url, own in zip(urls, named, strict=True)}
+    of_row = [split_of[sample.url] for sample in samples]
+    if members.of_row and members.of_row != of_row:
+        raise UserError(f"{pattern}: the names of the shards and a member name different splits: rename one")
+    return RowSplits(of_row, f"split: by the names of the shards, {', '.join(listed)}")
 
 
 def _slices(samples: list[Sample], ending: str | None) -> Slices:
