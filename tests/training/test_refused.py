@@ -62,6 +62,40 @@ def test_captions_cannot_be_retained_because_nothing_is_named(
     assert "pairs.csv has no labels" in refused(capsys, place, "--retain", str(place / "pairs.csv"))
 
 
+def test_captions_cannot_be_held_out_of_data_with_labels(
+    capsys: pytest.CaptureFixture[str], place: Path
+) -> None:
+    message = refused(capsys, place, "--held-out", str(place / "pairs.csv"))
+    assert "pairs.csv has no labels, and accuracy is measured over the 2 classes" in message
+
+
+def test_labels_cannot_be_held_out_of_data_with_captions(
+    capsys: pytest.CaptureFixture[str], place: Path
+) -> None:
+    message = refused(capsys, place, "--data", str(place / "pairs.csv"), "--batch", "2")
+    assert "photos has no captions, and the training data have nothing else" in message
+
+
+@pytest.mark.parametrize(("images", "share"), [(12, 0), (1, None)])
+def test_a_run_without_a_held_out_image(
+    capsys: pytest.CaptureFixture[str], place: Path, images: int, share: float | None
+) -> None:
+    """Its result would be a number over no image."""
+    for image in (place / "photos").rglob("*.png"):
+        if int(image.stem) >= images:
+            image.unlink()
+    flags = [] if share is None else ["--held-out-share", str(share)]
+    small = ["--model", str(place / "minute.json"), "--pretrained", "none", "--steps", "2"]
+    assert main(["train", "--data", str(place / "photos"), *small, *flags, "--out", str(place / "run")]) == 2
+    message = " ".join(capsys.readouterr().err.split())
+    assert "nothing is held out" in message
+    assert "--held-out DATA" in message
+    assert not (place / "run").exists()
+    if share is None:
+        assert main(["check", str(place / "photos")]) == 0
+        assert "nothing is held out" in " ".join(capsys.readouterr().out.split())
+
+
 def test_anchors_that_cannot_be_read(capsys: pytest.CaptureFixture[str], place: Path) -> None:
     (place / "pairs.csv").write_text(f"image,caption\n{place / 'broken/dark/0.png'},a photo\n")
     assert "0.png" in refused(capsys, place, "arf", "--anchors", str(place / "pairs.csv"))

@@ -191,4 +191,4 @@ def _held_out(request: Merge, group: RunGroup) -> Examples | None:
     examples = scan(
         load_data(request.held_out, split="test") if measured else read_held_out(request.held_out)
     )
-    return align_labels(examples, group.plan.train.classes) if group.plan.train.labelled else examples
+    return align_labels(examples, group.plan.train.classes)

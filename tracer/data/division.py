@@ -20,6 +20,7 @@ from tracer.data.split import align_labels, default_share, hold_out
 
 Scan = Callable[[Examples], Examples]
 
+MEASURE = "give images to measure the result by, with --held-out DATA"
 TEST_SEED = 1  # of the hash that chooses images for a test; held-out ones are chosen with seed 0
 
 
@@ -41,7 +42,14 @@ class Division:
     def warnings(self) -> tuple[str, ...]:
         """What is probably not meant, in either set."""
         both = dict.fromkeys((*self.train.warnings, *self.held_out.warnings))
-        return (*both, *self._overlap(), *self._untrained(), *self._contradictions())
+        return (*both, *self.shortage, *self._overlap(), *self._untrained(), *self._contradictions())
+
+    @property
+    def shortage(self) -> tuple[str, ...]:
+        """A warning if a share came to nothing, as where each class has one image; a share of 0 is meant."""
+        if len(self.held_out) or not self.share:
+            return ()
+        return (f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}",)
 
     def _overlap(self) -> tuple[str, ...]:
         train, held_out = self.train.contents, self.held_out.contents

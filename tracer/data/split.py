@@ -53,10 +53,23 @@ def hold_out(examples: Examples, share: float | None = None, seed: int = 0) -> t
 def align_labels(examples: Examples, classes: Sequence[str]) -> Examples:
     """The same examples with labels that index `classes`, such as those of the training set.
 
-    A class that is spelled differently in case, punctuation or spaces is taken for the same, with a warning.
+    A class that is spelled differently in case, punctuation or spaces is taken for the same, with a warning. Without
+    `classes`, as of a training set with captions alone, the labels are left out. Raises UserError for a class that is
+    none of them, and for examples that cannot be compared: without labels, or without captions where these are all.
     """
     if examples.classes == tuple(classes):
         return examples
+    if not examples.labelled:
+        raise UserError(
+            f"{examples.name} has no labels, and accuracy is measured over the {len(classes)} classes of the training "
+            "data: name its column with --label-column, or give data with labels"
+        )
+    if not classes:
+        if not examples.captioned:
+            raise UserError(
+                f"{examples.name} has no captions, and the training data have nothing else: give data with captions"
+            )
+        return replace(examples, labels=np.full(len(examples), -1, np.int64), classes=())
     label_of = match_names(examples.classes, classes)
     for name in examples.classes:
         if name not in label_of:

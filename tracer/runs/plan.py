@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
 from tracer.core.teachers import check_interval
-from tracer.data.division import Division, Scan, divide, scanned
+from tracer.data.division import MEASURE, Division, Scan, divide, scanned
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress, scan
 from tracer.data.sources import load
@@ -81,6 +81,8 @@ def plan(
         **experiment.keywords,
     )
     train = division.train
+    if not len(division.held_out):
+        raise UserError(f"nothing is held out of {experiment.data} ({division.source}): {MEASURE}")
     _check_labels(experiment, recipe, train)
     settled = replace(
         experiment, held_out_share=division.share, adapter=None if adapted is None else str(adapted)

@@ -55,6 +55,7 @@ def main(
         source=division.source,
         flags={"data": data, **reading.flags},
         switches=("skip-unreadable",) if skip_unreadable else (),
+        warnings=division.shortage,
     )
     for line in report.lines():
         say(line)

@@ -54,13 +54,14 @@ def describe(
     source: str = "",
     flags: Mapping[str, str | None] | None = None,
     switches: Sequence[str] = (),
+    warnings: Sequence[str] = (),
     tokens: Callable[[str], int] | None = None,
     context: int = CONTEXT,
 ) -> Report:
     """Counts, caption lengths, duplicates and leaks.
 
     `flags` are added to the training command that the report recommends; `source` says where the held-out examples
-    come from.
+    come from; `warnings` are added to those of the examples.
     `tokens` counts the tokens of a caption; by default CLIP's tokeniser does.
     """
     counts = np.bincount(examples.labels[examples.labels >= 0], minlength=len(examples.classes))
@@ -79,8 +80,9 @@ def describe(
         ),
         skipped=examples.skipped,
         detected=examples.detected,
-        warnings=tuple(
-            dict.fromkeys(each for part in (examples, held_out, test) if part for each in part.warnings)
+        warnings=(
+            *dict.fromkeys(each for part in (examples, held_out, test) if part for each in part.warnings),
+            *warnings,
         ),
         command=command({"data": examples.name, **(flags or {})}, switches),
     )
