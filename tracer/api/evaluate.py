@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tracer.api.inputs import data_names
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
+from tracer.evaluation.overlap import trained_images, trained_warning
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import Scored, score_test_sets
 from tracer.evaluation.score_tables import score_tables
@@ -163,6 +164,8 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         notify(warning)
     if sets.data and sets.reading.classes is None:
         _warn_of_other_classes(first, opening, notify)
+    if sets.data and world.first:
+        _warn_of_trained_images(first, opening, notify)
     scored = {each.name: _score(each, opening, world, sets.flags, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
     return Scores({name: scored[name] for name in before_first}, suite, opening)
@@ -204,3 +207,13 @@ def _warn_of_other_classes(target: Target, opening: Opening, notify: Tell) -> No
         if target.trained_on and shift.role != "retain" and others and not shift.derived:
             message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
             notify(f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
+
+
+def _warn_of_trained_images(target: Target, opening: Opening, notify: Tell) -> None:
+    """Say where test images are images that the run was trained on."""
+    train = None if target.run is None else trained_images(target.run)
+    if train is None:
+        return
+    for shift, examples, _ in opening.shifts:
+        if not shift.derived and (warning := trained_warning(train, examples, shift.name)):
+            notify(warning)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from tracer.api.inputs import data_name, data_names
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.core.model_stock import By
 from tracer.core.projection import Norm
-from tracer.data.division import read_held_out
+from tracer.data.division import Division, read_held_out
 from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
@@ -25,7 +27,7 @@ from tracer.merging.merges import Merged
 from tracer.merging.run_group import RunGroup, run_group, same_held_out
 from tracer.merging.wise import alphas
 from tracer.parallel import World
-from tracer.runs.plan import retained_data
+from tracer.runs.plan import retained_data, trained_retained
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 
@@ -124,12 +126,15 @@ def merge(
     if request.way in ("dawin", "ensemble"):
         raise UserError(f"{request.way} has no weights to keep: measure it with `tracer merge`")
     opened = [each if isinstance(each, Run) else Run.open(Path(each)) for each in runs]
-    evaluator = prepare(request, opened, device)
+    evaluator = prepare(request, opened, device, lambda text: warnings.warn(text, stacklevel=3))
     return keep(evaluator, merged(request, evaluator), name)
 
 
-def prepare(request: Merge, runs: list[Run], device: str) -> Evaluator:
-    """Check that the runs can be merged in this way, load them, and score the pretrained model."""
+def prepare(request: Merge, runs: list[Run], device: str, warn: Callable[[str], object]) -> Evaluator:
+    """Check that the runs can be merged in this way, load them, and score the pretrained model.
+
+    `warn` receives what is probably not meant, such as data to choose by that were trained on.
+    """
     if not runs:
         raise UserError("give the runs to merge")
     runs[0].require_own_files()  # into which the weights are written
@@ -144,7 +149,13 @@ def prepare(request: Merge, runs: list[Run], device: str) -> Evaluator:
     retained = tuple(retained_data(spec) for spec in request.retain) or group.plan.retain
     if not retained and NAME in (runs[0].result or {}).get("changes", {}).get("retain", {}):
         retained = (emoji_probe(100 * MOST),)
-    return Evaluator(group, world, _held_out(request, group), retained, compare=not retained)
+    held_out, train = _held_out(request, group), group.plan.train
+    if held_out is not None:
+        for warning in (*held_out.warnings, *Division(train, held_out, None, "").overlap):
+            warn(warning)
+    for warning in trained_retained(train, retained) if request.retain else ():
+        warn(warning)
+    return Evaluator(group, world, held_out, retained, compare=not retained)
 
 
 def merged(request: Merge, evaluator: Evaluator) -> Merged:

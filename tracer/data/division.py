@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tracer.core.errors import UserError
-from tracer.data.checking.duplicates import duplicates
+from tracer.data.checking.duplicates import duplicates, trained_too
 from tracer.data.examples import Examples
 from tracer.data.options import has_split
 from tracer.data.scan import Progress, scan
@@ -42,7 +42,7 @@ class Division:
     def warnings(self) -> tuple[str, ...]:
         """What is probably not meant, in either set."""
         both = dict.fromkeys((*self.train.warnings, *self.held_out.warnings))
-        return (*both, *self.shortage, *self._overlap(), *self._untrained(), *self._contradictions())
+        return (*both, *self.shortage, *self.overlap, *self._untrained(), *self._contradictions())
 
     @property
     def shortage(self) -> tuple[str, ...]:
@@ -51,17 +51,11 @@ class Division:
             return ()
         return (f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}",)
 
-    def _overlap(self) -> tuple[str, ...]:
-        train, held_out = self.train.contents, self.held_out.contents
-        if train is None or held_out is None:
-            return ()
-        trained = {row.tobytes() for row in train}
-        shared = [i for i, row in enumerate(held_out) if row.tobytes() in trained]
-        if not shared:
-            return ()
-        first = self.held_out.ids[shared[0]]
-        count = f"{len(shared)} of {len(held_out)} held-out images are also trained on, such as {first}"
-        return (f"{count}: accuracy on them is too good",)
+    @property
+    def overlap(self) -> tuple[str, ...]:
+        """A warning if held-out images are also trained on."""
+        shared = trained_too(self.train, self.held_out, "held-out images")
+        return (f"{shared}: accuracy on them is too good",) if shared else ()
 
     def _untrained(self) -> tuple[str, ...]:
         """Classes without an image to train on, as where two sets write their labels differently.

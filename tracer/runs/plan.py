@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
 from tracer.core.teachers import check_interval
+from tracer.data.checking.duplicates import trained_too
 from tracer.data.division import MEASURE, Division, Scan, divide, scanned
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress, scan
@@ -88,12 +90,13 @@ def plan(
         experiment, held_out_share=division.share, adapter=None if adapted is None else str(adapted)
     )
     resolved, steps, warmup = _resolve(settled, len(train))
+    retain = tuple(retained_data(spec, check) for spec in experiment.retain)
     result = Plan(
         experiment=resolved,
         method=recipe,
         train=train,
         held_out=division.held_out,
-        retain=tuple(retained_data(spec, check) for spec in experiment.retain),
+        retain=retain,
         templates=prompts_for(train, experiment.templates),
         steps=steps if any(stage.share for stage in recipe.stages) else 0,
         warmup=warmup,
@@ -101,7 +104,7 @@ def plan(
         adapter=adapted,
         test=division.test,
         division=str(division),
-        warnings=(*division.warnings, *_slow_adapter(experiment)),
+        warnings=(*division.warnings, *trained_retained(train, retain), *_slow_adapter(experiment)),
     )
     _check_teachers(result)
     return result
@@ -122,6 +125,14 @@ def retained_data(spec: str, check: Scan = scan) -> Examples:
     if not examples.labelled:
         raise UserError(f"--retain {spec} has no labels, so that no accuracy can be measured on it")
     return examples
+
+
+def trained_retained(train: Examples, retain: Iterable[Examples]) -> tuple[str, ...]:
+    """A warning for each set that should survive training and is a part of it."""
+    shared = (
+        trained_too(train, each, f"images of {each.name}, which should be retained,") for each in retain
+    )
+    return tuple(f"{each}: what is kept is measured on the task itself" for each in shared if each)
 
 
 def _anchors(experiment: Experiment, recipe: Method, check: Scan) -> Examples | None:

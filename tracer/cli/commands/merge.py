@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from tracer.api.merge import Merge, check_name, keep, merged, prepare
-from tracer.api.terminal import percent, say, show_table
+from tracer.api.terminal import errors, percent, say, show_table
 from tracer.cli.flags import cli
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
@@ -47,7 +47,8 @@ def main(arguments: list[str]) -> int:
     flags = cli(Flags, arguments, "tracer merge", about)
     way = flags.way
     check_name(flags.name)
-    evaluator = prepare(flags, [Run.open(folder) for folder in flags.runs], flags.device)
+    runs = [Run.open(folder) for folder in flags.runs]
+    evaluator = prepare(flags, runs, flags.device, lambda text: say(f"warning: {text}", to=errors))
     if way in ("dawin", "ensemble"):
         return _measure(flags, evaluator)
     result = merged(flags, evaluator)

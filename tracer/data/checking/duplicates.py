@@ -40,6 +40,21 @@ def duplicates(examples: Examples, held_out: Examples | None = None) -> Duplicat
     )
 
 
+def trained_too(train: Examples, others: Examples, called: str) -> str:
+    """How many of `others`, which are `called` so, are also in `train`, byte by byte, and one of them.
+
+    Empty if none is, or if the content of either is not known.
+    """
+    if train.contents is None or others.contents is None:
+        return ""
+    trained = {row.tobytes() for row in train.contents}
+    shared = [i for i, row in enumerate(others.contents) if row.tobytes() in trained]
+    if not shared:
+        return ""
+    count = f"{len(shared)} of {len(others)} {called} are also trained on"
+    return f"{count}, such as {others.ids[shared[0]]}"
+
+
 def _digest(examples: Examples, index: int) -> bytes:
     if examples.contents is not None:
         return examples.contents[index].tobytes()

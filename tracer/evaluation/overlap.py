@@ -1,0 +1,46 @@
+"""Test images that a run was trained on: a score on them says little about others."""
+
+from __future__ import annotations
+
+from tracer.core.errors import UserError
+from tracer.data.checking.duplicates import trained_too
+from tracer.data.division import divide, scanned
+from tracer.data.examples import Examples
+from tracer.data.scan import hashed
+from tracer.data.sources import load
+from tracer.runs.run import Run
+
+MOST = 50_000  # images of the training data and of a test set that are compared, to bound the time
+
+
+def trained_images(run: Run) -> Examples | None:
+    """The training images of a run with their contents; None if its data are not here, have changed, or are too many.
+
+    Files that were scanned when the run began are not read again while they stay the same.
+    """
+    experiment = run.experiment
+    if "://" in experiment.data:  # a test should not wait until all training data have come over a network
+        return None
+    try:
+        if len(load(experiment.data, split="train", **experiment.keywords)) > MOST:
+            return None
+        division = divide(
+            experiment.data,
+            experiment.held_out,
+            experiment.held_out_share,
+            test_share=experiment.test_share,
+            check=scanned(experiment.strict, experiment.skip_unreadable),
+            **experiment.keywords,
+        )
+    except UserError:
+        return None
+    same = division.train.content_fingerprint == run.description["data"].get("fingerprint")
+    return division.train if same else None
+
+
+def trained_warning(train: Examples, examples: Examples, name: str) -> str:
+    """How many images of a test set are trained on; empty if none is, or if there are too many to compare."""
+    if len(examples) > MOST:
+        return ""
+    shared = trained_too(train, hashed(examples), f"images of {name}")
+    return f"{shared}: scores on them are too good; give images that the run has not seen" if shared else ""
