@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
@@ -24,14 +24,23 @@ def headline(group: Group) -> str:
     return _several(group, finished)
 
 
-def setting_verdict(setting: Setting) -> Verdict | None:
-    """What a setting gained and lost: on test data of `tracer eval` where there are some, else on held-out images."""
-    changes = setting.changes
+def setting_verdict(setting: Setting, among: Collection[Key] | None = None) -> Verdict | None:
+    """What a setting gained and lost: on test data of `tracer eval` where there are some, else on held-out images.
+
+    Only what is `among` these keys counts, if they are given.
+    """
+    changes = {key: change for key, change in setting.changes.items() if among is None or key in among}
     own = [key for key in changes if key.path[:2] == (SUITE, "id")] or [key for key in changes if key == TASK]
     if not own:
         return None
     # The same images under two names, as `test` and `./test`, count once: equal changes are taken for the same set.
     return Verdict(mean_change(list(dict.fromkeys(changes[key] for key in own))), _retained(changes))
+
+
+def comparable(settings: Sequence[Setting]) -> set[Key]:
+    """What every setting was measured on, with as many images: only there can one be called better than another."""
+    counted = [{(key, change.n) for key, change in setting.changes.items()} for setting in settings]
+    return {key for key, _ in set.intersection(*counted)} if counted else set()
 
 
 def listed(names: Sequence[str]) -> str:
@@ -85,7 +94,9 @@ def _seeds(setting: Setting) -> str:
 
 def _several(group: Group, finished: list[Setting]) -> str:
     """The settings that learn most, what each of them forgets, and the one that forgets least if it learns less."""
-    outcomes = {s.label: outcome for s in finished if (outcome := setting_verdict(s)) is not None}
+    compared = [setting for setting in finished if setting.changes]
+    keys = comparable(compared)
+    outcomes = {s.label: outcome for s in compared if (outcome := setting_verdict(s, keys)) is not None}
     if not outcomes:
         return f"{len(finished)} settings on {group.name}, none of them measured before and after training."
     reached = {label: outcome.task.after for label, outcome in outcomes.items()}
@@ -101,7 +112,9 @@ def _several(group: Group, finished: list[Setting]) -> str:
     winner = next(setting for setting in finished if setting.label == top[0])
     calibration = _calibration(group, winner) if len(top) == 1 else ""
     if not lost:
-        return f"{sentence}. Nothing that should be retained was measured.{calibration}"
+        some = any(_retained(setting.changes) for setting in compared)
+        where = " in all of them" if some else ""
+        return f"{sentence}. Nothing that should be retained was measured{where}.{calibration}"
     totals = {label: mean_change([*changes.values()]).difference for label, changes in lost.items()}
     names = (
         listed([*next(iter(lost.values()))]) if len({*map(tuple, lost.values())}) == 1 else "retained data"

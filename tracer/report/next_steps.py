@@ -7,7 +7,7 @@ from dataclasses import replace
 from tracer.core.command_line import command_line
 from tracer.evaluation.verdict import MIN_IMAGES, Change
 from tracer.report.comparison import Group, Setting
-from tracer.report.headline import setting_verdict
+from tracer.report.headline import comparable, setting_verdict
 from tracer.report.measures import SUITE
 from tracer.report.number import number
 from tracer.report.reproduce import Command, training
@@ -26,10 +26,14 @@ def next_steps(group: Group) -> list[Command]:
 
 
 def best_setting(settings: list[Setting]) -> Setting:
-    """The setting with the highest accuracy on the task as rounded, of equal ones the one that retains most."""
+    """The setting with the highest accuracy on the task as rounded, of equal ones the one that retains most.
+
+    They are ranked by what all of them were measured on.
+    """
+    keys = comparable([setting for setting in settings if setting.changes])
 
     def rank(setting: Setting) -> tuple[float, float]:
-        outcome = setting_verdict(setting)
+        outcome = setting_verdict(setting, keys)
         if outcome is None:
             return -1.0, 0.0
         changes = [change.difference.value for change in outcome.retained.values()]
