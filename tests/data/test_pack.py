@@ -82,3 +82,18 @@ def test_the_command_writes_what_training_reads_and_overwrites_nothing(photos: P
     with pytest.raises(UserError, match=r"use --out .*photos\.tar"):
         main([str(photos), "--out", str(out.with_suffix(".zip"))])
     assert [each.name for each in out.parent.iterdir()] == ["photos.tar"]  # nothing half written beside it
+
+
+def test_the_command_says_which_splits_it_leaves_out(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    divided = tmp_path / "divided"
+    for split in ("train", "val", "test"):
+        (divided / split).parent.mkdir(exist_ok=True)
+        (divided / split).symlink_to(photos)
+    assert main([str(divided), "--out", str(tmp_path / "some.tar")]) == 0
+    shown = capsys.readouterr().out
+    assert "of the split train" in shown
+    assert "Not packed: val, test." in shown
+    assert main([str(photos), "--out", str(tmp_path / "all.tar")]) == 0
+    assert "Not packed" not in capsys.readouterr().out

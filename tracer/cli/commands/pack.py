@@ -10,6 +10,7 @@ import tyro
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
 from tracer.core.command_line import command_line
+from tracer.data.options import Options
 from tracer.data.pack import check_place, pack
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
@@ -42,5 +43,10 @@ def main(
     with counting("packing") as count:
         pack(examples, out, side=side, lossless=lossless, progress=count)
     size = out.stat().st_size / 2**20
-    say(f"{len(examples)} images in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}")
+    chosen = Options(split=split).choose(examples.splits, data) if examples.splits else ""
+    others = ", ".join(each for each in examples.splits if each != chosen)
+    of = f" of the split {chosen}" if chosen else ""
+    say(f"{len(examples)} images{of} in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}")
+    if others:
+        say(f"Not packed: {others}. Pack each with --split, and give val to training with --held-out.")
     return 0
