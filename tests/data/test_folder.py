@@ -172,3 +172,12 @@ def test_images_of_kinds_that_are_not_read_are_counted(picture, tmp_path):
         file.unlink()
     with pytest.raises(UserError, match=r"no images in .* \(2 \.heic, 1 \.svg\): convert them"):
         load(tmp_path)
+
+
+def test_an_image_beside_the_splits_is_left_out_and_said(tmp_path, picture):
+    for name in ("train/cat/1.png", "train/dog/1.png", "val/cat/2.png", "val/dog/2.png", "preview.png"):
+        picture(name)
+    for split in ("train", "val"):
+        examples = load(tmp_path, split=split)
+        assert len(examples) == 2
+        assert "outside the class folders: 1 images, left out" in examples.detected

@@ -48,6 +48,8 @@ def read_folder(root: Path, options: Options) -> Examples:
         raise UserError("; ".join((f"no images in {root}: {looked}", *other_kinds)))
     split_folders = splits_of(images, root)
     splits = sort_splits(set(split_folders.values()))
+    loose = [path for path in images if splits and "/" not in path]  # beside the splits, and in none of them
+    images = [path for path in images if path not in set(loose)] if loose else images
     paths, split_note = _choose_split(images, split_folders, options, root)
     keys = {path: _key(path, splits) for path in paths}
     outside = [path for path in paths if not keys[path]]
@@ -55,7 +57,8 @@ def read_folder(root: Path, options: Options) -> Examples:
     used = [path for path in paths if keys[path]] if labelled else paths
     captions = _captions(root, used, files)
     warnings = nesting_warnings(root, used, splits) if labelled and not any(captions) else ()
-    note = f"outside the class folders: {len(outside)} images, left out" if labelled and outside else ""
+    left_out = len(outside) + len(loose) if labelled else len(loose)
+    note = f"outside the class folders: {left_out} images, left out" if left_out else ""
     return assemble(
         str(root),
         Files(root, tuple(used)),
