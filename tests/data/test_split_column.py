@@ -133,3 +133,32 @@ def test_two_columns_of_splits_must_agree(tmp_path):
         else:
             with pytest.raises(UserError, match=match):
                 load(path)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["Training", "PublicTest", "PrivateTest"], ["train_1", "test-1", "val-1"], ["TrainSet", "TestSet"]],
+)
+def test_names_of_splits_with_more_to_them_are_refused_in_any_column(written, cells):
+    """FER-2013 has a column Usage: all of its rows were trained on, tests among them."""
+    path = written((cells * 6)[:6], "Usage")
+    with pytest.raises(UserError, match=r"the column Usage seems to name splits.* write a column split"):
+        divide(str(path))
+
+
+def test_a_column_that_says_train_and_another_word_is_warned_of(written):
+    division = divide(str(written(["train", "holdout"] * 3, "part")))
+    assert any(
+        "some rows say train and others 'holdout'; all rows are used" in each for each in division.warnings
+    )
+    division = divide(str(written(["red", "green"] * 3, "part")))
+    assert not any("part" in each for each in division.warnings)
+
+
+def test_a_table_of_images_in_folders_of_several_splits_is_warned_of(tmp_path, picture):
+    rows = [f"{picture(f'{split}/{i}.png')},{'ab'[i % 2]}" for split in ("train", "Test") for i in range(4)]
+    (tmp_path / "t.csv").write_text("\n".join(["image,label", *rows]))
+    (warning,) = load(tmp_path / "t.csv").warnings
+    assert "images lie in folders Test and train, and all are used" in warning
+    (tmp_path / "t.csv").write_text("\n".join(["image,label", *rows[:4]]))
+    assert not load(tmp_path / "t.csv").warnings

@@ -15,7 +15,7 @@ from tracer.data.formats.parquet import read_images
 from tracer.data.formats.split_column import row_splits
 from tracer.data.formats.table import Table, parse_table
 from tracer.data.formats.values import text, texts
-from tracer.data.options import Options
+from tracer.data.options import Options, splits_by_name
 
 
 @dataclass
@@ -65,7 +65,7 @@ def read_table(path: Path, options: Options) -> Examples:
             f"{split.note}; this is {part}" if splits else split.note,
             f"repeated images: {repeats} rows merged into those before them" if repeats else "",
         ),
-        warnings=(split.warning,),
+        warnings=(split.warning, "" if splits or embedded else _split_folders(path, own)),
     )
 
 
@@ -90,6 +90,17 @@ def _entries(table: Table, columns: Columns, split_of: list[str], path: Path) ->
                 raise UserError(f"{path}: {both}, {one!r} and {other!r}")
         entry.captions.update(dict.fromkeys(captions))
     return list(entries.values())
+
+
+def _split_folders(path: Path, entries: list[Entry]) -> str:
+    """A warning if images of a table without splits lie in folders that are named after several."""
+    folders = {part for entry in entries for part in entry.image.split("/")[:-1]}
+    splits = splits_by_name(folders)
+    if len(set(splits.values())) < 2 or "train" not in splits.values():
+        return ""
+    names = " and ".join(sorted(splits))
+    advice = "a column split with train, val or test divides them"
+    return f"{path}: images lie in folders {names}, and all are used: {advice}"
 
 
 def _image_path(value: object) -> str:

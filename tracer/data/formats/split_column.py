@@ -16,6 +16,7 @@ from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, split
 
 SPLITS = frozenset(SYNONYMS.values())
 YES_OR_NO = frozenset(("0", "1", "true", "false", "yes", "no", "t", "f", "y", "n", ""))
+MOST_NAMES = 10  # of splits in a column
 ADVICE = "write train, val or test, or rename the column"
 
 
@@ -45,8 +46,9 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
     """The split of each row, by a column called split, set, subset, partition or fold, or one that names splits.
 
     Raises UserError where rows could be trained on and tested at once: if some rows name a split and others do not,
-    if two columns name different splits, or if a column such as is_test says yes or no. A column called split in which
-    no row names one is ignored, with a warning unless it holds folds or nothing.
+    if two columns name different splits, or if a column such as is_test says yes or no, or Usage says Training and
+    PrivateTest. A column called split in which no row names one is ignored, with a warning unless it holds folds or
+    nothing; so is a column in which some rows say train and others nothing that is known, with a warning.
     """
     free = {
         name: table[name] for name in table if name not in (columns.image, columns.caption, columns.label)
@@ -61,6 +63,15 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
                 f"{source}: the column {name} seems to say which rows are for a test: write a column split with "
                 "train, val or test, or rename it"
             )
+        elif _seems_to_name_splits(values):
+            raise UserError(
+                f"{source}: the column {name} seems to name splits, such as {_cell(values[0])!r}: write a column split "
+                "with train, val or test, or leave it out"
+            )
+        elif _says_train(values):
+            other = next(cell for cell in map(_cell, values) if canonical(cell) != "train")
+            note = f"column {name}: no split, some rows say train and others {other!r}"
+            found[name] = RowSplits([], note, f"{source}: {note}; all rows are used")
     usable = {name: each for name, each in found.items() if each.of_row}
     if not usable:
         return next(iter(found.values()), RowSplits([]))
@@ -78,6 +89,21 @@ def _names_splits(values: Sequence[Any]) -> bool:
         return True
     # A column with blanks that says the same of all other rows, such as "test", means these rows only.
     return bool(cells - {""}) and cells - {""} <= SPLITS and any(_cell(value) == "" for value in values)
+
+
+def _seems_to_name_splits(values: Sequence[Any]) -> bool:
+    """Whether every row says something with the name of a split in it, and not all the same: Training, PublicTest."""
+    cells = {_cell(value) for value in values}
+    if not 1 < len(cells) <= MOST_NAMES:
+        return False
+    alluded = [_alluded([cell]) for cell in cells]
+    return all(alluded) and len(set().union(*alluded)) > 1
+
+
+def _says_train(values: Sequence[Any]) -> bool:
+    """Whether some rows say train and no more than a few other words stand in the rest."""
+    cells = {canonical(_cell(value)) for value in values}
+    return "train" in cells and 1 < len(cells) <= MOST_NAMES
 
 
 def _is_yes_or_no(values: Sequence[Any]) -> bool:
@@ -109,10 +135,15 @@ def _read(name: str, column: Sequence[Any], source: str) -> RowSplits:
 
 def _alludes(texts: Iterable[str]) -> bool:
     """Whether a text has the name of a split as one of its words, as in "test set", "train_1" or "isTrain"."""
+    return bool(_alluded(texts))
+
+
+def _alluded(texts: Iterable[str]) -> set[str]:
+    """The splits whose names are words of a text."""
     words = {
         word for text in set(texts) for word in re.findall(r"[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*", text)
     }
-    return not {word.lower() for word in words}.isdisjoint(SYNONYMS)
+    return {SYNONYMS[word.lower()] for word in words if word.lower() in SYNONYMS}
 
 
 def _cell(value: object) -> str:
