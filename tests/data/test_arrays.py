@@ -105,3 +105,12 @@ def test_several_labels_an_image_are_refused(tmp_path):
     np.savez(tmp_path / "x.npz", images=GREY, labels=[[1, 1], [0, 1], [1, 0], [0, 1]])
     with pytest.raises(UserError, match=r"shape \(4, 2\) and are not one-hot: give each image one label"):
         load(tmp_path / "x.npz")
+
+
+def test_bytes_of_0_and_1_are_refused_because_they_are_black(tmp_path):
+    images = np.eye(4, dtype=np.uint8)[None].repeat(2, axis=0)
+    np.savez(tmp_path / "masks.npz", images=images, labels=np.array(["cat", "dog"]))
+    with pytest.raises(UserError, match=r"masks.npz, images: the values are 0 and 1, black to the eye"):
+        load(tmp_path / "masks.npz")
+    np.savez(tmp_path / "masks.npz", images=images.astype(np.float32), labels=np.array(["cat", "dog"]))
+    assert np.asarray(load(tmp_path / "masks.npz").images[0]).max() == 255, "floats count up to 1"

@@ -110,3 +110,24 @@ def test_other_pixels_are_other_data() -> None:
 def test_what_cannot_be_read_is_named(data: object, problem: str) -> None:
     with pytest.raises(UserError, match=problem):
         from_object(data)
+
+
+def test_the_folder_of_a_link_is_its_class_and_not_that_of_its_target(tmp_path):
+    """As in a view of other data by links: the folders of the targets have names of their own."""
+    paths = []
+    for number, name in enumerate(("cat", "dog")):
+        for folder in (f"store/n0{number}", name):
+            (tmp_path / folder).mkdir(parents=True)
+        target = tmp_path / f"store/n0{number}" / "1.png"
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(target)
+        (tmp_path / name / "1.png").symlink_to(target)
+        paths.append(tmp_path / name / ".." / name / "1.png")
+    assert from_object(paths).classes == ("cat", "dog")
+
+
+def test_bytes_of_0_and_1_are_refused_because_they_are_black():
+    images = np.eye(4, dtype=np.uint8)[None].repeat(2, axis=0)
+    for pixels in (images, torch.from_numpy(images)):
+        with pytest.raises(UserError, match="values are 0 and 1, black to the eye: multiply them by 255"):
+            from_object((pixels, ["cat", "dog"]))
+    assert len(from_object((255 * images, ["cat", "dog"]))) == 2

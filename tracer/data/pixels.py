@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
+from tracer.core.errors import UserError
+
 TRANSPARENT = ("RGBA", "RGBa", "LA", "La", "PA")
 
 
@@ -25,6 +27,12 @@ def rgb(image: Image.Image) -> Image.Image:
         opaque = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(opaque, image.convert("RGBA")).convert("RGB")
     return image.convert("RGB")
+
+
+def refuse_black(pixels: np.ndarray, where: str) -> None:
+    """Raise UserError if bytes are 0 and 1 alone: they count up to 255, so that every image would look black."""
+    if pixels.dtype == np.uint8 and pixels.size and pixels.max() == 1:
+        raise UserError(f"{where}: the values are 0 and 1, black to the eye: multiply them by 255")
 
 
 def _grey(image: Image.Image, scale: float) -> Image.Image:

@@ -20,6 +20,7 @@ from tracer.data.formats.columns import find_columns
 from tracer.data.formats.split_column import row_splits
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
+from tracer.data.pixels import refuse_black
 
 MAX_RATIO = 200  # of unpacked to packed bytes; images are packed by a factor of 2 to 20
 UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio
@@ -141,6 +142,7 @@ def _pixels(images: np.ndarray, where: str) -> np.ndarray:
     pixels = images[..., None] if images.ndim == 3 else images
     if pixels.ndim != 4 or pixels.shape[3] not in (1, 3) or 0 in pixels.shape[1:]:
         raise UserError(f"{where}: expected images [n, h, w] or [n, h, w, 3], found the shape {images.shape}")
+    refuse_black(images, where)
     if images.dtype.kind == "f":
         if not (np.isfinite(pixels).all() and pixels.min(initial=0) >= 0 and pixels.max(initial=0) <= 1):
             raise UserError(f"{where}: floating values must lie between 0 and 1")

@@ -18,6 +18,7 @@ from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
 from tracer.data.examples import Examples, Pixels
 from tracer.data.formats.assembly import assemble
+from tracer.data.pixels import refuse_black
 
 Split = Literal["train", "test"]
 DIGITS = tuple("0123456789")
@@ -53,6 +54,7 @@ def idx(folder: str | Path, split: Split, names: Spec | None = None) -> Examples
     )
     if len(grey) != len(labels):
         raise UserError(f"the idx files in {folder} hold {len(grey)} images and {len(labels)} labels")
+    refuse_black(grey, str(folder))
     return assemble(
         str(folder),
         Pixels(np.repeat(grey[..., None], 3, axis=-1)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from tracer.data.formats.hub import from_datasets
 from tracer.data.formats.values import text, texts
 from tracer.data.hashing import SIZE, hash_image
 from tracer.data.options import Options
-from tracer.data.pixels import rgb
+from tracer.data.pixels import refuse_black, rgb
 
 PREFIX = "memory:"
 GIVEN = "data given from Python"
@@ -101,7 +102,7 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     except (TypeError, KeyError, AttributeError):
         raise UserError(f"data cannot be a {type(data).__name__}: {EXPECTED}") from None
     if is_paths(data):
-        return _build(data, [Path(path).resolve().parent.name for path in data], None, classes)
+        return _build(data, [_folder_name(path) for path in data], None, classes)
     if not isinstance(first, tuple | list) or len(first) != 2:
         raise UserError(f"an element of these data is a {type(first).__name__}: {EXPECTED}")
     targets = [data[i][1] for i in range(count)]
@@ -203,6 +204,10 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
 
 def _collection(images: Any) -> Images:
     """Arrays and files in the form that the rest of tracer reads fastest; anything else is converted one by one."""
+    if isinstance(images, np.ndarray):
+        refuse_black(images, GIVEN)
+    if isinstance(images, torch.Tensor) and images.dtype == torch.uint8:
+        refuse_black(images.cpu().numpy(), GIVEN)
     if isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim in (3, 4):
         pixels = np.stack([images] * 3, axis=-1) if images.ndim == 3 else images
         if pixels.shape[-1] == 3:
@@ -218,6 +223,11 @@ def _naming(keys: list[str] | None, classes: Spec | None) -> Spec | None:
     if keys is None or classes is None or isinstance(classes, str | Path | Mapping):
         return classes
     return {name: name for name in classes} if set(keys) <= set(classes) else classes
+
+
+def _folder_name(path: str | Path) -> str:
+    """The name of the folder that a path names; links are not followed, because what they lead to has other names."""
+    return Path(os.path.abspath(path)).parent.name  # noqa: PTH100  (Path.absolute keeps "..")
 
 
 def _key(label: Any) -> str:
