@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tracer.core.errors import UserError
+from tracer.data.classes import classes
 from tracer.data.division import divide
 from tracer.data.formats.memory import from_object, register
 from tracer.data.scan import scan
@@ -193,3 +194,20 @@ def test_members_of_a_shard_that_are_no_text_or_contradict_each_other_are_refuse
             shard.addfile(member, io.BytesIO(content))
     with pytest.raises(UserError, match=problem):
         load(tmp_path / "x.tar")
+
+
+@pytest.mark.parametrize(
+    ("keys", "several"),
+    [
+        (["bird", "cat", "cat|dog", "dog"], "cat|dog"),
+        (["cat;pet", "dog;pet"], "cat;pet"),
+        (["cat", "cat, dog", "dog"], "cat, dog"),
+        (["['cat', 'pet']", "['dog']"], "['cat', 'pet']"),
+        (["crane, bird", "kite, bird"], ""),
+        (["salt & pepper", "salt"], ""),
+        (["rock|paper", "cat"], ""),
+    ],
+)
+def test_several_labels_in_one_cell_are_warned_of(keys, several):
+    warning = classes(keys).warning
+    assert warning.startswith(f"the class {several!r} looks like several labels") if several else not warning

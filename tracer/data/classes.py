@@ -121,9 +121,31 @@ def _warning(keys: tuple[str, ...]) -> str:
     if len(keys) > 1 and (kind := _codes(keys)):
         hint = "--classes FILE.json gives names (a mapping from label to name)"
         return f"the classes are {kind}, and prompts read 'a photo of a {readable_name(keys[0])}': {hint}"
+    if several := _several_labels(keys):
+        hint = "each image has one class, so write the one that is meant, or describe the images by captions"
+        return f"the class {several!r} looks like several labels in one cell: {hint}"
     if number := next(filter(NUMBER.fullmatch, keys), None):
         name = next(key for key in keys if not NUMBER.fullmatch(key))
         return f"some classes are numbers and others names, such as {number!r} and {name!r}: are they of one kind?"
+    return ""
+
+
+def _several_labels(keys: tuple[str, ...]) -> str:
+    """A key that looks like a list of classes: cat|dog beside cat, "cat, dog" beside both, ['cat', 'dog']."""
+    for key in keys:
+        if key[:1] in "[{(" and key[-1:] in ")}]" and "," in key:
+            return key
+    for mark in "|;,+&/":
+        parts = {key: {part.strip() for part in key.split(mark)} for key in keys if mark in key}
+        counts = Counter(
+            part for own in (*parts.values(), {key for key in keys if key not in parts}) for part in own
+        )
+        # Names may hold a comma or an ampersand: "crane, bird" is one, unless there are both a crane and a bird.
+        every = mark in ",+&/"
+        for key, own in parts.items():
+            repeated = [part in keys if every else counts[part] > 1 for part in own]
+            if all(repeated) if every else any(repeated):
+                return key
     return ""
 
 
@@ -161,7 +183,7 @@ def _match(keys: tuple[str, ...], names: tuple[str, ...], numbered: bool = False
         if numbered:
             return _match_numbers(keys, names)
         other = next((key for key in keys if label_of.get(key, _number(key)) != _number(key)), None)
-        if other is not None and len(label_of) == len(keys) and not _ascending(names):
+        if other is not None and len(label_of) == len(keys) and _sorted_as_text(names):
             hint = "a JSON mapping from label to name leaves no doubt"
             counted = names[_number(other)]
             raise UserError(
@@ -186,10 +208,10 @@ def _match(keys: tuple[str, ...], names: tuple[str, ...], numbered: bool = False
     return Classes(tuple(all_keys), names)
 
 
-def _ascending(names: Sequence[str]) -> bool:
-    """Whether the names are numbers that grow."""
+def _sorted_as_text(names: Sequence[str]) -> bool:
+    """Whether the names are in the order of text, which is not that of the numbers among them: 0, 1, 10, 2."""
     numbers = [_number(name) for name in names if WHOLE.fullmatch(name)]
-    return len(numbers) == len(names) and numbers == sorted(numbers)
+    return list(names) == sorted(names) and numbers != sorted(numbers)
 
 
 def match_names(keys: Sequence[str], names: Sequence[str]) -> dict[str, int]:
