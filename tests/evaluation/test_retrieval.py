@@ -10,10 +10,18 @@ import pytest
 import torch
 
 from tracer.cli.app import main
-from tracer.core.metrics import accuracy, bootstrap, ece, match_ranks, mean_interval, temperature
+from tracer.core.metrics import (
+    accuracy,
+    bootstrap,
+    ece,
+    match_ranks,
+    mean_interval,
+    pair_ranks,
+    temperature,
+)
 from tracer.data.sources import load as load_data
 from tracer.evaluation.predict import Predictions, Scorer
-from tracer.evaluation.retrieval import DEPTHS, Retrieval, retrieve
+from tracer.evaluation.retrieval import DEPTHS, Retrieval, caption_hits, retrieve
 from tracer.models.student import load
 from tracer.parallel import World
 
@@ -57,6 +65,33 @@ def test_images_without_a_caption_are_left_out(captioned: Path) -> None:
     said = [own for own in examples.captions if own]
     assert len(found.image_to_text) == len(said)
     assert len(found.text_to_image) == sum(map(len, said))
+
+
+def test_a_caption_of_several_images_counts_once_and_any_of_them_is_right(tmp_path: Path) -> None:
+    """A model that tells six captions apart without a mistake has found all that there is to find."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(6, 28, 28, 3), dtype=np.uint8)
+    sizes = {}
+    for copies in (1, 5):
+        captions = np.array([f"picture {i}" for i in range(6)] * copies)
+        np.savez(tmp_path / "p.npz", images=np.concatenate([images] * copies), captions=captions)
+        student, world = load("tiny-28"), World("cpu")
+        features = Scorer(student, world).embed(load_data(tmp_path / "p.npz"))
+        ranks = retrieve(student, features, world)
+        sizes[copies] = len(ranks.text_to_image)
+        assert caption_hits(student, features, world) == (ranks.image_to_text == 0).tolist()
+        recalls = {name: each.value for name, each in ranks.recalls().items() if name.endswith("@1")}
+        assert recalls["image_to_text@1"] == np.mean(caption_hits(student, features, world))
+    assert sizes == {1: 6, 5: 6}
+
+
+def test_ranks_of_shared_captions_are_those_of_the_best_match() -> None:
+    image = torch.eye(3)[torch.tensor([0, 0, 1, 2])]
+    ranks = pair_ranks(image, torch.eye(3), torch.arange(4), torch.tensor([0, 0, 1, 2]))
+    assert [each.tolist() for each in ranks] == [[0, 0, 0, 0], [0, 0, 0]]
+    turned = pair_ranks(image, torch.eye(3), torch.arange(4), torch.tensor([1, 1, 0, 2]))
+    assert (turned[0] > 0).tolist() == [True, True, True, False]
+    assert turned[1][2] == 0
 
 
 def test_eval_shows_retrieval_where_there_are_only_captions(

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tracer.core.errors import UserError
-from tracer.core.metrics import Interval, match_ranks, mean_interval
+from tracer.core.metrics import Interval, mean_interval, pair_ranks
 from tracer.data.examples import Examples
 from tracer.evaluation.predict import BATCH, ImageFeatures
 from tracer.models.student import Student
@@ -37,14 +37,19 @@ class Retrieval(NamedTuple):
 
 @torch.no_grad()
 def retrieve(student: Student, features: ImageFeatures, world: World) -> Retrieval:
-    """Rank all captions for each image and all images for each caption; images without a caption are left out."""
+    """Rank all captions for each image and all images for each caption; images without a caption are left out.
+
+    A caption that several images share counts once, and any of them is right: none could be told from the others.
+    """
     if not features.examples.captioned:
         raise UserError(f"{features.examples.name} has no captions to retrieve")
     captioned = features.take(np.flatnonzero([len(own) > 0 for own in features.examples.captions]))
     texts, rows = _distinct(student, captioned.examples, world)
-    pairs = [(rows[text], image) for image, own in enumerate(captioned.examples.captions) for text in own]
-    text_rows, images = torch.tensor(pairs).T
-    return Retrieval(*match_ranks(captioned.unit.float().cpu(), texts.cpu()[text_rows], images))
+    pairs = [(text, image) for image, own in enumerate(captioned.examples.captions) for text in own]
+    order = {text: number for number, text in enumerate(dict.fromkeys(text for text, _ in pairs))}
+    embeddings = texts.cpu()[torch.tensor([rows[text] for text in order])]
+    numbers, images = torch.tensor([(order[text], image) for text, image in pairs]).T
+    return Retrieval(*pair_ranks(captioned.unit.float().cpu(), embeddings, images, numbers))
 
 
 @torch.no_grad()

@@ -25,7 +25,7 @@ from tracer.core.metrics.intervals import (
 from tracer.core.metrics.metric import Metric
 from tracer.core.metrics.resampling import bootstrap, mean_interval, metric_interval, optimism, paired
 from tracer.core.metrics.retention import agreement, kl
-from tracer.core.metrics.retrieval import match_ranks
+from tracer.core.metrics.retrieval import match_ranks, pair_ranks
 from tracer.core.metrics.scaling import temperature
 from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, topk
 
@@ -59,6 +59,7 @@ __all__ = [
     "nll",
     "noise_floor",
     "optimism",
+    "pair_ranks",
     "paired",
     "paired_interval",
     "reliability",

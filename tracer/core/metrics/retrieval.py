@@ -22,21 +22,42 @@ def match_ranks(
     `owners[j]` is the image that caption j describes; recall at k is the share of ranks below k. Ranks are by cosine
     similarity, and ties are ordered by index, so that collapsed features score at chance.
     """
+    check_owners(owners, images=len(image_features), texts=len(text_features))
+    own = owners.to(image_features.device, torch.int64)
+    return pair_ranks(image_features, text_features, own, torch.arange(len(own)).to(own))
+
+
+def pair_ranks(
+    image_features: Float[Tensor, "n d"],
+    text_features: Float[Tensor, "m d"],
+    images: Int[Tensor, " p"],
+    texts: Int[Tensor, " p"],
+) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
+    """The ranks where image `images[i]` and text `texts[i]` belong together: those of the best match of each.
+
+    A text may belong to several images. Every image and every text must occur.
+    """
     check_logits(image_features)
     check_logits(text_features)
-    check_owners(owners, images=len(image_features), texts=len(text_features))
     image, text = normalize(image_features, dim=1), normalize(text_features, dim=1)
-    owners = owners.to(image.device, torch.int64)
-    rows = max(1, SIMILARITIES // max(len(image), len(text)))
-    indices = torch.arange(len(image)).to(owners)
-    image_ranks = [
-        best_rank(part @ text.T, owners == index[:, None])
-        for part, index in zip(image.split(rows), indices.split(rows), strict=True)
-    ]
-    text_ranks = [
-        rank(part @ image.T, owner) for part, owner in zip(text.split(rows), owners.split(rows), strict=True)
-    ]
-    return torch.cat(image_ranks), torch.cat(text_ranks)
+    return _best_ranks(image, text, images, texts), _best_ranks(text, image, texts, images)
+
+
+def _best_ranks(
+    queries: Float[Tensor, "n d"],
+    others: Float[Tensor, "m d"],
+    own: Int[Tensor, " p"],
+    matches: Int[Tensor, " p"],
+) -> Int[Tensor, " n"]:
+    """The rank of the best match of each query; `matches[i]` is one of the query `own[i]`."""
+    rows = max(1, SIMILARITIES // max(len(queries), len(others)))
+    ranks = []
+    for start, part in zip(range(0, len(queries), rows), queries.split(rows), strict=True):
+        here = (own >= start) & (own < start + len(part))
+        match = torch.zeros(len(part), len(others), dtype=torch.bool, device=queries.device)
+        match[own[here] - start, matches[here]] = True
+        ranks.append(best_rank(part @ others.T, match))
+    return torch.cat(ranks)
 
 
 def best_rank(similarity: Float[Tensor, "n m"], match: Tensor) -> Int[Tensor, " n"]:
