@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.api.inputs import data_names
+from tracer.core.flags import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
 from tracer.evaluation.overlap import trained_images, trained_warning
@@ -187,10 +188,25 @@ def _score(target: Target, opening: Opening, world: World, flags: list[str], not
 def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
     """Write rows beside those of other test sets; those of a set that was scored before are replaced."""
     notes: list[str] = []
-    sets = _by_set(read_rows(keep, notes)) | _by_set(rows)
+    earlier, new = _by_set(read_rows(keep, notes)), _by_set(rows)
     for note in notes:
         notify(f"{note}; what cannot be read there is replaced")
+    for name in earlier.keys() & new.keys():
+        before, now = (_place(each[name][0]) for each in (earlier, new))
+        if before and now and before != now:
+            notify(
+                f"the scores of {before} in {keep} are replaced, as both are called {name}: --data id={now} is not"
+            )
+    sets = earlier | new
     write_json(keep / ROWS, [row for each in sets.values() for row in each])
+
+
+def _place(row: dict[str, Any]) -> str:
+    """Where the data of a row lie, by the command that gave it; empty if that does not say."""
+    asked = row.get("asked")
+    specs = flag_values([str(word) for word in asked]).get("data", []) if isinstance(asked, list) else []
+    places = [str(Path(spec.rpartition("=")[2])) for spec in specs]
+    return next((each for each in places if row["shift"] in (each, Path(each).name)), "")
 
 
 def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
