@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tracer.core.validation import fits
 from tracer.data.reading import Reading
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
@@ -65,12 +67,13 @@ def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target
     """Named weights of a run."""
     if out is None:
         run.require_own_files()
-    scores = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""), {})
+    scores = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""))
+    temperature = scores.get("temperature", 0.0) if isinstance(scores, dict) else 0.0
     return Target(
         name,
         partial(run.student, weights),
         tuple(run.description["classes"]),
-        scores.get("temperature"),
+        float(temperature) if fits(temperature, float) and 0 < temperature < math.inf else None,
         out or run.folder / "predictions" / weights,
         run,
     )

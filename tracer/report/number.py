@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tracer.core.validation import fits
+
 
 def number(value: Any) -> float | None:
     """The value as a float if it is a finite number, else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
+    return float(value) if fits(value, float) and math.isfinite(value) else None
 
 
 def count(value: Any) -> int | None:
     """The value if it is an integer, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if fits(value, int) else None
 
 
 def inner(value: Any, *names: str) -> Any:

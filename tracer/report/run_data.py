@@ -14,11 +14,8 @@ from tracer.core.errors import UserError
 from tracer.methods.base import method, methods, options
 from tracer.report.number import count, number
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
-from tracer.runs.run import CONTENT, FETCHED
-from tracer.storage.checksum import verify_checksum
+from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
 from tracer.storage.folders import no_such_folder, require_files
-
-DESCRIPTION = "experiment.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +102,7 @@ class RunData:
         """Seconds from the first file to the result, pauses included; None while it is not finished."""
         try:
             start = datetime.fromisoformat(self.description["created"]).timestamp()
-            return max(0.0, (self.folder / "result.json").stat().st_mtime - start)
+            return max(0.0, (self.folder / RESULT).stat().st_mtime - start)
         except (KeyError, TypeError, ValueError, OSError):
             return None
 
@@ -158,7 +155,7 @@ def read_run(folder: Path, name: str | None = None) -> RunData:
     if description is None or not isinstance(description.get("experiment"), dict):
         raise ValueError(notes[0] if notes else f"{DESCRIPTION} does not describe an experiment")
     log = _log(folder / "log.jsonl", notes)
-    result = _json(folder / "result.json", notes)
+    result = _json(folder / RESULT, notes)
     run = RunData(
         folder=folder,
         name=name or folder.name,
@@ -179,7 +176,7 @@ def read_run(folder: Path, name: str | None = None) -> RunData:
 def _json(path: Path, notes: list[str]) -> dict[str, Any] | None:
     """The file's JSON object, or None; a file that exists and cannot be read adds a note."""
     try:
-        return verify_checksum(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

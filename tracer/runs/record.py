@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tracer.core.validation import fits
 from tracer.storage.atomic import write_text
 
 
@@ -61,8 +62,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    whole = isinstance(entry, dict) and isinstance(entry.get("step"), int) and entry["step"] is not True
-    return entry if whole and entry["step"] is not False else None
+    return entry if isinstance(entry, dict) and fits(entry.get("step"), int) else None
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from tracer.models.prompts import templates
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, Weights, initialise_from, load, read_weights
 from tracer.runs.experiment import Experiment
+from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
 from tracer.runs.identity import (
     MODEL_CONFIG,
     content,
@@ -30,15 +31,11 @@ from tracer.runs.identity import (
 from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
-from tracer.storage.checksum import add_checksum, verify_checksum
+from tracer.storage.checksum import add_checksum
 from tracer.storage.folders import no_such_folder, require_files
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import write_weights
-
-DESCRIPTION = "experiment.json"
-CONTENT = "content"  # in the description: hashes of what determines the run
-FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network
 
 
 class Run:
@@ -90,7 +87,7 @@ class Run:
     def description(self) -> dict[str, Any]:
         """What `experiment.json` holds: the id, the experiment and the classes; a UserError if it is damaged."""
         try:
-            description = verify_checksum((self.folder / DESCRIPTION).read_text(encoding="utf-8"))
+            description = read_json(self.folder / DESCRIPTION)
         except (ValueError, OSError) as error:
             raise UserError(f"{self.folder / DESCRIPTION} is not readable: {error}") from None
         if missing := [name for name in ("id", "experiment", "classes") if name not in description]:
@@ -157,7 +154,7 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether the run has its result."""
-        return (self.folder / "result.json").exists()
+        return (self.folder / RESULT).exists()
 
     def require_finished(self) -> None:
         """Raise UserError, with the command that goes on, if the run is not finished."""
@@ -172,9 +169,9 @@ class Run:
         if not self.finished:
             return {}
         try:
-            return verify_checksum((self.folder / "result.json").read_text(encoding="utf-8"))
+            return read_json(self.folder / RESULT)
         except (ValueError, OSError) as error:
-            raise UserError(f"{self.folder / 'result.json'} is not readable: {error}") from None
+            raise UserError(f"{self.folder / RESULT} is not readable: {error}") from None
 
     def weights_file(self, name: str) -> Path:
         """Where the weights of this name lie, or would lie: student, teacher, result, or a merge."""

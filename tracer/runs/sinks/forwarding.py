@@ -9,9 +9,9 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from tracer.runs.files import read_json
 from tracer.runs.record import Recorder, read
 from tracer.runs.sinks.sink import Sink
-from tracer.storage.checksum import verify_checksum
 
 
 class ForwardingRecorder(Recorder):
@@ -48,7 +48,7 @@ class ForwardingRecorder(Recorder):
         """Forward the result, if the file exists, and wait up to `timeout` seconds for each sink."""
         if result_file.exists():
             last_step = max((line["step"] for line in read(self.path)), default=0)
-            result = verify_checksum(result_file.read_text(encoding="utf-8"))
+            result = read_json(result_file)
             scores = {"before": result["before"], "after": result["after"]}
             self._forward({"step": last_step, "kind": "result", **scores})
         for thread in self.threads:
