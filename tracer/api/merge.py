@@ -126,11 +126,13 @@ def merge(
     if request.way in ("dawin", "ensemble"):
         raise UserError(f"{request.way} has no weights to keep: measure it with `tracer merge`")
     opened = [each if isinstance(each, Run) else Run.open(Path(each)) for each in runs]
-    evaluator = prepare(request, opened, device, lambda text: warnings.warn(text, stacklevel=3))
+    evaluator = prepare(request, opened, device)
     return keep(evaluator, merged(request, evaluator), name)
 
 
-def prepare(request: Merge, runs: list[Run], device: str, warn: Callable[[str], object]) -> Evaluator:
+def prepare(
+    request: Merge, runs: list[Run], device: str, warn: Callable[[str], object] = warnings.warn
+) -> Evaluator:
     """Check that the runs can be merged in this way, load them, and score the pretrained model.
 
     `warn` receives what is probably not meant, such as data to choose by that were trained on.
