@@ -132,7 +132,7 @@ def evaluate(
         templates=templates,
     )
     if isinstance(model, Student):
-        models: tuple[Target, ...] = (Target(model.name, lambda: model),)
+        models: tuple[Target, ...] = (Target(model.name, lambda: model, model.classes),)
     else:
         models = _targets(model, pretrained, weights, None if out is None else Path(out))
     with launched(device) as world:

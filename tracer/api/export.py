@@ -10,9 +10,10 @@ from tracer.core.errors import UserError, unknown
 from tracer.models.adapters import adapter
 from tracer.models.export import FORMATS as MODEL_FORMATS
 from tracer.models.export import export as write_export
+from tracer.models.exported_head import HEAD_FILE
 from tracer.models.lora import LoRA
 from tracer.models.peft_export import export_peft
-from tracer.models.student import Student
+from tracer.models.student import Head, Student
 from tracer.runs.run import Run
 
 FORMATS = (*MODEL_FORMATS, "peft")
@@ -48,7 +49,7 @@ def export(
     if isinstance(source, Student):
         if folder is None or weights is not None:
             raise UserError("a loaded model is exported with a folder, and without weights=")
-        run, student, classes, card, target = None, source, None, None, Path(folder)
+        run, student, card, target = None, source, None, Path(folder)
         _require_empty(target)
     else:
         run = source if isinstance(source, Run) else Run.open(Path(source))
@@ -58,16 +59,21 @@ def export(
         _require_empty(target)
         if folder is None:
             run.require_own_files()
-        student, classes = run.student(name), run.description["classes"]
-        card = None if format == "peft" else _card(run, name, format, push_to or target.name)
+        student = run.student(name)
+        card = None if format == "peft" else _card(run, name, format, push_to or target.name, student.head)
     difference = None
     if format == "peft":
         _write_adapter(run, student, target)
     else:
-        difference = write_export(student, target, classes, format=format, card=card, repository=push_to)
+        difference = write_export(student, target, format=format, card=card, repository=push_to)
     say = note or (lambda sentence: None)
     if difference is not None:
         say(f"checked: opened again, its embeddings differ by at most {difference:.1e} from this model's")
+    if student.head is not None and format in ("open_clip", "hf"):
+        say(
+            f"the trained classifier of the task is {HEAD_FILE}, which {format} does not read: tracer.load and tracer "
+            "eval do, and README.md shows how to apply it"
+        )
     if push_to is not None:
         say(push(target, push_to))
     return target
@@ -78,10 +84,10 @@ def _require_empty(folder: Path) -> None:
         raise UserError(f"{folder} is not empty: choose another folder")
 
 
-def _card(run: Run, weights: str, format: str, title: str) -> str:
+def _card(run: Run, weights: str, format: str, title: str, head: Head | None) -> str:
     from tracer.report.model_card import model_card  # the report is slow to import
 
-    return model_card(run.folder, weights, format, title)
+    return model_card(run.folder, weights, format, title, head)
 
 
 def _write_adapter(run: Run | None, student: Student, target: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tracer.models.exported_head import attach_head
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student
 from tracer.models.student import load as load_student
@@ -15,6 +16,8 @@ def load(
     model: str | Path | Run, pretrained: str = "auto", *, weights: str | None = None, device: str = "cpu"
 ) -> Student:
     """A model in eval mode, with `embed_image`, `embed_text`, `preprocess` and `tokenise`.
+
+    One with a classification head, from a run or an export, has `classify(encode_image(preprocess(images)))` too.
 
     Args:
         model: a folder that `export`, open_clip or transformers wrote, a run or its folder, a name of open_clip, or
@@ -29,4 +32,5 @@ def load(
     else:
         name = os.fspath(model) if not isinstance(model, Run) else ""
         student = load_student(name, pretrained_tag(name, pretrained))
+        attach_head(student, Path(name))
     return student.to(device).eval()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tracer.core.validation import fits
 from tracer.data.reading import Reading
+from tracer.models.exported_head import attach_head, head_classes
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
 from tracer.runs.experiment import Experiment
@@ -56,11 +57,19 @@ def targets(
     """
     run = run_at(model)
     if run is None:
-        return (Target(model, lambda: load(model, pretrained_tag(model, pretrained)), keep=out),)
+        student = partial(_exported, model, pretrained)
+        return (Target(model, student, head_classes(Path(model)), keep=out),)
     first = target(run, weights or "result", model, out)
     if weights == "pretrained" or (weights is not None and not compare):
         return (first,)
     return (first, target(run, "pretrained", f"{model} before", out and out / "pretrained"))
+
+
+def _exported(model: str, pretrained: str) -> Student:
+    """A model by its name or folder, with the head that an export has beside it."""
+    student = load(model, pretrained_tag(model, pretrained))
+    attach_head(student, Path(model))
+    return student
 
 
 def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target:

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from tracer.core.errors import UserError, unknown
+from tracer.models.exported_head import write_head
 from tracer.models.parity import check_parity
 from tracer.models.prompt_tokens import has_prompt
 from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
@@ -22,7 +23,6 @@ FORMATS = ("open_clip", "hf", "onnx")
 def export(
     student: Student,
     folder: Path,
-    classes: list[str] | None = None,
     *,
     format: str = "open_clip",
     card: str | None = None,
@@ -49,9 +49,7 @@ def export(
             differences.append(write_onnx(student, temporary))
         for largest in differences:
             check_parity(largest, format)
-        if student.head is not None:
-            write_weights(temporary / "head.safetensors", student.head.state_dict())
-            write_json(temporary / "classes.json", classes or [])
+        write_head(student, temporary)
         if card is not None:
             (temporary / "README.md").write_text(card, encoding="utf-8")
 

@@ -13,6 +13,7 @@ from typing import Any
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, verdict
+from tracer.models.student import Head
 from tracer.report.reproduce import training
 from tracer.report.run_data import RunData, read_run
 from tracer.report.templates import environment, line
@@ -26,10 +27,11 @@ DATA_LICENCES = {
 }
 
 
-def model_card(folder: Path, weights: str, format: str, name: str) -> str:
+def model_card(folder: Path, weights: str, format: str, name: str, head: Head | None = None) -> str:
     """The card, in Markdown with the hub's header, of named weights of the run in `folder`.
 
-    Paths of this machine are shortened to the last part of their name.
+    `head` is their classification head, if any: the card shows how it is applied. Paths of this machine are shortened
+    to the last part of their name.
     """
     run = _without_folders(read_run(folder))
     outcome = verdict(run.result or {}) if weights == "result" else None
@@ -38,6 +40,7 @@ def model_card(folder: Path, weights: str, format: str, name: str) -> str:
         run=run,
         weights=weights,
         format=format,
+        head=head,
         name=name,
         library=LIBRARIES[format],
         base=_base(run),

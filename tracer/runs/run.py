@@ -233,6 +233,7 @@ class Run:
         if name == "pretrained":
             return student
         initialise_from(student, self.stored_weights(name))
+        student.classes = tuple(self.description["classes"])
         return student
 
     def require_own_files(self) -> None:
