@@ -17,7 +17,7 @@ from tracer.evaluation.summary import HELD_OUT
 from tracer.evaluation.verdict import MIN_IMAGES, Change, plus_minus
 from tracer.report.run_data import RunData
 from tracer.report.scale import points
-from tracer.report.scored import WEIGHTS, predictions
+from tracer.report.scored import WEIGHTS, eval_flags, predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,7 @@ def paired_sets(run: RunData) -> Iterator[Paired]:
     if HELD_OUT not in map(file_name, sets):  # else a test set of this name has replaced the file
         yield from _read(run, HELD_OUT, "", ())
     for name, row in sets.items():
-        flags = row.get("asked")
-        yield from _read(run, name, row["role"], tuple(map(str, flags)) if isinstance(flags, list) else ())
+        yield from _read(run, name, row["role"], eval_flags(row))
 
 
 def _read(run: RunData, name: str, role: str, flags: tuple[str, ...]) -> Iterator[Paired]:

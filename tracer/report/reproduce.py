@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tracer.core.command_line import command_line
 from tracer.core.flags import flag
 from tracer.data.sources import EMBEDDED
-from tracer.methods.base import methods, options
 from tracer.report.run_data import RunData
+from tracer.report.scored import eval_flags
 from tracer.runs.experiment import Settings
 
 
@@ -26,53 +27,40 @@ def commands(run: RunData) -> list[Command]:
     """Commands for the whole run and for its single numbers."""
     line = f"{training(run)} --out {shlex.quote(f'{run.folder}-again')}"
     result = [Command("the whole run, with all its numbers", line)]
-    folder, held_out = str(run.folder), run.experiment.get("held_out")
+    held_out, templates = run.experiment.get("held_out"), run.experiment.get("templates")
     if not run.finished:
-        line = shlex.join(["tracer", "resume", folder])
+        line = command_line("resume", run.folder)
         result.append(Command("the rest of the run, if it was stopped", line))
     if held_out is not None:
-        result += _measures(run, "task accuracy", [str(held_out)])
+        prompts = () if templates is None else ("--templates", str(templates))
+        result.append(_evaluation(run, "task accuracy", "--data", str(held_out), *prompts))
     for data in run.experiment.get("retain") or ():
-        result += _measures(run, f"accuracy on {data}", [f"retain={data}"])
-    result += _suite(run)
+        result.append(_evaluation(run, f"accuracy on {data}", "--data", f"retain={data}"))
+    result += _test_sets(run)
     # A part held out of the training data cannot be named in `tracer eval`; an analysis uses the same images.
     ends = (
         ""
         if held_out is not None
         else ", the ends of which are the task accuracy before (α = 0) and after (α = 1)"
     )
-    result.append(Command(f"layers, drift and path{ends}", shlex.join(["tracer", "analyse", folder])))
-    line = shlex.join(["tracer", "report", folder, "--figures", "figures/"])
+    result.append(Command(f"layers, drift and path{ends}", command_line("analyse", run.folder)))
+    line = command_line("report", run.folder, "--figures", "figures/")
     result.append(Command("every figure as SVG and PDF, its data as CSV", line))
     return result
 
 
-def _measures(run: RunData, what: str, data: Sequence[str]) -> list[Command]:
-    templates = run.experiment.get("templates")
-    own = templates is not None and what == "task accuracy"
-    return _evaluation(run, what, ["--data", *data, *(["--templates", str(templates)] if own else [])])
+def _evaluation(run: RunData, what: str, *flags: str) -> Command:
+    return Command(f"{what}, before and after", command_line("eval", run.folder, *flags))
 
 
-def _evaluation(run: RunData, what: str, arguments: Sequence[str]) -> list[Command]:
-    return [Command(f"{what}, before and after", shlex.join(["tracer", "eval", str(run.folder), *arguments]))]
-
-
-def _suite(run: RunData) -> list[Command]:
+def _test_sets(run: RunData) -> Iterator[Command]:
     """The commands that evaluated the test sets, one or several."""
     evaluations: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
     for row in run.scored["after"]:
-        evaluations.setdefault(_arguments(row), {})[row["role"], row["shift"]] = None
-    result: list[Command] = []
-    for arguments, sets in evaluations.items():
+        evaluations.setdefault(eval_flags(row), {})[row["role"], row["shift"]] = None
+    for flags, sets in evaluations.items():
         what = "every test set" if len(evaluations) == 1 else _listed(sets)
-        result += _evaluation(run, what, arguments) if arguments else _guessed(run, what, sets)
-    return result
-
-
-def _arguments(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The arguments of `tracer eval RUN` that gave this row; none in rows of older versions."""
-    words = row.get("asked")
-    return tuple(str(word) for word in words) if isinstance(words, list) else ()
+        yield _evaluation(run, what, *(flags or _guessed_flags(sets)))
 
 
 def _listed(sets: Iterable[tuple[str, str]], most: int = 3) -> str:
@@ -80,25 +68,20 @@ def _listed(sets: Iterable[tuple[str, str]], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _guessed(run: RunData, what: str, sets: Iterable[tuple[str, str]]) -> list[Command]:
-    """Commands for rows without arguments: own data by their names, else a suite to be filled in."""
-    if all(_own(name) for _, name in sets):
-        return _measures(run, what, [f"{role}={name}" for role, name in sets])
-    line = f"tracer eval {shlex.quote(str(run.folder))} --suite SUITE --root FOLDER"
-    return [Command(f"{what}, before and after", line)]
-
-
-def _own(name: str) -> bool:
-    return name in EMBEDDED or Path(name).exists()
+def _guessed_flags(sets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """The flags of rows that do not have them: own data by their names, else a suite to be filled in."""
+    if all(name in EMBEDDED or Path(name).exists() for _, name in sets):
+        return ("--data", *(f"{role}={name}" for role, name in sets))
+    return ("--suite", "SUITE", "--root", "FOLDER")
 
 
 def training(run: RunData) -> str:
     """The `tracer train` command with every setting that is not a default."""
-    words = ["tracer", "train", str(run.experiment.get("method", "tracer"))]
+    words = ["train", str(run.experiment.get("method", "tracer"))]
     for name, value, default in _settings(run):
         if value != default and value is not None:
             words += flag(name, value)
-    return shlex.join(words)
+    return command_line(*words)
 
 
 def _settings(run: RunData) -> Iterator[tuple[str, Any, Any]]:
@@ -106,7 +89,5 @@ def _settings(run: RunData) -> Iterator[tuple[str, Any, Any]]:
         default = None if field.default is MISSING else field.default
         value = run.experiment.get(field.name, default)
         yield field.name, tuple(value) if isinstance(value, list) else value, default
-    name = run.experiment.get("method")
-    defaults = {option.name: option.default for option in options(name)} if name in methods() else {}
     for option, value in run.options.items():
-        yield option, value, defaults.get(option)
+        yield option, value, run.default_options.get(option)

@@ -78,13 +78,17 @@ class RunData:
         values = self.experiment.get("options")
         return values if isinstance(values, dict) else {}
 
+    @property
+    def default_options(self) -> dict[str, Any]:
+        """The defaults of the method's options; none where this version does not know the method."""
+        name = self.experiment.get("method")
+        return {option.name: option.default for option in options(name)} if name in methods() else {}
+
     @cached_property
     def settled(self) -> dict[str, Any]:
         """Settings and options as one mapping, with the method's defaults where the run has none."""
-        name = self.experiment.get("method")
-        defaults = {option.name: option.default for option in options(name)} if name in methods() else {}
         rest = {key: value for key, value in self.experiment.items() if key != "options"}
-        return {**rest, **defaults, **self.options, **self._content}
+        return {**rest, **self.default_options, **self.options, **self._content}
 
     @property
     def _content(self) -> dict[str, str]:

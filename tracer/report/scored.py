@@ -35,6 +35,12 @@ def read_rows(folder: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
+def eval_flags(row: dict[str, Any]) -> tuple[str, ...]:
+    """The flags of `tracer eval RUN` that gave this row; none in rows of older versions."""
+    words = row.get("asked")
+    return tuple(map(str, words)) if isinstance(words, list) else ()
+
+
 def _valid(row: Any) -> bool:
     return (
         isinstance(row, dict)
