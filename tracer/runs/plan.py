@@ -132,7 +132,7 @@ def trained_retained(train: Examples, retain: Iterable[Examples]) -> tuple[str, 
     shared = (
         trained_too(train, each, f"images of {each.name}, which should be retained,") for each in retain
     )
-    return tuple(f"{each}: what is kept is measured on the task itself" for each in shared if each)
+    return tuple(f"{each}: what is kept is measured on images of training" for each in shared if each)
 
 
 def _anchors(experiment: Experiment, recipe: Method, check: Scan) -> Examples | None:
