@@ -27,7 +27,7 @@ from pathlib import Path
 
 import torch
 
-from tracer.parallel import World, launch
+from tracer.parallel import World, launched
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.training.setup import first_stage
@@ -90,10 +90,8 @@ def _rank(way: str, rank: int, port: int, options: argparse.Namespace) -> float:
         return seconds(options.model, share, options.steps, World("cpu", "fp32"), CLOCKS[options.clock])
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
-    world = launch("cpu", "fp32", shard=options.shard)
-    time_per_step = seconds(options.model, options.batch, options.steps, world, CLOCKS[options.clock])
-    world.close()
-    return time_per_step
+    with launched("cpu", "fp32", shard=options.shard) as world:
+        return seconds(options.model, options.batch, options.steps, world, CLOCKS[options.clock])
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from tracer.cli.commands import list as listing
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.data.checking.check import command
-from tracer.parallel import launch
+from tracer.parallel import launched
 from tracer.runs.experiment import Experiment
 from tracer.storage.atomic import write_folder
 from tracer.sweep import Sweep, supervisor
@@ -71,8 +71,8 @@ def test_a_stopped_sweep_leaves_no_worker(tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.parametrize("text", ["two", "", "-1", "0"])
 def test_a_number_of_processes_that_is_none_is_a_sentence(text, monkeypatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", text)
-    with pytest.raises(UserError, match=r"WORLD_SIZE is .*unset it, or start with torchrun"):
-        launch("cpu")
+    with pytest.raises(UserError, match=r"WORLD_SIZE is .*unset it, or start with torchrun"), launched("cpu"):
+        pass
 
 
 def test_processes_without_a_launcher_are_a_sentence(monkeypatch) -> None:
@@ -80,8 +80,8 @@ def test_processes_without_a_launcher_are_a_sentence(monkeypatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UserError, match="unset WORLD_SIZE for one process"):
-        launch("cpu")
+    with pytest.raises(UserError, match="unset WORLD_SIZE for one process"), launched("cpu"):
+        pass
 
 
 def test_a_port_in_use_is_said_before_models_are_loaded(capsys) -> None:

@@ -1,6 +1,6 @@
 """Devices, precision and processes.
 
-`launch` returns the `World` of this process: a single one, or one of several that `torchrun` started. All other code
+`launched` gives the `World` of this process: a single one, or one of several that `torchrun` started. All other code
 calls the methods of `World` and does not depend on which it is.
 """
 
@@ -23,30 +23,6 @@ def processes() -> int:
     return int(text)
 
 
-def launch(
-    device: str = "auto",
-    precision: str = "auto",
-    *,
-    shard: bool = False,
-    lost: Callable[[Lost], None] | None = None,
-) -> World:
-    """The world of this process; with several processes, each holds a copy (DDP) or a shard (FSDP2) of the weights.
-
-    `lost` is called from a background thread when another process has sent no heartbeat for half a minute.
-    """
-    if processes() == 1:
-        if shard:
-            raise UserError("--shard needs several processes: torchrun --nproc-per-node=N -m tracer …")
-        return World(device, precision)
-    from tracer.parallel.replicated import Replicated  # late: a single process needs no torch.distributed
-    from tracer.parallel.sharded import Sharded
-
-    world = (Sharded if shard else Replicated)(device, precision)
-    if lost is not None:
-        world.start_heartbeat(lost)
-    return world
-
-
 @contextmanager
 def launched(
     device: str = "auto",
@@ -55,11 +31,25 @@ def launched(
     shard: bool = False,
     lost: Callable[[Lost], None] | None = None,
 ) -> Iterator[World]:
-    """The world of `launch`, closed at the end of the block unless an error leaves it."""
-    world = launch(device, precision, shard=shard, lost=lost)
+    """The world of this process, closed at the end of the block unless an error leaves it.
+
+    Of several processes, each holds a copy (DDP) or a shard (FSDP2) of the weights. `lost` is called from a background
+    thread when another process has sent no heartbeat for half a minute.
+    """
+    if processes() == 1:
+        if shard:
+            raise UserError("--shard needs several processes: torchrun --nproc-per-node=N -m tracer …")
+        world = World(device, precision)
+    else:
+        from tracer.parallel.replicated import Replicated  # late: a single process needs no torch.distributed
+        from tracer.parallel.sharded import Sharded
+
+        world = (Sharded if shard else Replicated)(device, precision)
+        if lost is not None:
+            world.start_heartbeat(lost)
     with world.guard():
         yield world
         world.close()
 
 
-__all__ = ["PRECISIONS", "Lost", "World", "launch", "launched"]
+__all__ = ["PRECISIONS", "Lost", "World", "launched"]

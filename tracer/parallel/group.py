@@ -81,11 +81,8 @@ class Group(World):
         except (UserError, OSError) as error:
             self._report(error)
             raise
-        self._exchange({})
+        self.agree({})
         return result
-
-    def agree(self, message: dict[str, Any]) -> list[dict[str, Any]]:
-        return self._exchange(message)
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -105,7 +102,7 @@ class Group(World):
         self._heartbeat = Heartbeat(store, self.rank, self.size, lost)
 
     def close(self) -> None:
-        self._exchange({})
+        self.agree({})
         if self._heartbeat is not None:
             self._heartbeat.stop()
         dist.destroy_process_group()
@@ -115,11 +112,11 @@ class Group(World):
         if isinstance(error, AlreadyReported):
             raise error
         try:
-            self._exchange({"error": str(error)})
+            self.agree({"error": str(error)})
         except AlreadyReported:
             raise AlreadyReported from error
 
-    def _exchange(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+    def agree(self, message: dict[str, Any]) -> list[dict[str, Any]]:
         """The JSON messages of all processes. All use this one call, so an error reaches whoever waits in it."""
         data = torch.frombuffer(bytearray(json.dumps(message).encode()), dtype=torch.uint8)
         lengths = all_gather(torch.tensor([len(data)])).tolist()
