@@ -15,10 +15,8 @@ from tracer.runs.plan import Plan
 from tracer.training.memory.estimate import prepared
 from tracer.training.memory.simulation import sample_batch
 
-FIRST, LONG = (
-    4,
-    1.0,
-)  # images that are timed first; four times as many, up to a batch, until a step takes a second
+FIRST = 4  # images that are timed first; then four times as many, up to a batch,
+LONG = 1.0  # until a step takes so many seconds
 
 
 def training_seconds(plan: Plan, device: str, precision: str = "auto") -> float:

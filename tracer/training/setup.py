@@ -50,11 +50,8 @@ def build_learner(
     if "scores" in stage.objective.needs and student.head is None:
         head = stage.head(student, plan.train, plan.templates, world, experiment.seed)
         student.head = head.to(world.device, student.mean.dtype)
-    tune(plan, stage, student, stage.policy(steps))
-    student.train()
+    prepare(plan, stage, student, steps)
     student.remember_texts(not world.sharded)  # sharded weights are gathered for whole batches only
-    save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)
-    class_token_only(student, not stage.objective.needs & {"features", "tokens"})
     students = [student, *(deepcopy(student) for _ in range(replicas.count - 1 if replicas else 0))]
     states = [_state(plan, stage, steps, each, pretrained, world) for each in students]
     data = [_batches(plan, state, replica) for replica, state in enumerate(states)]
@@ -84,13 +81,17 @@ def notices(method: Method, student: Student) -> list[str]:
     return messages
 
 
-def tune(plan: Plan, stage: Stage, student: Student, policy: Teacher | None) -> None:
-    """Choose the trainable parameters of a stage, those of the adapter included, and whether statistics stay."""
+def prepare(plan: Plan, stage: Stage, student: Student, steps: int) -> None:
+    """Put a student in train mode, with the trainable parameters of a stage, those of the adapter included."""
+    experiment, policy = plan.experiment, stage.policy(steps)
     stage.tune(student)
-    student.frozen_statistics |= plan.experiment.batchnorm == "keep"
+    student.frozen_statistics |= experiment.batchnorm == "keep"
     if plan.adapter is not None:
         averaged = not isinstance(policy, Frozen | None) or plan.method.replicas is not None
-        plan.adapter.attach(student, averaged=averaged, seed=plan.experiment.seed)
+        plan.adapter.attach(student, averaged=averaged, seed=experiment.seed)
+    student.train()
+    save_memory(student, chunk=experiment.chunk, checkpointing=experiment.checkpointing)
+    class_token_only(student, not stage.objective.needs & {"features", "tokens"})
 
 
 def check_trainable(plan: Plan, model: Student) -> None:

@@ -11,11 +11,10 @@ from pathlib import Path
 import torch
 
 from tracer.methods.base import Stage
-from tracer.models.acceleration import class_token_only, save_memory
 from tracer.models.student import Head, Student, load
 from tracer.runs.plan import Plan
 from tracer.training.memory.simulation import step_bytes
-from tracer.training.setup import fit, tune
+from tracer.training.setup import fit, prepare
 
 # Fragmentation: memory that is freed but not returned to the system, relative to what a step takes. Measured with
 # glibc's allocator: 46 % for a tiny model at batch 1024, 23 % for ViT-B-16 at batch 8; 5 % if every block is mmapped.
@@ -77,10 +76,7 @@ def prepared(plan: Plan, stage: Stage, student: Student) -> tuple[Stage, Student
         student.head = Head(torch.zeros(len(plan.train.classes), student.config["embed_dim"]))
     if plan.adapter is not None:
         student = deepcopy(student)  # the next stage has adapters of its own
-    tune(plan, stage, student, stage.policy(plan.steps))
-    student.train()
-    save_memory(student, chunk=plan.experiment.chunk, checkpointing=plan.experiment.checkpointing)
-    class_token_only(student, not stage.objective.needs & {"features", "tokens"})
+    prepare(plan, stage, student, plan.steps)
     return stage, student
 
 
