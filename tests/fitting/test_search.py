@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -11,16 +11,22 @@ import numpy as np
 import pytest
 
 from tracer.api.run import Machine
-from tracer.core.errors import UserError
+from tracer.core.errors import NonFinite, NotAdaptable, UserError
 from tracer.data.examples import Examples, Pixels
 from tracer.fitting import search as module
+from tracer.fitting.budget import Speed
 from tracer.fitting.candidates import Candidate, without_rate
 from tracer.fitting.choice import Point
+from tracer.fitting.fit import _schedule
 from tracer.fitting.parts import Parts, check_known
+from tracer.fitting.result import Fitted, _earlier
 from tracer.fitting.search import Search
+from tracer.fitting.state import write_state
 from tracer.fitting.trial import Trial
 from tracer.runs.experiment import Experiment
+from tracer.runs.run import Run
 from tracer.storage.lock import lock
+from tracer.sweep.worker import FAILED
 
 
 class Elsewhere:
@@ -58,23 +64,79 @@ def test_what_the_pretrained_model_cannot_do_at_all_cannot_be_kept() -> None:
         check_known({"digits": 0.2, "letters": 0.0})
 
 
-@pytest.mark.parametrize("adapter", ["lora", None])
-def test_an_adapter_that_the_model_cannot_have_does_not_end_the_search(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str | None
+@pytest.mark.parametrize(
+    ("error", "of_the_trial"),
+    [
+        (NotAdaptable("nothing to adapt"), True),
+        (NonFinite("the loss is not finite"), True),
+        (UserError("No space left on device. When that is corrected, go on with: tracer resume x"), False),
+        (OSError(28, "No space left on device"), False),
+        (UserError("another process is working on x"), False),
+    ],
+)
+@pytest.mark.parametrize("moment", ["run", "score"])
+def test_only_what_lies_in_the_trial_leaves_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, of_the_trial: bool, moment: str
 ) -> None:
-    """Towers of convolutions have no linear layer; any other refusal is that of all trials."""
+    """A full disk would be the trial's failure for ever, and another model would be chosen."""
 
     def refused(*_: object, **__: object) -> None:
-        raise UserError("no linear layer to adapt")
+        raise error
 
-    monkeypatch.setattr("tracer.fitting.trial.run", refused)
+    monkeypatch.setattr("tracer.fitting.trial.run", lambda *_, **__: None)
+    monkeypatch.setattr(f"tracer.fitting.trial.{moment}", refused)
     absent: Any = None
-    trial = Trial(Candidate("tracer", adapter=adapter), Experiment(data="photos", steps=1), tmp_path)
-    with nullcontext() if adapter else pytest.raises(UserError):
+    trial = Trial(Candidate("tracer", adapter="lora"), Experiment(data="photos", steps=1), tmp_path)
+    with nullcontext() if of_the_trial else pytest.raises(type(error)):
         trial.carry_out(absent, Machine(), lambda report: None)
-        assert trial.failed
-        assert trial.failure == "no linear layer to adapt"
-    assert trial.failed == bool(adapter)
+    assert trial.failed == trial.ended == of_the_trial
+    assert not of_the_trial or trial.failure == str(error)
+
+
+DAMAGE = {
+    "empty": b"",
+    "cut": b'{"seconds": 1.0, "po',
+    "a list": b"[]",
+    "deep": b"[" * 100_000,
+    "no UTF-8": b"\xff\xfe",
+    "zeros": bytes(40),
+    "edited": None,
+    "without a checksum": b'{"seconds": "x", "points": 7, "budget": "2-runs", "full": 10, "steps": 1, "looks": 0}',
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_damaged_files_of_a_search_are_made_again_or_named(tmp_path: Path, kind: str) -> None:
+    """The scores of a trial and the plan are made again; the count of looks at the test images cannot be."""
+    absent: Any = None
+    trial = Trial(Candidate("ft"), absent, tmp_path / "trials" / "a")
+    scores, schedule, result = trial.folder / "path.json", tmp_path / "plan.json", tmp_path / "fit.json"
+    write_state(scores, {"seconds": 1.0, "points": [{"alpha": 1.0, "hits": "0", "kept": {}}]})
+    whole = _schedule("2-runs", tmp_path, Speed(0.0, 0.0), 10, True)
+    write_state(schedule, {"budget": "2-runs", "full": 10, **whole._asdict()})
+    write_state(result, {"run": "a", "looks": 1})
+    assert trial.ended
+    assert _earlier(tmp_path)["looks"] == 1
+    for file in (scores, schedule, result):
+        edited = file.read_bytes().replace(b"1", b"2", 1)
+        file.write_bytes(edited if DAMAGE[kind] is None else DAMAGE[kind])
+    assert not trial.ended
+    assert _schedule("2-runs", tmp_path, Speed(0.0, 0.0), 10, True) == whole
+    with pytest.raises(UserError, match=r"fit\.json is damaged: restore it, or delete it"):
+        _earlier(tmp_path)
+
+
+def test_a_failure_that_is_no_text_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
+    absent: Any = None
+    (tmp_path / FAILED).write_bytes(b"diverged \xff\n")
+    assert Trial(Candidate("ft"), absent, tmp_path).failure == "diverged \ufffd"
+
+
+def test_the_next_command_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    absent: Any = None
+    run = Run(tmp_path / "two words", "wise-0.5")
+    line = Fitted(run, 0.5, "", absent, "", (), tmp_path / "two words").next
+    assert shlex.split(line)[2] == str(tmp_path / "two words" / "best")
 
 
 def test_a_probe_is_sure_to_keep_only_what_its_head_does_not_answer(tmp_path: Path) -> None:
@@ -82,7 +144,7 @@ def test_a_probe_is_sure_to_keep_only_what_its_head_does_not_answer(tmp_path: Pa
     absent: Any = None
     trial = Trial(without_rate(labelled=True)[1], absent, tmp_path)
     point = {"alpha": 1.0, "hits": "11", "kept": {"digits": "10"}}
-    (tmp_path / "path.json").write_text(json.dumps({"points": [point]}))
+    write_state(tmp_path / "path.json", {"points": [point]})
 
     def parts(*classes: str) -> Parts:
         return Parts(*(cast(Any, each) for each in ((sized(classes),), sized(("cat", "dog")), ())))

@@ -11,7 +11,7 @@ from typing import Any
 
 from tracer.api.inputs import model_name
 from tracer.core.command_line import command_line
-from tracer.core.errors import AlreadyReported, UserError, at_least, os_error_message
+from tracer.core.errors import AlreadyReported, NonFinite, UserError, at_least, os_error_message
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
 from tracer.data.scan_cache import cache_folder
@@ -28,7 +28,7 @@ from tracer.runs.sinks import Name, check_installed, forward_to_sinks
 from tracer.storage.lock import lock
 from tracer.storage.provenance import versions
 from tracer.training.clock import Clock
-from tracer.training.loop import NonFinite, Report, Training
+from tracer.training.loop import Report, Training
 from tracer.training.setup import check_trainable, notices, pretrained_model
 
 

@@ -22,6 +22,14 @@ class AlreadyReported(UserError):
     """The run failed on an error that another process reports; this process exits without a message."""
 
 
+class NonFinite(UserError):
+    """A loss, a weight or a score is NaN or infinite: the model has diverged."""
+
+
+class NotAdaptable(UserError):
+    """The model has no layers for an adapter."""
+
+
 def os_error_message(error: OSError) -> str:
     """The operating system's message, with the file name where there is one."""
     message = error.strerror or str(error)

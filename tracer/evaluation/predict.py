@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import linear, normalize
 
-from tracer.core.errors import UserError
+from tracer.core.errors import NonFinite
 from tracer.core.metrics import accuracy
 from tracer.data.examples import Examples
 from tracer.data.features import BATCH, embed_images
@@ -129,7 +129,7 @@ class Scorer:
         classify = self._classifier(tuple(classes or examples.classes), tuple(templates))
         logits = torch.cat([classify(part) for part in features.features.split(BATCH * self.world.size)])
         if not torch.isfinite(logits).all():
-            raise UserError(
+            raise NonFinite(
                 f"{self.student.name} gives {examples.name} scores that are not finite: it is broken"
             )
         return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,11 +17,12 @@ from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, without
 from tracer.fitting.parts import check_known, parts_of, with_test_share
 from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
+from tracer.fitting.state import read_state, write_state
+from tracer.fitting.trial import FILE as SCORES
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment, Settings
 from tracer.runs.identity import identity
 from tracer.runs.plan import Plan, plan
-from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
 from tracer.training.setup import first_stage
 
@@ -110,7 +110,7 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     settled = plan(base)
     parts = parts_of(settled)
     folder = request.out or Path("runs") / f"fit-{identity(settled)}"
-    spent = sum(json.loads(file.read_text())["seconds"] for file in folder.glob("trials/*/path.json"))
+    spent = sum(read_state(file).get("seconds", 0.0) for file in folder.glob(f"trials/*/{SCORES}"))
     search = Search(base, parts, folder, machine, tell, request.keep)
     full = settled.experiment.steps or 1
     zero_shot = search.trial(without_rate(False)[0], full)
@@ -137,7 +137,7 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         speed = Speed(speed.step, max(first + overheads[0], *overheads))
     with lock(folder / ".locks" / PLAN, wait=True):  # of two processes, the second follows the first's plan
         search.schedule = _schedule(request.budget, folder, speed, full, parts.test.labelled)
-        write_json(folder / PLAN, {"budget": request.budget, "full": full, **search.schedule._asdict()})
+        write_state(folder / PLAN, {"budget": request.budget, "full": full, **search.schedule._asdict()})
     rungs = [
         f"{trials} {'trial' if trials == 1 else 'trials'} of {steps} steps"
         for steps, trials in zip(*search.schedule, strict=True)
@@ -151,11 +151,9 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
 
 def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool) -> Schedule:
     """The trials that the budget allows: as planned before, if the search goes on, because timings differ."""
-    file = folder / PLAN
-    if file.exists():
-        known = json.loads(file.read_text(encoding="utf-8"))
-        if (known["budget"], known["full"]) == (budget, full):
-            return Schedule(tuple(known["steps"]), tuple(known["trials"]))
+    known = read_state(folder / PLAN)
+    if (known.get("budget"), known.get("full")) == (budget, full):
+        return Schedule(tuple(known["steps"]), tuple(known["trials"]))
     most = len(ladder(labelled, FIRST_RATE)) + len(RATES) - RATES.index(FIRST_RATE)
     return planned(Budget.parse(budget), speed, full, most)
 

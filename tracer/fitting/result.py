@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tracer.api.merge import keep as keep_merged
 from tracer.core.command_line import command_line
+from tracer.core.errors import UserError
 from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.measured import compared_indices
@@ -16,6 +16,7 @@ from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
 from tracer.fitting.parts import Parts
 from tracer.fitting.search import Search
+from tracer.fitting.state import read_state, write_state
 from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.merges import interpolation
 from tracer.merging.run_group import run_group
@@ -25,7 +26,6 @@ from tracer.report.page import Summary, write_report
 from tracer.report.reproduce import Command, training
 from tracer.report.run_data import read_run
 from tracer.runs.run import Run
-from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
 
 FILE = "fit.json"
@@ -81,7 +81,7 @@ def _finish(search: Search, choice: Choice, device: str) -> Fitted:
     # The same model may be chosen for another reason, out of more trials.
     known |= _story(search, choice, run)
     known["sentence"] = sentence(known, _label(search, choice.point))
-    write_json(search.folder / FILE, known)
+    write_state(search.folder / FILE, known)
     run.weights = known["weights"]
     _link(search.folder, run.folder)
     fitted = Fitted(
@@ -211,11 +211,13 @@ def _label(search: Search, point: Point) -> str:
 
 
 def _earlier(folder: Path) -> dict[str, Any]:
-    """The result of an earlier session: if it is of the same choice, the test images are not looked at again."""
-    try:
-        return json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    """The result of an earlier session; empty if there is none. It counts the looks at the test images."""
+    known = read_state(folder / FILE)
+    if not known and (folder / FILE).exists():
+        raise UserError(
+            f"{folder / FILE} is damaged: restore it, or delete it to look at the test images once more"
+        )
+    return known
 
 
 def _link(folder: Path, run: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tracer.api.run import Machine, Observer, run
-from tracer.core.errors import UserError
+from tracer.core.errors import NonFinite, NotAdaptable
 from tracer.evaluation.measured import compared_indices
 from tracer.fitting.candidates import Candidate
 from tracer.fitting.choice import Point
 from tracer.fitting.parts import Parts
+from tracer.fitting.state import read_state, write_state
 from tracer.merging.choose import sweep
 from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.run_group import run_group
@@ -23,9 +23,9 @@ from tracer.merging.wise import interpolate
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
-from tracer.storage.atomic import write_json, write_text
+from tracer.storage.atomic import write_text
 from tracer.sweep.worker import FAILED
-from tracer.training.loop import NonFinite, Report
+from tracer.training.loop import Report
 
 ALPHAS = (0.1, 0.25, 0.5, 0.75, 1.0)
 FILE = "path.json"
@@ -64,19 +64,19 @@ class Trial:
     @property
     def failure(self) -> str:
         """Why it failed."""
-        return (self.folder / FAILED).read_text(encoding="utf-8").strip()
+        return (self.folder / FAILED).read_text(encoding="utf-8", errors="replace").strip()
 
     @property
     def ended(self) -> bool:
-        return self.failed or (self.folder / FILE).exists()
+        return self.failed or bool(self.read())
 
     @property
     def run(self) -> Run:
         return Run.open(self.folder)
 
     def read(self) -> dict[str, Any]:
-        """The scores in the folder."""
-        return json.loads((self.folder / FILE).read_text(encoding="utf-8"))
+        """The scores in the folder; empty if there are none or they are damaged, so that they are measured again."""
+        return read_state(self.folder / FILE)
 
     def path(self, parts: Parts) -> list[Point]:
         """The mixtures of a trial that has ended; none of one that failed."""
@@ -90,24 +90,20 @@ class Trial:
         return _point("pretrained", self.read()["before"])
 
     def carry_out(self, parts: Parts, machine: Machine, observe: Callable[[Report], object]) -> None:
-        """Train and score it, or go on with it; if it cannot be trained or scored, write the reason to FAILED."""
+        """Train and score it, or go on with it; if it cannot be trained or scored, write the reason to FAILED.
+
+        A full disk or a signal is no property of the trial: it ends the search, which the same command takes up again.
+        """
         start = time.monotonic()
         quiet = Observer(report=observe, warn=lambda message: None)
         try:
             finished = run(self.experiment, self.folder, machine, quiet, evaluate_every=max(1, self.steps))
-        except UserError as error:
-            # At a high rate a loss is not finite; and towers of convolutions have no layers for an adapter.
-            if not (isinstance(error, NonFinite) or self.candidate.adapter):
-                raise
-            write_text(self.folder / FAILED, f"{error}\n")
-            return
-        try:
             before, points = score(finished, parts, machine.device)
-        except UserError as error:  # a mixture whose scores are not finite
+        except (NonFinite, NotAdaptable) as error:  # at a high rate, or with towers that have no blocks
             write_text(self.folder / FAILED, f"{error}\n")
             return
         rows = [_row(alpha, each) for alpha, each in points.items()]
-        write_json(
+        write_state(
             self.folder / FILE,
             {"seconds": time.monotonic() - start, "before": _row(0.0, before), "points": rows},
         )

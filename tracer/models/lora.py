@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, dropout, linear, scaled_dot_product_attention
 
-from tracer.core.errors import UserError
+from tracer.core.errors import NotAdaptable
 from tracer.core.weights import Weights
 from tracer.models.student import Student
 from tracer.models.trainable import freeze_towers, towers_with_blocks
@@ -77,7 +77,7 @@ class LoRA:
         """Leave a pretrained model as it is: its weights keep their names and shapes."""
 
     def targets(self, student: Student) -> dict[str, nn.Module]:
-        """The layers with trainable weights that are adapted, by name. Raises UserError if a tower has none."""
+        """The layers with trainable weights that are adapted, by name. Raises NotAdaptable if a tower has none."""
         names = {id(module): name for name, module in student.named_modules()}
         targets: dict[str, nn.Module] = {}
         for kind, _, blocks in towers_with_blocks(student):
@@ -85,7 +85,7 @@ class LoRA:
             layers = [layer for block in trained for layer in self._layers(block)]
             layers = [layer for layer in layers if not isinstance(layer, nn.Conv2d)] or layers
             if (trained or not blocks) and not layers and kind == "image":
-                raise UserError(
+                raise NotAdaptable(
                     f"--adapter lora: nothing to adapt in the {kind} tower of {student.name}; "
                     "use --tune norms or last-1, which train its own weights"
                 )

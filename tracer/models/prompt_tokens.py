@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tracer.core.errors import UserError
+from tracer.core.errors import NotAdaptable, UserError
 from tracer.core.weights import Weights
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student
@@ -50,14 +50,14 @@ class Prompts:
         return f"prompts:image={self.image},text={self.text}"
 
     def prepare(self, student: Student) -> None:
-        """Add zeros with gate 0, which leave the model as it is. Raises UserError for a tower that takes no tokens."""
+        """Add zeros with gate 0, which leave the model as it is. Raises NotAdaptable if a tower takes no tokens."""
         for kind, tower, _ in towers_with_blocks(student):
             if count := getattr(self, kind):
                 transformer: Any = getattr(tower, "transformer", None)
                 if type(transformer) is not open_clip.transformer.Transformer or (
                     kind == "text" and not EndOfText.of(student.clip)
                 ):
-                    raise UserError(
+                    raise NotAdaptable(
                         f"--adapter prompts: the {kind} tower of {student.name} takes no further tokens; "
                         f"use prompts:{kind}=0, or --adapter lora"
                     )

@@ -15,8 +15,8 @@ def add_checksum(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, KEY: _blake2b(json.loads(json.dumps(value)))}
 
 
-def verify_checksum(text: str) -> dict[str, Any]:
-    """Parse a JSON object and return it without its checksum; an object that has none is accepted.
+def verify_checksum(text: str, *, required: bool = False) -> dict[str, Any]:
+    """Parse a JSON object and return it without its checksum; one that has none is accepted unless it is required.
 
     Raises ValueError if the text is not a JSON object or does not match its checksum.
     """
@@ -27,7 +27,7 @@ def verify_checksum(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it does not hold an object")
     expected = value.pop(KEY, None)
-    if expected is not None and expected != _blake2b(value):
+    if (required or expected is not None) and expected != _blake2b(value):
         raise ValueError("it is damaged: its content does not match its digest")
     return value
 

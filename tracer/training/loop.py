@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from tracer.core.dynamics import probes
-from tracer.core.errors import UserError
+from tracer.core.errors import NonFinite, UserError
 from tracer.core.objective import Loss
 from tracer.core.weights import Weights, check_finite
 from tracer.data.loader import loader
@@ -34,10 +34,6 @@ from tracer.training.pace import Pace
 from tracer.training.setup import build_learner, pretrained_model
 from tracer.training.step import State
 from tracer.training.watch import Watch
-
-
-class NonFinite(UserError):
-    """The loss or a weight is NaN or infinite; the last good checkpoint is kept."""
 
 
 @dataclass(frozen=True)
