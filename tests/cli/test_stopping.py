@@ -43,6 +43,32 @@ def test_a_signal_removes_what_is_half_written(number, tmp_path: Path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_a_library_takes_for_an_error_is_still_one(number, monkeypatch, capsys) -> None:
+    """Compiled code that is interrupted may raise what it likes: safetensors said that weights are not readable."""
+
+    def swallow(error: Exception) -> None:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        except KeyboardInterrupt:
+            raise error from None
+
+    previous = signal.signal(
+        number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler
+    )
+    try:
+        for error in (UserError("not readable"), TypeError("no shape"), OSError(5, "not read")):
+            monkeypatch.setattr(listing, "main", lambda arguments, error=error: swallow(error))
+            assert main(["list"]) == 128 + number
+    finally:
+        signal.signal(number, previous)
+    assert "not read" not in capsys.readouterr().err
+    monkeypatch.setattr(listing, "main", lambda arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["list"])
+
+
 def test_a_signal_that_is_ignored_stays_so(monkeypatch) -> None:
     """As under nohup."""
     monkeypatch.setattr(listing, "main", lambda arguments: os.kill(os.getpid(), signal.SIGHUP) or 0)

@@ -35,7 +35,7 @@ EXAMPLES = """\
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
 REPOSITORY = Path(tracer.__file__).parents[1]
 
-SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
 
 # Old and new names of flags and arguments since version 0.1; the old ones are accepted until version 0.3.
 RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
@@ -53,32 +53,42 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[0] in ("-V", "--version"):
         console.print(f"tracer {tracer.__version__}")
         return 0
+    stopped: list[Stopped] = []
     try:
-        with _signals_raise():
+        with _signals_raise(stopped):
             return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
-    except AlreadyReported:
-        return 2
-    except (UserError, OSError) as error:
+    except KeyboardInterrupt as stop:
+        return _end(stop)
+    except (UserError, OSError, TypeError, ValueError, RuntimeError) as error:
+        if stopped:  # compiled code has taken the signal's exception for its own: "the file is not readable"
+            return _end(stopped[0])
+        if isinstance(error, AlreadyReported):
+            return 2
+        if not isinstance(error, UserError | OSError):
+            raise
         # An OSError is a full disk, a read-only folder or an unreachable host: no traceback is needed.
         message = os_error_message(error) if isinstance(error, OSError) else str(error)
         errors.print(f"[bold red]{_process()}error:[/] {escape(message)}", highlight=False, soft_wrap=True)
         return 2
-    except KeyboardInterrupt as stop:
-        say("stopped: the same command starts again", to=errors)
-        return 128 + (stop.signal_number if isinstance(stop, Stopped) else signal.SIGINT)
+
+
+def _end(stop: KeyboardInterrupt) -> int:
+    """Say that a signal has stopped the command. Returns the exit code."""
+    say("stopped: the same command starts again", to=errors)
+    return 128 + (stop.signal_number if isinstance(stop, Stopped) else signal.SIGINT)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal other than Ctrl-C has stopped the command."""
+    """A signal has stopped the command."""
 
-    def __init__(self, signal_number: int) -> None:
+    def __init__(self, signal_number: int = signal.SIGINT) -> None:
         super().__init__()
         self.signal_number = signal_number
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
-    """A context in which signals that would end the process at once stop it as Ctrl-C does.
+def _signals_raise(stopped: list[Stopped]) -> Iterator[None]:
+    """A context in which signals that would end the process at once stop it as Ctrl-C does, and are noted.
 
     Then temporary files are removed and the workers of a sweep save their runs. A run that trains has handlers of its
     own; signals that are ignored, as under nohup, stay ignored.
@@ -86,9 +96,13 @@ def _signals_raise() -> Iterator[None]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
-        raise Stopped(number)
+        stopped.append(Stopped(number))
+        raise stopped[-1]
 
-    ours = [each for each in SIGNALS if signal.getsignal(each) == signal.SIG_DFL]
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    ours = [
+        each for each, handler in before.items() if handler in (signal.SIG_DFL, signal.default_int_handler)
+    ]
     if threading.current_thread() is not threading.main_thread():
         ours = []
     try:
@@ -97,7 +111,7 @@ def _signals_raise() -> Iterator[None]:
         yield
     finally:
         for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, before[number])
 
 
 def _renamed(arguments: list[str]) -> list[str]:
