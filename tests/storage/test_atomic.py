@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tracer.core.errors import UserError
 from tracer.storage import atomic
 
 
@@ -134,6 +136,50 @@ def test_a_full_disk_is_reported_with_the_file(tmp_path: Path, monkeypatch) -> N
     with pytest.raises(OSError, match="No space") as failure:
         atomic.write_text(tmp_path / "file", "text")
     assert failure.value.filename == str(tmp_path / "file")
+
+
+@pytest.mark.parametrize("write", [atomic.write_file, atomic.write_folder])
+def test_a_full_disk_in_a_library_of_another_language_is_an_error_of_the_system(
+    tmp_path: Path, write: Callable[..., None]
+) -> None:
+    """The tokenizers of Hugging Face raise a bare Exception, whose text alone says what happened."""
+
+    def full(temporary: Path) -> None:
+        raise Exception("No space left on device (os error 28)")
+
+    with pytest.raises(OSError, match="No space") as failure:
+        write(tmp_path / "new", full)
+    assert (failure.value.errno, failure.value.filename) == (28, str(tmp_path / "new"))
+    assert names(tmp_path) == []
+
+
+def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for target in ("folder", "nowhere"):
+        (tmp_path / "link").symlink_to(target)
+        atomic.write_folder(tmp_path / "link", fill, replace=False)
+        assert (tmp_path / "link").is_symlink()
+        assert names(tmp_path / target)
+        (tmp_path / "link").unlink()
+    assert names(tmp_path) == ["folder", "nowhere"]
+
+
+def test_of_two_processes_that_write_one_folder_the_second_is_told(tmp_path: Path) -> None:
+    """Both have seen that it is empty."""
+    (tmp_path / "set").mkdir()
+
+    def meanwhile(temporary: Path) -> None:
+        atomic.write_folder(tmp_path / "set", old, replace=False)
+        temporary.mkdir(exist_ok=True)  # here both have one process number
+        (temporary / "new").write_text("new")
+
+    with pytest.raises(UserError, match="set is not empty: choose another folder"):
+        atomic.write_folder(tmp_path / "set", meanwhile, replace=False)
+    assert names(tmp_path) == ["set"]
+    assert names(tmp_path / "set") == ["old"]
+    (tmp_path / "file").write_text("a file")
+    with pytest.raises(UserError, match="file is not empty"):
+        atomic.write_folder(tmp_path / "file", fill, replace=False)
 
 
 def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path: Path, monkeypatch) -> None:

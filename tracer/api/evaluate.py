@@ -26,6 +26,7 @@ from tracer.parallel import World, launched
 from tracer.report.scored import ROWS, read_rows
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
+from tracer.storage.lock import lock
 
 Tell = Callable[[str], object]
 
@@ -188,7 +189,11 @@ def _score(target: Target, opening: Opening, world: World, flags: list[str], not
 def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
     """Write rows beside those of other test sets; those of a set that was scored before are replaced."""
     notes: list[str] = []
-    earlier, new = _by_set(read_rows(keep, notes)), _by_set(rows)
+    with lock(
+        keep / f".{ROWS}.lock", wait=True
+    ):  # else the second of two processes drops the rows of the first
+        earlier, new = _by_set(read_rows(keep, notes)), _by_set(rows)
+        write_json(keep / ROWS, [row for each in (earlier | new).values() for row in each])
     for note in notes:
         notify(f"{note}; what cannot be read there is replaced")
     for name in earlier.keys() & new.keys():
@@ -197,8 +202,6 @@ def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
             notify(
                 f"the scores of {before} in {keep} are replaced, as both are called {name}: --data id={now} is not"
             )
-    sets = earlier | new
-    write_json(keep / ROWS, [row for each in sets.values() for row in each])
 
 
 def _place(row: dict[str, Any]) -> str:

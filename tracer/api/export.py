@@ -15,6 +15,7 @@ from tracer.models.lora import LoRA
 from tracer.models.peft_export import export_peft
 from tracer.models.student import Head, Student
 from tracer.runs.run import Run
+from tracer.storage.folders import require_utf8
 
 FORMATS = (*MODEL_FORMATS, "peft")
 
@@ -65,7 +66,9 @@ def export(
     if format == "peft":
         _write_adapter(run, student, target)
     else:
-        difference = write_export(student, target, format=format, card=card, repository=push_to)
+        difference = write_export(
+            student, target, format=format, card=card, repository=push_to, replace=False
+        )
     say = note or (lambda sentence: None)
     if difference is not None:
         say(f"checked: opened again, its embeddings differ by at most {difference:.1e} from this model's")
@@ -80,6 +83,10 @@ def export(
 
 
 def _require_empty(folder: Path) -> None:
+    """Raise UserError, before any work, if the export cannot be put there."""
+    require_utf8(folder)
+    if folder.resolve() == Path.cwd():  # it is replaced as a whole, and a shell would stay in the old one
+        raise UserError(f"{folder} is the working directory: name a new folder")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not empty: choose another folder")
 

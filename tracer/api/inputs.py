@@ -15,6 +15,7 @@ from tracer.data.formats.memory import is_paths, register
 from tracer.models.export import export
 from tracer.models.module import from_module
 from tracer.runs.run import Run
+from tracer.storage.lock import lock
 from tracer.storage.safetensors_io import tensors_blake2b
 
 
@@ -60,5 +61,7 @@ def model_name(model: Any, home: Path) -> str:
         )
     folder = home / "models" / tensors_blake2b(student.clip.state_dict())
     if not folder.exists():
-        export(student, folder)
+        with lock(folder.with_name(".lock"), wait=True):  # of several processes one writes it
+            if not folder.exists():
+                export(student, folder)
     return str(folder)

@@ -27,12 +27,14 @@ def export(
     format: str = "open_clip",
     card: str | None = None,
     repository: str | None = None,
+    replace: bool = True,
 ) -> float | None:
     """Write the model in a format, the head, if any, with its class names, and the card, if any, as README.md.
 
     A model that cannot be written so, or computes something else when it is opened again, is refused and nothing is
     left behind. Returns the largest difference between the embeddings of both; None for open_clip's format, which holds
     the weights as they are. `repository` is the name on the hub where the tokenizer's files will be.
+    Without `replace` a folder that has files is refused.
     """
     differences: list[float] = []
 
@@ -61,7 +63,7 @@ def export(
             "the run itself with tracer.load"
         )
     with torch.no_grad():
-        write_folder(folder, write)
+        write_folder(folder, write, replace=replace)
     return differences[0] if differences else None
 
 

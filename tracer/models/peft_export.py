@@ -62,7 +62,7 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
         if others:
             write_weights(temporary / "other.safetensors", others)
 
-    write_folder(folder, write)
+    write_folder(folder, write, replace=False)
 
 
 def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tensor, Tensor]], Weights]:

@@ -32,7 +32,7 @@ from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
 from tracer.storage.checksum import add_checksum
-from tracer.storage.folders import no_such_folder, require_files
+from tracer.storage.folders import no_such_folder, require_files, require_utf8
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import write_weights
@@ -52,6 +52,7 @@ class Run:
     @classmethod
     def create(cls, plan: Plan, folder: Path, *, machine: dict[str, Any] | None = None) -> Run:
         """Create the folder of a new run, begun on `machine`. Raises if the folder holds a run or other files."""
+        require_utf8(folder)
         if (folder / DESCRIPTION).exists():
             run = cls.open(folder)
             run.require(plan)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from tracer.core.errors import UserError
 
 
 def write_file(path: Path, fill: Callable[[Path], object]) -> None:
@@ -16,12 +20,10 @@ def write_file(path: Path, fill: Callable[[Path], object]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with _parents(path):
         try:
-            fill(temporary)
-            sync_file(temporary)
-            temporary.replace(path)
-        except OSError as error:
-            error.filename = error.filename or str(path)  # writing to a full disk names no file
-            raise
+            with _SystemErrors(path):
+                fill(temporary)
+                sync_file(temporary)
+                temporary.replace(path)
         finally:
             with suppress(
                 OSError
@@ -45,34 +47,61 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Call `fill` with a temporary folder to write into, then rename it to `path`, replacing a folder of that name."""
+def write_folder(path: Path, fill: Callable[[Path], None], *, replace: bool = True) -> None:
+    """Call `fill` with a temporary folder to write into, then rename it to `path`, or to where a link there leads.
+
+    A folder of that name is replaced. Without `replace` only an empty one is: UserError if it has files, even if
+    another process wrote them a moment ago.
+    """
+    if path.is_symlink():  # else the link itself would be moved away
+        path = path.resolve()
     temporary, backup = (path.with_name(f".{path.name}.{os.getpid()}.{suffix}") for suffix in ("tmp", "old"))
     for leftover in (temporary, backup):
         shutil.rmtree(leftover, ignore_errors=True)
     with _parents(path):
         temporary.mkdir()
         try:
-            fill(temporary)
-            for entry in temporary.rglob("*"):
-                sync_folder(entry) if entry.is_dir() else sync_file(entry)
-            sync_folder(temporary)
-            if (
-                path.exists()
-            ):  # renamed, not deleted in place: a crash here must not leave half of the old folder
-                path.replace(backup)
-            try:
-                temporary.replace(path)
-            except OSError:
-                with suppress(
-                    OSError
-                ):  # there may be none, or another process has written the folder meanwhile
-                    backup.replace(path)
-                raise
+            with _SystemErrors(path):
+                fill(temporary)
+                for entry in temporary.rglob("*"):
+                    sync_folder(entry) if entry.is_dir() else sync_file(entry)
+                sync_folder(temporary)
+                if replace and path.exists():
+                    # Renamed, not deleted in place: a crash here must not leave half of the old folder.
+                    path.replace(backup)
+                try:
+                    temporary.replace(path)
+                except OSError as error:
+                    # There may be no backup, or another process has written the folder meanwhile.
+                    with suppress(OSError):
+                        backup.replace(path)
+                    if not replace and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                        raise UserError(f"{path} is not empty: choose another folder") from None
+                    raise
             shutil.rmtree(backup, ignore_errors=True)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
     sync_folder(path.parent)
+
+
+class _SystemErrors:
+    """A context whose errors of the system are an OSError that names `path`, or a file in it.
+
+    Writing to a full disk names none, and libraries in Rust (safetensors, tokenizers) have the number in a text only.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            error.filename = error.filename or str(self.path)
+        elif isinstance(error, Exception) and (number := re.search(r"\(os error (\d+)\)", str(error))):
+            code = int(number[1])
+            raise OSError(code, os.strerror(code), str(self.path)) from error
 
 
 @contextmanager

@@ -29,6 +29,16 @@ def _folders(path: Path) -> list[str]:
     return [each.name for each in path.iterdir() if each.is_dir() and each.name[:1] != "."]
 
 
+def require_utf8(path: Path) -> None:
+    """Raise UserError for a path that is no UTF-8: safetensors writes files there, and does not read them again."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            f"{path} is not UTF-8, and weights could not be read there: choose another name"
+        ) from None
+
+
 def require_files(folder: Path) -> None:
     """Raise UserError if a folder holds pipes, devices or links to them: they would be read without an end."""
     for place, _, names in os.walk(folder):
