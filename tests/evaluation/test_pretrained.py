@@ -93,9 +93,17 @@ def test_a_damaged_file_is_replaced_and_old_ones_are_deleted(
 ) -> None:
     first = scores(experiment)
     (file,) = (tmp_path / "cache" / "pretrained").iterdir()
-    file.write_bytes(b"{}")
-    assert scores(experiment).hits == first.hits
-    assert len(scored) == 2
+    whole = bytearray(file.read_bytes())
+    assert first.held_out is not None
+    place = whole.index(first.held_out.logits[0].numpy().tobytes())
+    flipped = bytes(whole[:place]) + bytes([whole[place] ^ 1]) + bytes(whole[place + 1 :])
+    for count, damaged in enumerate((b"{}", b"", flipped, flipped.replace(b"ids", b"idz", 1)), start=2):
+        file.write_bytes(damaged)
+        again = scores(experiment)
+        assert again.hits == first.hits
+        assert again.held_out is not None
+        assert torch.equal(again.held_out.logits, first.held_out.logits)
+        assert len(scored) == count
     monkeypatch.setattr(pretrained, "MOST_FILES", 1)
     scores(replace(experiment, templates="digit"))
     assert len(list(file.parent.iterdir())) == 1

@@ -26,6 +26,7 @@ from tracer.runs.identity import content, short_hash
 from tracer.runs.plan import Plan
 from tracer.storage.atomic import write_bytes
 from tracer.storage.provenance import commit, versions
+from tracer.storage.safetensors_io import CHECKSUM, tensors_blake2b
 
 LARGEST = 2**26  # bytes of a file; larger ones are not kept
 MOST_FILES = 64
@@ -76,6 +77,7 @@ def _write(file: Path, scores: Measured) -> None:
         return
     texts = {name: list(each.ids) for name, each in sets.items()}
     metadata = {"ids": json.dumps(texts), "by_sigmoid": json.dumps(scores.by_sigmoid)}
+    metadata[CHECKSUM] = _checksum(tensors, metadata)
     with suppress(OSError):
         write_bytes(file, save(tensors, metadata=metadata))
         newest = sorted(file.parent.glob("*.safetensors"), key=lambda each: each.stat().st_mtime)
@@ -87,8 +89,10 @@ def _read(file: Path) -> Measured | None:
     """The scores in a file; None if there is none, or if it is damaged."""
     try:
         with safe_open(file, "pt") as opened:
-            metadata = opened.metadata()
+            metadata = opened.metadata() or {}
             tensors: dict[str, Tensor] = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        if metadata.pop(CHECKSUM) != _checksum(tensors, metadata):
+            return None
         sets = {
             name: Predictions(tensors[f"{name}/logits"], tensors[f"{name}/label"], ids)
             for name, ids in json.loads(metadata["ids"]).items()
@@ -102,3 +106,7 @@ def _read(file: Path) -> Measured | None:
         )
     except (OSError, SafetensorError, KeyError, TypeError, ValueError):
         return None
+
+
+def _checksum(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
+    return short_hash([tensors_blake2b(tensors), metadata["ids"], metadata["by_sigmoid"]], 16)
