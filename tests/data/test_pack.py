@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tracer.cli.commands.pack import main
 from tracer.core.errors import UserError
 from tracer.data.encoded import content
 from tracer.data.pack import pack
+from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.transforms import Transform
 from tracer.models.open_clip_compat import open_clip
@@ -97,3 +99,19 @@ def test_the_command_says_which_splits_it_leaves_out(
     assert "Not packed: val, test." in shown
     assert main([str(photos), "--out", str(tmp_path / "all.tar")]) == 0
     assert "Not packed" not in capsys.readouterr().out
+
+
+def test_file_names_that_are_not_utf8_are_packed_and_such_classes_refused(
+    photos: Path, tmp_path: Path
+) -> None:
+    """Files of old archives: a name is only a name, but a class stands in prompts and in the run's description."""
+    folder = next(each for each in sorted(photos.iterdir()) if each.is_dir())
+    first = next(each for each in sorted(folder.iterdir()) if each.suffix != ".txt")
+    odd = os.fsdecode(b"caf\xe9")
+    first.rename(first.with_name(odd + first.suffix))
+    examples = load(str(photos))
+    pack(examples, tmp_path / "packed.tar")
+    assert list(load(str(tmp_path / "packed.tar")).labels) == list(examples.labels)
+    folder.rename(photos / odd)
+    with pytest.raises(UserError, match=r"the class 'caf\\udce9' of .* is not UTF-8: rename its folder"):
+        scan(load(str(photos)))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tracer.core.errors import UserError
+from tracer.runs.record import Recorder, read
 from tracer.storage import atomic
 
 
@@ -136,6 +137,19 @@ def test_a_full_disk_is_reported_with_the_file(tmp_path: Path, monkeypatch) -> N
     with pytest.raises(OSError, match="No space") as failure:
         atomic.write_text(tmp_path / "file", "text")
     assert failure.value.filename == str(tmp_path / "file")
+
+
+def test_names_that_are_not_utf8_come_back_from_json(tmp_path: Path) -> None:
+    """As in the description of a run on such a folder, its log, and the records of a packed data set."""
+    name = os.fsdecode(b"caf\xe9/\xff")
+    atomic.write_json(tmp_path / "a.json", {"data": name, "é": "é"})
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"data": name, "é": "é"}
+    atomic.write_text(tmp_path / "a.html", f"<p>{name}</p>")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == r"<p>caf\udce9/\udcff</p>"
+    recorder = Recorder(tmp_path / "log.jsonl")
+    recorder.log(1, "warning", message=name)
+    recorder.rewind(1)
+    assert [line["message"] for line in read(recorder.path)] == [name]
 
 
 @pytest.mark.parametrize("write", [atomic.write_file, atomic.write_folder])

@@ -61,7 +61,8 @@ def _add(shard: tarfile.TarFile, examples: Examples, index: int, side: int, loss
         record["label"] = examples.classes[examples.labels[index]]
     if examples.captions[index]:
         record["caption"] = list(examples.captions[index])
-    for kind, data in ((ending, image), ("json", json.dumps(record, ensure_ascii=False).encode())):
+    text = json.dumps(record, ensure_ascii=False)
+    for kind, data in ((ending, image), ("json", text.encode(errors="backslashreplace"))):
         member = tarfile.TarInfo(f"{index:09d}.{kind}")
         member.size = len(data)
         shard.addfile(member, io.BytesIO(data))

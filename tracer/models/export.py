@@ -14,7 +14,7 @@ from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
 from tracer.models.student import Student
 from tracer.models.text import text_tower
 from tracer.models.tokenizer_files import from_transformers
-from tracer.storage.atomic import write_folder, write_json
+from tracer.storage.atomic import write_folder, write_json, write_text
 from tracer.storage.safetensors_io import file_blake2b, write_weights
 
 FORMATS = ("open_clip", "hf", "onnx")
@@ -53,7 +53,7 @@ def export(
             check_parity(largest, format)
         write_head(student, temporary)
         if card is not None:
-            (temporary / "README.md").write_text(card, encoding="utf-8")
+            write_text(temporary / "README.md", card)
 
     if format not in FORMATS:
         raise unknown("format of an export", format, FORMATS)

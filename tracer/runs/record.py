@@ -20,7 +20,7 @@ class Recorder:
 
     def log(self, step: int, kind: str, **values: Any) -> None:
         """Append a line."""
-        with self.path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(_line({"step": step, "kind": kind, **values}))
 
     def rewind(self, step: int) -> int:

@@ -38,8 +38,11 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Replace the content of `path` atomically, encoded as UTF-8."""
-    write_bytes(path, content.encode())
+    """Replace the content of `path` atomically, encoded as UTF-8.
+
+    What is not UTF-8 in a file name becomes \\udcff, which JSON reads as the same name again.
+    """
+    write_bytes(path, content.encode(errors="backslashreplace"))
 
 
 def write_json(path: Path, value: Any) -> None:

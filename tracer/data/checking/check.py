@@ -39,6 +39,11 @@ def validate(examples: Examples) -> None:
     nameless = [i for i, each in enumerate(classes) if not visible(each).strip()]
     if nameless:
         raise UserError(f"class {nameless[0]} of {name} has an empty name")
+    foreign = [each for each in classes if each.encode(errors="ignore").decode() != each]
+    if foreign:  # it would stand in prompts
+        raise UserError(
+            f"the class {foreign[0]!r} of {name} is not UTF-8: rename its folder, or name it with --classes FILE"
+        )
 
 
 def _unusable(examples: Examples, problem: str) -> UserError:
