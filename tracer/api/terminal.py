@@ -89,7 +89,7 @@ class Display:
 
     def __init__(self, name: str) -> None:
         self.name, self.steps = name, 1
-        self.latest: dict[str, float] = {}
+        self.latest: dict[str, str] = {}
         self.used = False  # whether there was a report
         self.started: tuple[float, int] | None = None
         self.shown = 0
@@ -121,8 +121,7 @@ class Display:
         self.used = True
         self.bar.start()  # not earlier: work before the first report shows its own progress
         self.steps = max(1, report.steps)
-        values = {"loss": report.loss, "held-out": report.accuracy, "gap": report.gap}
-        self.latest.update({name: value for name, value in values.items() if value is not None})
+        self._keep(report)
         if report.warning:
             errors.print(f"[bold red]warning:[/] {escape(report.warning)}", highlight=False)
         if report.message:
@@ -133,12 +132,20 @@ class Display:
             self.shown = report.step
             line = f"{self.name} {report.step}/{self.steps} {self._state()} {self._left(report.step)}"
             console.print(line.rstrip(), highlight=False, markup=False)
+            self.latest.pop("held-out", None)  # a later line is of another step; the bar goes on showing it
+
+    def _keep(self, report: Report) -> None:
+        """Keep the values of a report as text; an accuracy with its step, since it is measured at few steps."""
+        if report.loss is not None:
+            self.latest["loss"] = f"loss {report.loss:z.3f}"
+        if report.accuracy is not None:
+            images = "" if report.images is None else f" of {report.images}"
+            self.latest["held-out"] = f"held-out {report.accuracy:.1%}{images} at step {report.step}"
+        if report.gap is not None:
+            self.latest["gap"] = f"teacher gap {report.gap:z.4f}"  # z: rounding may leave −0.0000
 
     def _state(self) -> str:
-        formats = {"loss": "loss {:.3f}", "held-out": "held-out {:.1%}", "gap": "teacher gap {:.4f}"}
-        return "  ".join(
-            format_.format(self.latest[name]) for name, format_ in formats.items() if name in self.latest
-        )
+        return "  ".join(self.latest[name] for name in ("loss", "held-out", "gap") if name in self.latest)
 
     def _left(self, step: int) -> str:
         now = time.monotonic()

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +43,8 @@ class Report:
     step: int
     steps: int
     loss: float | None = None
-    accuracy: float | None = None  # on the held-out set
+    accuracy: float | None = None  # on the held-out set, at this step
+    images: int | None = None  # held-out images that the accuracy is of: a short run is watched on a part
     gap: float | None = None  # KL between teacher and student
     message: str | None = None
     warning: str | None = None
@@ -107,7 +108,8 @@ class Training:
                 before = measure_pretrained(plan, world, model, self.workers)
             self.pace.evaluated(self.clock.seconds["evaluating"])
             if latest is None and plan.steps:
-                yield Report(0, plan.steps, accuracy=self.watch.log_hits(0, before.hits))
+                accuracy, images = self.watch.log_hits(0, before.hits), len(self.watch.indices)
+                yield Report(0, plan.steps, accuracy=accuracy, images=images)
             student, shadow, done, gap = model, None, 0, {}
             for index, (stage, steps) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
                 # Stage weights are written after the stage's last checkpoint.
@@ -142,7 +144,14 @@ class Training:
             self.watch.log_hits(plan.steps, after.hits, **gap)
         self._log_time(plan.steps)
         seconds, message = self.clock.seconds, f"done in {self.clock}"
-        yield Report(plan.steps, plan.steps, accuracy=after.accuracy, message=message, seconds=seconds)
+        yield Report(
+            plan.steps,
+            plan.steps,
+            accuracy=after.accuracy,
+            images=len(after.hits),
+            message=message,
+            seconds=seconds,
+        )
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
@@ -174,17 +183,20 @@ class Training:
                 log, evaluate, save, signal = self.pace.after(step, step == end, received, failed)
                 if log or evaluate or save:
                     self._check_finite(pending)
+            report = None
             if log:
-                yield self._log(state, *pending[-1])
+                report = self._log(state, *pending[-1])
                 pending.clear()
             if step == self.plan.steps and self._keeps_student:
                 evaluate = False  # the result is scored next
             if evaluate and (signal is None or step == end):
                 self._finish_saving()  # the processes that read images are not forked beside its thread
                 try:
-                    yield self._evaluate(state, step)
+                    report = self._evaluate(state, step, report or Report(step, self.plan.steps))
                 except Interrupted as interrupted:
                     save, signal = True, interrupted.signal_number
+            if report is not None:
+                yield report
             if save:
                 self._save(step, learner)
             if signal is not None or step == end:
@@ -212,8 +224,8 @@ class Training:
         self.run.recorder.log(step, "train", loss=total, lr=state.schedule(state.step - 1), **values)
         return Report(step, self.plan.steps, loss=total, gap=values.get("kl"))
 
-    def _evaluate(self, state: State, step: int) -> Report:
-        """Log the accuracy on held-out images.
+    def _evaluate(self, state: State, step: int, report: Report) -> Report:
+        """The report of this step with the accuracy on held-out images, which is logged.
 
         In a single process a signal ends it with `Interrupted`, unless the stage ends here; several processes have to
         evaluate to the end together.
@@ -223,7 +235,7 @@ class Training:
         with self.clock.measure("evaluating"), self.interrupt.at_once() if alone else nullcontext():
             accuracy = self.watch.evaluate(state, step)
         self.pace.evaluated(self.clock.seconds["evaluating"] - started)
-        return Report(step, self.plan.steps, accuracy=accuracy)
+        return replace(report, accuracy=accuracy, images=len(self.watch.indices))
 
     def _save(self, step: int, learner: Learner) -> None:
         """Begin to write a checkpoint; raise if a weight is NaN or infinite, so that the last good one is kept."""
