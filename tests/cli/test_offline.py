@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from studies.faults.process import free_port, run_command
+from tracer.cli import dry_run
 from tracer.cli.app import main
 from tracer.models import download
 from tracer.models.download import Download, host_and_port, unreachable
@@ -37,6 +38,32 @@ def test_the_default_model_without_weights_and_network(tmp_path: Path) -> None:
     ):
         assert part in message
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        ("nobody answers", "are not on this machine and nobody answers: on another machine fetch"),
+        (None, "are not on this machine: training downloads them from"),
+    ],
+)
+def test_a_dry_run_says_that_the_weights_are_not_here(
+    problem: str | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def no_download(config: object) -> None:
+        raise AssertionError("a dry run downloads nothing")
+
+    monkeypatch.setattr(download, "unreachable", lambda url: problem)
+    monkeypatch.setattr(download.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(open_clip, "download_pretrained", no_download)
+    monkeypatch.setattr(dry_run, "_duration", lambda settled, device: "")
+    monkeypatch.setattr(dry_run, "_verdict", lambda *_: "fits")
+    assert main(["train", "--data", "digits", "--model", "ViT-B-32", "--dry-run", "--device", "cpu"]) == 0
+    assert f"the weights 'openai' of ViT-B-32 {said}" in capsys.readouterr().err.replace("\n", " ")
 
 
 @pytest.mark.usefixtures("offline")

@@ -1,4 +1,7 @@
-"""What `tracer train --dry-run` shows: whether it fits in memory, how much work it is, and which settings differ."""
+"""What `tracer train --dry-run` shows: whether it fits in memory, how much work it is, and which settings differ.
+
+Nothing is downloaded; that weights are not on this machine, and whether they can be fetched, is said.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 from tracer.api.inputs import model_name
 from tracer.api.terminal import counting, errors, say, show_table
 from tracer.methods.base import options
+from tracer.models.registry import locate, pretrained_tag
 from tracer.parallel.device import device as find_device
 from tracer.parallel.memory import free_memory
 from tracer.runs.experiment import Experiment
@@ -29,6 +33,9 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
         folder = replace(experiment, model=model_name(experiment.model, Path(temporary)))
         with counting("reading the images") as progress:
             settled = plan(folder, progress=progress)
+        with errors.status("looking for the weights"):
+            chosen = settled.experiment
+            weights = locate(chosen.model, pretrained_tag(chosen.model, chosen.pretrained)).outlook()
         with errors.status("estimating the memory"):
             need = estimate(settled)
             verdict = _verdict(settled, need, target.type, free_memory(target))
@@ -36,6 +43,8 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
             duration = _duration(settled, device) if verdict.startswith("fits") else ""
     settled = replace(settled, experiment=replace(settled.experiment, model=experiment.model))
     say(verdict)
+    if weights:
+        say(f"warning: {weights}", to=errors)
     say(f"{settled.steps:,} steps of {settled.batch} images{duration}; {settled.division}")
     for warning in settled.warnings:
         say(f"warning: {warning}", to=errors)

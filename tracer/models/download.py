@@ -23,7 +23,8 @@ CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out
 SAFETENSORS = {"open_clip_pytorch_model.bin": "open_clip_model.safetensors"}
 
 TOKENIZER_SUFFIXES = (".json", ".txt", ".model", ".spm", ".bpe", ".tiktoken", ".vocab")  # and configs
-READ = (*TOKENIZER_SUFFIXES, ".safetensors", ".bin", ".pt", ".pth")
+WEIGHTS_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
+READ = (*TOKENIZER_SUFFIXES, *WEIGHTS_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -71,20 +72,39 @@ class Download:
 
     def fetch(self) -> None:
         """Download the weights unless they are here; the error says which file to fetch elsewhere."""
-        if self.cached or not (self.repository or self.config.get("url")):
+        if self._nothing_to_fetch:
             return
-        source = constants.ENDPOINT if self.repository else self.config["url"]
-        problem = unreachable(source)
+        problem = unreachable(self._source)
         if problem is None:
             hub_logging.set_verbosity_error()
             try:
                 open_clip.download_pretrained(self.config)
             except (OSError, RuntimeError, ValueError):
-                problem = f"the download from {host_and_port(source)[0]} failed"
+                problem = f"the download from {host_and_port(self._source)[0]} failed"
         if problem is not None:
-            raise UserError(
-                f"the weights {self.tag!r} of {self.model} are not on this machine and {problem}: {self._advice}"
-            )
+            raise UserError(self._missing(problem))
+
+    def outlook(self) -> str:
+        """What `fetch` would do, as a sentence: nothing (empty), a download, or an error."""
+        if self._nothing_to_fetch:
+            return ""
+        if problem := unreachable(self._source):
+            return self._missing(problem)
+        host = host_and_port(self._source)[0]
+        return f"the weights {self.tag!r} of {self.model} are not on this machine: training downloads them from {host}"
+
+    @property
+    def _nothing_to_fetch(self) -> bool:
+        return self.cached or not (self.repository or self.config.get("url"))
+
+    @property
+    def _source(self) -> str:
+        return constants.ENDPOINT if self.repository else self.config["url"]
+
+    def _missing(self, problem: str) -> str:
+        return (
+            f"the weights {self.tag!r} of {self.model} are not on this machine and {problem}: {self._advice}"
+        )
 
     @property
     def _advice(self) -> str:
@@ -150,6 +170,15 @@ def hub_files(repository: str) -> dict[str, Path]:
         return {}
     files = sorted(file for file in snapshot.glob("*") if file.suffix in READ and file.is_file())
     return {f"{repository}/{file.name}": file for file in files}
+
+
+def hub_outlook(repository: str) -> str:
+    """Whether the weights of a repository have to be fetched, or cannot be, as a sentence; empty if they are here."""
+    if any(file.suffix in WEIGHTS_SUFFIXES for file in hub_files(repository).values()):
+        return ""
+    if problem := unreachable_hub():
+        return f"the weights of hf-hub:{repository} are not on this machine and {problem}: {copy_cache(repository)}"
+    return f"the weights of hf-hub:{repository} are not on this machine: training downloads them"
 
 
 def known_absent(repository: str, file: str) -> bool:

@@ -22,6 +22,7 @@ from tracer.models.download import (
     fetch_config,
     fetch_text_files,
     hub_files,
+    hub_outlook,
     known_absent,
 )
 from tracer.models.huggingface.activation import set_trunk_activation
@@ -90,6 +91,23 @@ class ModelSource:
         # A local folder has the files of its tokenizer beside the weights.
         if not self.name.startswith("local-dir:"):
             fetch_text_files(self.name, self.config["text_cfg"])
+
+    def outlook(self) -> str:
+        """What training has to fetch first, or why it cannot, as a sentence; empty if all is on this machine."""
+        if (
+            self.weights is not None
+            and self.file is None
+            and (told := Download(self.name, self.weights).outlook())
+        ):
+            return told
+        if self.name.startswith("hf-hub:"):
+            return hub_outlook(self.name.removeprefix("hf-hub:"))
+        try:
+            if not self.name.startswith("local-dir:"):
+                fetch_text_files(self.name, self.config["text_cfg"])
+        except UserError as error:
+            return str(error)
+        return ""
 
     @property
     def file(self) -> Path | None:

@@ -14,7 +14,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
 from tracer.models.config_check import check_model_config
-from tracer.models.download import copy_cache, in_hub_cache, unreachable_hub
+from tracer.models.download import copy_cache, hub_outlook, in_hub_cache, unreachable_hub
 from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.huggingface.architecture import FAMILIES, model_type, open_clip_config
 from tracer.models.huggingface.keys import to_open_clip
@@ -70,6 +70,10 @@ class TransformersSource(ModelSource):
                 f"{self.name} holds no {WEIGHTS}, and weights in other files are not read: write it once with "
                 "transformers' save_pretrained"
             )
+
+    def outlook(self) -> str:
+        """What training has to fetch first, or why it cannot, as a sentence; empty if all is on this machine."""
+        return hub_outlook(self.repository) if self.file is None and self.repository else ""
 
     @property
     def file(self) -> Path | None:
