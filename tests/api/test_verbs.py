@@ -19,6 +19,7 @@ from tracer.api.inputs import data_name, data_names, data_settings
 from tracer.cli import main
 from tracer.core.errors import UserError
 from tracer.data.embedded.digits import digits
+from tracer.merging.evaluator import Scores
 from tracer.models.huggingface import architecture
 from tracer.models.module import from_module
 from tracer.models.student import load, read_weights
@@ -264,6 +265,24 @@ def test_a_module_of_transformers_is_a_model(
 def test_a_share_to_keep_is_checked_before_training(arrays: tuple[np.ndarray, np.ndarray]) -> None:
     with pytest.raises(UserError, match="between 0 and 1"):
         tracer.finetune(arrays, classes=NAMES, model="tiny-28", pretrained="none", keep=97)
+
+
+def test_a_share_that_no_mixture_keeps_names_the_finished_run(
+    arrays: tuple[np.ndarray, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scores, "retention", lambda self, before: 0.5)
+    with pytest.raises(UserError, match=r"no mixture .* finished, in .*kept") as error:
+        tracer.finetune(
+            arrays,
+            classes=NAMES,
+            model="tiny-28",
+            pretrained="none",
+            keep=0.9,
+            out=tmp_path / "kept",
+            **SETTINGS,
+        )
+    assert "--keep" in str(error.value)
+    assert Run.open(tmp_path / "kept").finished
 
 
 def test_options_of_merge_are_numbers_or_refused(tmp_path: Path) -> None:

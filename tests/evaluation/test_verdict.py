@@ -34,6 +34,13 @@ def test_noise_is_called_noise() -> None:
     assert "too few to tell" in few.sentence()
 
 
+def test_the_same_answers_are_no_noise() -> None:
+    same = Verdict(change(64, 8, 8, 8), {})
+    assert same.sentence() == "Task unchanged: no image gained or lost (12.5 → 12.5 % of 64 held-out images)."
+    assert "+0.0 ± " in Verdict(change(64, 8, 8, 7), {}).sentence()
+    assert verdict({"changes": {"task": same.task.to_json(), "retain": {}}}) == same
+
+
 def test_a_worse_task_and_a_collapse_come_first_and_are_not_exported() -> None:
     worse = Verdict(change(300, 300, 100, 100), {})
     assert worse.bad

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracer.merging.choose import Candidate, balanced, best
+from tracer.core.errors import UserError
+from tracer.merging.choose import Candidate, balanced, best, strongest
 from tracer.merging.evaluator import Scores
 
 ALPHAS = [0, 0.25, 0.5, 0.75, 1]
@@ -66,11 +67,29 @@ def test_nothing_is_taken_off_where_nothing_was_chosen() -> None:
     assert best(sweep(300, [0.2, 0.4, 0.9, 0.6, 0.5])).optimism == 0
 
 
+def _sentence(after: Scores, before: Scores) -> str:
+    return after._replace(optimism=0.02).verdict(before).sentence()
+
+
 def test_verdict_of_chosen_weights_is_less_its_optimism() -> None:
     before, after = (each.scores for each in sweep(200, [0.5, 0.6, 0.6, 0.6, 0.6])[:2])
     task = after._replace(optimism=0.02).verdict(before).task
     plain = after.verdict(before).task
     assert task.difference == pytest.approx([end - 0.02 for end in plain.difference])
     assert task.after.value == pytest.approx(0.58)
+    assert "50.0 → 60.0 % of 200 held-out images, 58.0 % less the luck of the choice)" in _sentence(
+        after, before
+    )
     itself = after._replace(optimism=0.02).verdict(after).task.difference
     assert itself.value == 0
+
+
+def test_where_no_mixture_keeps_enough_the_pretrained_model_is_not_taken_for_one() -> None:
+    kept = [Candidate(alpha, Scores([True], {}, share)) for alpha, share in ((0, 1.0), (0.5, 0.9), (1, 0.8))]
+    before = kept[0].scores
+    assert strongest(kept, 0.9, before, "10 images").candidate.alpha == 0.5
+    for candidates in (kept, kept[1:]):
+        with pytest.raises(
+            UserError, match=r"keeps 0\.97 of 10 images: α = 0\.5 keeps most, 0\.900\. No weights"
+        ):
+            strongest(candidates, 0.97, before, "10 images")

@@ -13,6 +13,7 @@ from merging.conftest import Finished, archive
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.merging import choose
+from tracer.merging.evaluator import Scores
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.models.export import export
@@ -83,6 +84,29 @@ def test_naming_emoji_is_measured_as_training_did(
     shown = capsys.readouterr().out
     assert "retained: naming emoji" in " ".join(shown.split())
     assert "ImageNet" not in shown
+
+
+def test_a_budget_that_no_mixture_keeps_writes_nothing(
+    finished: Finished, few: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = finished("flyp")
+    before = sorted(path.name for path in (run / "weights").iterdir())
+    monkeypatch.setattr(Scores, "retention", lambda self, before: float(self.hits is before.hits))
+    told = refused(capsys, str(run), "--wise", "0.5:1:0.25", "--keep", "0.97", "--retain", str(few))
+    assert "no mixture of the sweep keeps 0.97" in told
+    assert "(36 images)" in told
+    assert sorted(path.name for path in (run / "weights").iterdir()) == before
+
+
+def test_the_pretrained_model_has_one_row_and_what_is_not_measured_is_said(
+    finished: Finished, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["merge", str(finished("flyp")), "--wise", "0:1:0.5", "--device", "cpu"]) == 0
+    shown = capsys.readouterr().out
+    rows = [line for line in shown.splitlines() if line.startswith("│")]
+    assert len(rows) == 3
+    assert "pretrained (α = 0)" in rows[0]
+    assert "was not measured: --retain DATA" in shown
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.9, 1.0])

@@ -49,7 +49,8 @@ def finetune(
             open_clip or transformers.
         method: a method by name, or one with its options: `tracer.methods.tracer(strength=2)`.
         keep: the share of retention to keep, for example 0.97. After training, weights are interpolated towards the
-            pretrained model until that much is kept, and the run that is returned uses these.
+            pretrained model until that much is kept, and the run that is returned uses these. If no mixture keeps it,
+            the error names the folder of the finished run.
         held_out: data to evaluate on; by default a part of `data`.
         retain: data whose accuracy should survive; one or a list of specs. Measured before and after.
         classes: names of the classes, where labels are numbers: a list, a mapping or a file.
@@ -78,7 +79,10 @@ def finetune(
         finished = run(experiment, folder, machine, observer)
     if keep is None:
         return finished
-    return merge(finished, wise="0:1:0.1", keep=keep, device=device)
+    try:
+        return merge(finished, wise="0:1:0.1", keep=keep, device=device)
+    except UserError as error:  # hours of training are not lost
+        raise UserError(f"{error}. The run itself is finished, in {finished.folder}") from error
 
 
 def _experiment(method: str | Method, settings: dict[str, Any]) -> Experiment:

@@ -12,7 +12,7 @@ from tracer.api.terminal import Display, console, counting, errors, say, show_ta
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.evaluation.measured import describe_compared
-from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, verdict
+from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, value_with_interval, verdict
 from tracer.methods.base import method
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
@@ -62,11 +62,17 @@ def show_result(finished: Run) -> None:
     """Print accuracy, retention and calibration before and after with intervals, then the verdict in one sentence."""
     result = finished.result
     before, after, changes = result["before"], result["after"], result["changes"]
-    rows = [_accuracies("held-out accuracy", changes["task"])]
+    rows = [_accuracies(_task_title(finished), changes["task"])]
     rows += [_accuracies(f"retained: {name}", value) for name, value in changes["retain"].items()]
     titles = {"ece": "calibration error (ECE)", "temperature": "temperature that would calibrate it"}
+    known = result.get("intervals", {})
     rows += [
-        (title, f"{before[name]:.3f}", f"{after[name]:.3f}", "")
+        (
+            title,
+            value_with_interval(before[name], known.get("before", {}).get(name)),
+            value_with_interval(after[name], known.get("after", {}).get(name)),
+            str(changes["task"]["n"]),
+        )
         for name, title in titles.items()
         if name in after and name in before
     ]
@@ -101,6 +107,13 @@ def next_step(outcome: Verdict | None, folder: Path) -> str:
     if outcome.no_gain:
         return f"{command_line('eval', folder, '--data', 'MORE-TEST-IMAGES')}, or train again for longer"
     return command_line("export", folder)
+
+
+def _task_title(finished: Run) -> str:
+    """What the accuracy of a run is of: classes, or captions where there are no classes."""
+    if finished.description["classes"]:
+        return "held-out accuracy"
+    return "held-out caption R@1"
 
 
 def _accuracies(title: str, value: dict[str, Any]) -> tuple[str, str, str, str]:

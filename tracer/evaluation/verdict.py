@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tracer.core.metrics.intervals import Interval, paired_interval, wilson_interval
+from tracer.core.metrics.intervals import Interval, counted_interval, paired_interval, wilson_interval
 
 COLLAPSED = 0.5  # retention below this share of what the pretrained model could do is a collapse
 MIN_IMAGES = 30  # below this, a difference is not reported
+INTERVALS = ("before", "after", "difference")  # of a change
 
 
 class Change(NamedTuple):
@@ -18,6 +19,9 @@ class Change(NamedTuple):
     after: Interval
     difference: Interval
     n: int
+    luck: float = (
+        0.0  # taken off the measured accuracy after, and off the difference: these images chose the weights
+    )
 
     @classmethod
     def of(cls, before: Sequence[bool], after: Sequence[bool]) -> Change:
@@ -29,17 +33,22 @@ class Change(NamedTuple):
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Change:
         """The change that `to_json` wrote."""
-        intervals = (Interval(*value[name]) for name in ("before", "after", "difference"))
+        intervals = (Interval(*value[name]) for name in INTERVALS)
         return cls(*intervals, n=value["n"])
 
     def to_json(self) -> dict[str, Any]:
         """Lists [low, value, high], and the number of images."""
-        return {name: list(value) if name != "n" else value for name, value in self._asdict().items()}
+        return {**{name: list(getattr(self, name)) for name in INTERVALS}, "n": self.n}
 
     @property
     def clear(self) -> bool:
         """Whether the difference is more than noise."""
         return self.difference.excludes_zero
+
+    @property
+    def none(self) -> bool:
+        """Whether no image was gained and none was lost."""
+        return self.difference == counted_interval(0, 0, self.n)
 
     @property
     def collapsed(self) -> bool:
@@ -102,11 +111,21 @@ def plus_minus(interval: Interval) -> str:
     return f"{100 * interval.value:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}] %"
 
 
+def value_with_interval(value: float, interval: Sequence[float] | None) -> str:
+    """A value that is no share, with half of its interval if that is known: 0.123 ± 0.045."""
+    return f"{value:.3f}" if interval is None else f"{value:.3f} ± {Interval(*interval).half_width:.3f}"
+
+
 def _part(name: str, change: Change, images: str) -> str:
     points, half = 100 * change.difference.value, 100 * change.difference.half_width
-    levels = f"{100 * change.before.value:.1f} → {100 * change.after.value:.1f} % of {change.n} {images}"
+    measured = change.after.value + change.luck
+    levels = f"{100 * change.before.value:.1f} → {100 * measured:.1f} % of {change.n} {images}"
+    if f"{100 * change.luck:.1f}" != "0.0":
+        levels += f", {100 * change.after.value:.1f} % less the luck of the choice"
     if change.n < MIN_IMAGES:
         return f"{name}: {levels}, too few to tell"
+    if change.none:
+        return f"{name} unchanged: no image gained or lost ({levels})"
     if not change.clear:
         return f"{name} within noise: {points:+.1f} ± {half:.1f} points ({levels})"
     word = "collapsed by" if change.collapsed else "gained" if points > 0 else "lost"

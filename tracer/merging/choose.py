@@ -129,22 +129,33 @@ def check_keep(keep: float) -> None:
 def strongest(candidates: Sequence[Candidate], keep: float, before: Scores, images: str) -> Choice:
     """The largest α whose measured retention, relative to the pretrained model, is at least `keep`.
 
-    The reason says what that is worth: its lower bound, and the largest α that is sure to keep as much.
+    The reason says what that is worth: its lower bound, and the largest α that is sure to keep as much. Raises
+    UserError if no mixture keeps it: α = 0 always does, but is the pretrained model.
     """
     within = [each for each in candidates if each.scores.retention(before) >= keep]
-    if not within:
-        highest = max(each.scores.retention(before) for each in candidates)
-        raise UserError(f"no α of the sweep keeps {keep:g}: the most is {highest:.3f}; let it begin at 0")
-    chosen = max(within, key=lambda each: each.alpha)
+    chosen = max(within, key=lambda each: each.alpha, default=None)
+    if chosen is None or chosen.alpha == 0:
+        raise _none_keeps(candidates, keep, before, images)
     measured, bound = chosen.scores.retention(before), chosen.scores.retention_bound(before)
     why = f"the strongest that keeps {keep:g} of {images}: {measured:.3f}, and with 95 % at least {bound:.3f}"
-    if bound >= keep or chosen.alpha == 0:
+    if bound >= keep:
         return Choice(chosen, why)
     sure = [each.alpha for each in _sure(candidates, keep, before) if each.alpha]
     known = (
         f"α = {max(sure):g} is sure to" if sure else "no α is sure to, for which --retain needs more images"
     )
     return Choice(chosen, f"{why}; {known}")
+
+
+def _none_keeps(candidates: Sequence[Candidate], keep: float, before: Scores, images: str) -> UserError:
+    """The error where no mixture keeps enough, with the one that keeps most."""
+    mixtures = [each for each in candidates if each.alpha]
+    most = max(mixtures, key=lambda each: each.scores.retention(before), default=None)
+    closest = "" if most is None else f": α = {most.alpha:g} keeps most, {most.scores.retention(before):.3f}"
+    return UserError(
+        f"no mixture of the sweep keeps {keep:g} of {images}{closest}. No weights are written; give a smaller "
+        "--keep, --retain DATA with more images, or a sweep with smaller α"
+    )
 
 
 def _sure(candidates: Sequence[Candidate], keep: float, before: Scores) -> list[Candidate]:

@@ -75,7 +75,9 @@ class Scores(NamedTuple):
         }
         task = Change.of(before.hits, self.hits)
         if self.hits != before.hits:  # the difference of a model with itself is 0
-            task = task._replace(after=self.interval, difference=task.difference.less(self.optimism))
+            luck = self.accuracy - self.interval.value
+            difference = task.difference.less(self.optimism)
+            task = task._replace(after=self.interval, difference=difference, luck=luck)
         return Verdict(task, retained)
 
     def retention(self, before: Scores) -> float:

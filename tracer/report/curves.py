@@ -15,7 +15,12 @@ BOTH_WAYS = "Mean over images to captions and captions to images, as in the pape
 Texts = dict[str, tuple[str, str, bool]]  # by name in the log: title, caption, percent
 
 LEARNING: Texts = {
-    "accuracy": ("Held-out accuracy", "Before training, a few times in it, and at its end.", True),
+    "accuracy": (
+        "Held-out accuracy",
+        "Before training, a few times in it, and at its end. Without classes: the share of images whose own caption is "
+        "the nearest (R@1).",
+        True,
+    ),
     "loss": ("Loss", "Sum of all terms; not comparable between methods with different terms.", False),
     "scale": ("Inverse temperature", "exp(logit_scale), which CLIP keeps below 100.", False),
 }

@@ -52,12 +52,15 @@ def main(arguments: list[str]) -> int:
     if way in ("dawin", "ensemble"):
         return _measure(flags, evaluator)
     result = merged(flags, evaluator)
-    _show(evaluator, result, chosen_by_names=flags.keep is not None or flags.paint is not None)
+    by_names = not evaluator.before.retained and (flags.keep is not None or flags.paint is not None)
+    _show(evaluator, result, by_names)
     for note in result.notes:
         say(note)
     run = keep(evaluator, result, flags.name)
+    if not evaluator.before.retained and not by_names:
+        say("What the model forgot was not measured: --retain DATA measures it.")
     if (points := f"{100 * result.scores.optimism:.1f}") != "0.0":
-        say(f"Below, {points} points are taken off for the choice of α on these images.")
+        say(f"These images chose α: {points} points are taken off the differences below, for luck.")
     unmerged = next((each.scores for each in result.candidates if each.alpha == 1), None)
     if unmerged is not None and result.details["alpha"] != 1:
         change = result.scores.verdict(unmerged)
@@ -68,12 +71,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _show(evaluator: Evaluator, result: Merged, *, chosen_by_names: bool) -> None:
+def _show(evaluator: Evaluator, result: Merged, by_names: bool) -> None:
     """Print the accuracies of the weights that were tried.
 
     Agreement with a pretrained model that cannot name pictures means little: it is shown only where it chose.
     """
-    by_names = chosen_by_names and not evaluator.before.retained
     retained = ["ImageNet names"] if by_names else list(evaluator.before.retained)
 
     def row(name: str, scores: Scores) -> tuple[str, ...]:
@@ -82,9 +84,11 @@ def _show(evaluator: Evaluator, result: Merged, *, chosen_by_names: bool) -> Non
         pairs += [(scores.agreement, len(compared_indices(len(scores.hits))))] if by_names else []
         return (name, *(plus_minus(wilson_interval(share, n)) for share, n in pairs))
 
-    rows = [row("pretrained", evaluator.before)]
+    names = {0: "pretrained (α = 0)"}
+    swept = any(each.alpha == 0 for each in result.candidates)
+    rows = [] if swept else [row("pretrained", evaluator.before)]
     if result.candidates:
-        rows += [row(f"α = {each.alpha:g}", each.scores) for each in result.candidates]
+        rows += [row(names.get(each.alpha, f"α = {each.alpha:g}"), each.scores) for each in result.candidates]
     else:
         rows += [row(folder, evaluator(end)) for folder, end in evaluator.group.ends.items()]
         rows.append(row(result.name, result.scores))
