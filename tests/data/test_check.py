@@ -180,9 +180,45 @@ def test_leaks_are_found_whatever_their_size_and_encoding(tmp_path, capsys):
     assert "test        8 images that training does not use: tracer eval RUN --data" in output
     assert [line[:4] for line in output.splitlines()].count("leak") == 2
     leaks = " ".join(output.split()).split(" leak ")[1:]
-    assert "1 held-out images show what a training image shows" in leaks[0]
+    assert "1 held-out image shows what a training image shows" in leaks[0]
     assert "val/cat/large.webp and train/cat/4.png" in leaks[0]
     assert "test/dog/again.jpg and train/dog/3.png" in leaks[1]
+
+
+def drawing(seed: int, size: tuple[int, int]) -> Image.Image:
+    """A disc in two colours that are equally bright, with some noise."""
+    numbers = np.random.default_rng(seed)
+    grey = np.array([0.299, 0.587, 0.114])
+    colours = [colour + 90 - colour @ grey for colour in numbers.uniform(-60, 60, (2, 3))]
+    x, y = np.meshgrid(np.linspace(-1, 1, size[0]), np.linspace(-1, 1, size[1]))
+    pixels = np.where((x**2 + y**2 < 0.3)[..., None], *colours) + numbers.normal(0, 5, (*x.shape, 3))
+    return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+
+
+def test_resized_drawings_are_copies_and_other_colours_are_not(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("tracer.data.checking.check.cache_folder", lambda: tmp_path / "cache")
+    data, sizes = tmp_path / "drawings", np.random.default_rng(0).integers(66, 180, (40, 2)).tolist()
+    for number, size in enumerate(sizes):
+        folder = data / "train" / ("red", "blue")[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        drawing(number, tuple(size)).save(folder / f"{number}.jpg", quality=85)
+    folder = data / "test" / "red"
+    folder.mkdir(parents=True)
+    for number in range(0, 24, 2):
+        Image.open(data / "train" / "red" / f"{number}.jpg").resize((80, 80)).save(
+            folder / f"copy-{number}.png"
+        )
+    for number in range(100, 120):
+        for split in ("val", "test"):
+            (data / split / "blue").mkdir(parents=True, exist_ok=True)
+            drawing(number + len(split), (80, 80)).save(data / split / "blue" / f"{number}.png")
+    assert main(["check", str(data)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "12 test images show what a training image shows" in shown
+    assert "… and 2 more; all are listed in" in shown
+    (listing,) = (tmp_path / "cache").glob("copies-*.txt")
+    pairs = dict(line.split("\t") for line in listing.read_text().splitlines())
+    assert pairs == {f"test/red/copy-{n}.png": f"train/red/{n}.jpg" for n in range(0, 24, 2)}
 
 
 def test_an_imbalance_is_said(tmp_path, picture, capsys):

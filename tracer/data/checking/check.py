@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,9 +14,11 @@ from tracer.core.command_line import path_word
 from tracer.core.errors import UserError
 from tracer.data.checking.duplicates import duplicates
 from tracer.data.checking.near_duplicates import near_duplicates
-from tracer.data.checking.report import Leaks, Lengths, Report, Spread
+from tracer.data.checking.report import PAIRS, Leaks, Lengths, Report, Spread
 from tracer.data.classes import visible
 from tracer.data.examples import Examples
+from tracer.data.scan_cache import cache_folder
+from tracer.storage.atomic import write_text
 
 CONTEXT = 77  # context length of CLIP's text tower, in tokens
 SAMPLED = 20_000  # about this many captions are tokenised; the count of too long ones is extrapolated
@@ -80,8 +85,8 @@ def describe(
         test=None if test is None else len(test),
         duplicates=duplicates(examples, held_out),
         leaks=(
-            *(() if held_out is None else (Leaks("held-out", near_duplicates(examples, held_out)),)),
-            *(() if test is None else (Leaks("test", near_duplicates(examples, test)),)),
+            *(() if held_out is None else (_leaks("held-out", examples, held_out),)),
+            *(() if test is None else (_leaks("test", examples, test),)),
         ),
         skipped=examples.skipped,
         detected=examples.detected,
@@ -91,6 +96,19 @@ def describe(
         ),
         command=command({"data": examples.name, **(flags or {})}, switches),
     )
+
+
+def _leaks(split: str, train: Examples, others: Examples) -> Leaks:
+    """Images of a split that are nearly training images; if there are many, a file lists all of them."""
+    leaks = Leaks(split, near_duplicates(train, others))
+    if len(leaks.pairs) > PAIRS:
+        digest = hashlib.blake2b(f"{train.name} {split}".encode(errors="replace"), digest_size=4).hexdigest()
+        path = cache_folder() / f"copies-{digest}.txt"
+        lines = "".join(f"{image}\t{copy}\n" for copy, image in leaks.pairs)
+        with suppress(OSError):
+            write_text(path, lines.encode(errors="replace").decode())
+            return replace(leaks, listing=str(path))
+    return leaks
 
 
 def command(flags: Mapping[str, str | None], switches: Sequence[str] = ()) -> str:

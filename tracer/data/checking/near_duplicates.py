@@ -11,10 +11,12 @@ from PIL import Image
 from tracer.data.encoded import draft
 from tracer.data.examples import Examples
 
-SIDE = 16  # pixels of the grey thumbnails that are compared
+SIDE = 16  # pixels of the thumbnails that are compared; in colour, since drawings may differ in nothing else
 DECODED = 64  # pixels of a JPEG before it is made that small; fewer would show how it was decoded
-NEAR = 3.0  # of 255 grey levels: root mean square difference of two thumbnails of one picture
-FLAT = 8.0  # standard deviation below which a thumbnail shows too little to be recognised
+NEAR = 3.0  # of 255 levels: root mean square difference in brightness of two thumbnails of one picture
+NEAR_IN_COLOUR = 6.0  # that of red, green and blue, which JPEG stores at half the size
+BRIGHTNESS = np.array([0.299, 0.587, 0.114], np.float32)  # of red, green and blue
+FLAT = 8.0  # standard deviation of every colour below which a thumbnail shows too little to be recognised
 MOST = 5_000  # images of a test set that are compared, evenly spaced
 BLOCK = 20_000  # training images at a time, to bound memory
 
@@ -25,24 +27,29 @@ def near_duplicates(train: Examples, others: Examples) -> tuple[tuple[str, str],
     if not len(rows) or not len(train):
         return ()
     own = thumbnails(others.take(rows)).astype(np.float32)
-    recognisable = own.std(axis=1) >= FLAT
-    nearest, distance = np.zeros(len(rows), int), np.full(len(rows), np.inf)
+    recognisable = own.reshape(len(own), -1, 3).std(axis=1).max(axis=1) >= FLAT
+    nearest, distance, closest = np.zeros(len(rows), int), np.full(len(rows), np.inf), np.zeros_like(own)
     for start in range(0, len(train), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(train)))
-        squares = _mean_squares(own, thumbnails(train.take(block)).astype(np.float32))
+        theirs = thumbnails(train.take(block)).astype(np.float32)
+        squares = _mean_squares(own, theirs)
         closer = squares.min(axis=1) < distance
         nearest[closer] = block[squares.argmin(axis=1)[closer]]
+        closest[closer] = theirs[squares.argmin(axis=1)[closer]]
         distance = np.minimum(distance, squares.min(axis=1))
-    copies = np.flatnonzero(recognisable & (distance <= NEAR**2))
+    brightness = ((own - closest).reshape(len(own), -1, 3) @ BRIGHTNESS) ** 2
+    near = (distance <= NEAR_IN_COLOUR**2) & (brightness.mean(axis=1) <= NEAR**2)
+    copies = np.flatnonzero(recognisable & near)
     return tuple((train.ids[int(nearest[i])], others.ids[int(rows[i])]) for i in copies)
 
 
-def thumbnails(examples: Examples) -> UInt8[np.ndarray, "n 256"]:
-    """A grey thumbnail of every image."""
+def thumbnails(examples: Examples) -> UInt8[np.ndarray, "n 768"]:
+    """A colour thumbnail of every image."""
 
     def thumbnail(index: int) -> np.ndarray:
-        image = draft(examples.images, index, (DECODED, DECODED)).image.convert("L")
-        return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BOX), np.uint8).reshape(-1)
+        image = draft(examples.images, index, (DECODED, DECODED)).image.convert("RGB")
+        # Boxes would take whole pixels of a small image, so that its edges fall elsewhere than in a copy.
+        return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.uint8).reshape(-1)
 
     with ThreadPoolExecutor() as pool:
         return np.stack([*pool.map(thumbnail, range(len(examples)))])

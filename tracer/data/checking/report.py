@@ -13,6 +13,7 @@ from tracer.data.checking.duplicates import Duplicates
 WIDTH, INDENT = 80, 12  # of the lines
 COMMAND = "train with"
 SHOWN = 6  # items of a long list
+PAIRS = 10  # pairs of a test image and a training image that are shown
 IMBALANCE = 20  # times as many images in the largest class as in the smallest, from which on it is said
 
 
@@ -51,11 +52,19 @@ class Leaks:
 
     split: str
     pairs: tuple[tuple[str, str], ...]  # a training image, and one of the split
+    listing: str = ""  # a file with all pairs, where they are too many to show
 
-    def __str__(self) -> str:
-        copy, image = self.pairs[0]
-        count = f"{len(self.pairs)} {self.split} images show what a training image shows, such as {image} and {copy}"
-        return f"{count}: accuracy on them is too good, so move or delete them"
+    def findings(self) -> Iterator[str]:
+        """Their number, and the pairs: all of them where they are few."""
+        number = _number(len(self.pairs), f"{self.split} image shows", f"{self.split} images show")
+        yield (
+            f"{number} what a training image shows: accuracy on them is too good, so look at them and move or "
+            "delete the copies"
+        )
+        yield from (f"{image} and {copy}" for copy, image in self.pairs[:PAIRS])
+        if len(self.pairs) > PAIRS:
+            listed = f"; all are listed in {self.listing}" if self.listing else ""
+            yield f"… and {len(self.pairs) - PAIRS} more{listed}"
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,9 @@ class Report:
         if duplicates.across:
             first = duplicates.across[0][1]
             yield "", f"{len(duplicates.across)} held-out images are also trained on, such as {first}"
-        yield from (("leak", str(leaks)) for leaks in self.leaks if leaks.pairs)
+        for leaks in self.leaks:
+            if leaks.pairs:
+                yield from (("" if i else "leak", each) for i, each in enumerate(leaks.findings()))
 
 
 def _some(items: Sequence[str]) -> list[str]:
