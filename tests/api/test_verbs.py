@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
     numbers = tracer.evaluate(
         run, arrays, classes=NAMES, templates="the digit {}", out=tmp_path / "numbers", device="cpu"
     )
-    assert next(iter(numbers["after"].values()))["accuracy"] == accuracy
+    assert numbers["after"]["data"]["accuracy"] == accuracy
     assert "accuracy" in str(scores)
     assert scores._repr_html_().startswith("<pre ")
     assert "<td>held-out</td>" in run._repr_html_()
@@ -132,7 +133,13 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
     torch.testing.assert_close(text.norm(dim=-1), torch.ones(3))
     with torch.no_grad():
         same = tracer.load(merged).embed_image(model.preprocess([picture]))
+        assert torch.equal(image, model.embed_image([picture]))  # pictures and texts as they are
+        assert torch.equal(text, model.embed_text([f"the digit {name}" for name in NAMES]))
     assert torch.equal(image, same)
+    with pytest.raises(UserError, match="a batch already"):
+        model.embed_image(model.preprocess(picture)[None])
+    with pytest.raises(UserError, match="is a PIL image, and this is a Tensor"):
+        model.embed_image([model.preprocess(picture)])
 
 
 def _as_in(folder: Path) -> list[int]:
@@ -283,6 +290,16 @@ def test_a_share_that_no_mixture_keeps_names_the_finished_run(
         )
     assert "--keep" in str(error.value)
     assert Run.open(tmp_path / "kept").finished
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("learning_rate", "lr"), ("batch_size", "batch"), ("num_epochs", "epochs"), ("num_workers", "workers")],
+)
+def test_names_of_other_libraries_lead_to_those_here(theirs: str, ours: str) -> None:
+    settings: dict[str, Any] = {theirs: 1}
+    with pytest.raises(UserError, match=rf"did you mean {ours}\?"):
+        tracer.finetune("digits", model="tiny-28", **settings)
 
 
 def test_options_of_merge_are_numbers_or_refused(tmp_path: Path) -> None:

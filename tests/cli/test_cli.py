@@ -92,11 +92,14 @@ def test_lists(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["trian"], "unknown command 'trian': did you mean train"),
         (["train", "tracr"], "unknown method 'tracr': did you mean tracer"),
-        (["train", "--data", "digits", "--model", "ViT-B-61"], "unknown model 'ViT-B-61': did you mean"),
+        (
+            ["train", "--data", "digits", "--model", "ViT-B-61"],
+            "no run or folder 'ViT-B-61', and no model of this name: did",
+        ),
         (["train", "--data", "digits", "--pretrained", "opena"], "did you mean openai"),
         (["train", "--data", "digits", "--model", "tiny-28"], "tiny-28 has no OpenAI weights"),
         (["train", "--data", "digits", *TINY, "--lrr", "1"], "--lr"),
-        (["train", "--data", "digitz", *TINY], "unknown data 'digitz': did you mean digits"),
+        (["train", "--data", "digitz", *TINY], "there is no file or folder digitz: did you mean digits"),
         (["train", "--data", "digits", *TINY, "--steps", "5", "--warmup", "5"], "warm-up of 5 steps"),
         (["train", "--data", "digits", *TINY, "--batch", "100000"], "batch 100000 is larger than the data"),
         (["train", "--data", "digits", *TINY, "--batch", "1"], "batch 1 is too small"),
@@ -121,6 +124,34 @@ def test_bad_input_is_named_with_the_nearest_choice(
     monkeypatch.chdir(tmp_path)
     assert says in refused(capsys, *arguments)
     assert not (tmp_path / "runs").exists(), "work started before the refusal"
+
+
+@pytest.mark.parametrize(
+    "command", [("export",), ("resume",), ("merge", "--wise", "0.5"), ("eval", "--data", "digits")]
+)
+def test_a_folder_of_runs_names_the_runs_in_it(
+    command: tuple[str, ...], trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = refused(capsys, command[0], str(trained.parent), *command[1:])
+    assert f"; give one of those in it: {trained}" in told
+
+
+def test_an_unfinished_run_is_resumed_before_it_is_exported(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "half").mkdir()
+    shutil.copy(trained / "experiment.json", tmp_path / "half")
+    told = refused(capsys, "export", str(tmp_path / "half"))
+    assert f"is not finished: go on with: tracer resume {tmp_path / 'half'}" in told
+
+
+def test_zeroshot_ends_with_a_command_to_evaluate_it(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "zeroshot", "--data", str(photos), *TINY, "--out", str(tmp_path / "run")]) == 0
+    shown = capsys.readouterr().out
+    assert f"Next: tracer eval {tmp_path / 'run'} --data" in shown
+    assert "longer" not in shown
 
 
 def test_data_that_cannot_be_learnt_from(

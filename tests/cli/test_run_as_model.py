@@ -101,7 +101,7 @@ def test_an_unfinished_run_is_refused(
         ("runs/nope", "there is no run or model at runs/nope; in runs: choose from: base"),
         ("runs/model", "there is no run or model at runs/model; in runs: choose from: base"),  # not models
         ("rusn/base", "there is no run or model at rusn/base: unknown folder 'rusn': did you mean runs?"),
-        ("ViT-B/61", "unknown model 'ViT-B/61': did you mean ViT-B-16"),
+        ("ViT-B/61", "no model of this name: did you mean ViT-B-16"),
     ],
 )
 def test_a_name_that_leads_nowhere(

@@ -64,7 +64,7 @@ def test_imagenet_by_synset_number_and_name():
     ("keys", "spec", "message"),
     [
         (["cat", "dgo"], ["cat", "dog"], "unknown class 'dgo': did you mean dog"),
-        (["cot"], {"cat": "a cat"}, "unknown class 'cot': did you mean"),
+        (["cot"], {"cat": "a cat"}, "lacks 'cot', and must hold every class: did you mean cat"),
         (["0", "2"], ["cat", "dog"], "label 2 lies outside the 2 class names"),
         (["cat", "dog"], ["cat", "Cat", "dog"], "two classes have one name, 'cat' and 'Cat'"),
         (["a", "b"], {"a": "cat", "b": "cat"}, "two classes have one name, 'cat' and 'cat'"),

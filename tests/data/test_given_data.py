@@ -101,6 +101,8 @@ def test_other_pixels_are_other_data() -> None:
         ({"image": PIXELS}, "neither labels nor captions"),
         ({"picture": PIXELS}, "unknown key 'picture'"),
         (3, "cannot be a int"),
+        ([], "hold no images"),
+        ((PIXELS[:0], []), "hold no images"),
         ([1, 2], "an element of these data is a int"),
         ([(PIXELS[0].astype(np.float64), "a cat")], "an image cannot be a float64"),
         ([(torch.randn(3, 8, 8), "a cat")], "before they are normalised"),

@@ -267,7 +267,7 @@ def test_a_separator_means_nothing_to_json(write_table):
 
 def test_a_missing_table_names_its_neighbours(write_table, tmp_path):
     write_table("image,label\na.png,x\n", "birds.csv")
-    with pytest.raises(UserError, match=r"unknown data .*brids.csv'.*birds.csv"):
+    with pytest.raises(UserError, match=r"no file or folder .*brids.csv: .*birds.csv"):
         load(tmp_path / "brids.csv")
 
 

@@ -260,7 +260,7 @@ def test_a_greedy_soup_without_held_out_data_is_refused(
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ([], "choose one way"),
+        ([], "choose one way to merge, for example --wise 0.5"),
         (["--wise", "0.5", "--soup", "greedy"], "wise and soup"),
         (["--wise", "1.2"], "--extrapolate"),
         (["--fisher", "1.2", "--extrapolate"], "weighted mean"),

@@ -178,7 +178,7 @@ def test_transformers_is_asked_for_before_any_work(monkeypatch: pytest.MonkeyPat
         ("ViT-B-16", "weights/none.safetensors", "no weights at weights/none.safetensors"),
         ("tiny-28", "none.pt", "no weights at none.pt: give a file$"),
         ("tiny-28", "openai", "unknown weights of tiny-28 'openai'"),
-        ("missing.json", None, "unknown model 'missing.json'"),
+        ("missing.json", None, "no run or folder 'missing.json', and no model"),
     ],
 )
 def test_unknown_names_meet_the_nearest(model: str, pretrained: str | None, named: str) -> None:

@@ -12,11 +12,13 @@ from tracer.api.inputs import data_names
 from tracer.core.flags import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
+from tracer.data.formats.memory import PREFIX as MEMORY
 from tracer.evaluation.overlap import trained_images, trained_warning
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import Scored, score_test_sets
 from tracer.evaluation.score_tables import score_tables
 from tracer.evaluation.suites import Opening, Suite
+from tracer.evaluation.suites.own import GIVEN
 from tracer.evaluation.tables import document
 from tracer.evaluation.target import Target, run_at, target, targets
 from tracer.evaluation.test_sets import TestSets
@@ -199,9 +201,8 @@ def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
     for name in earlier.keys() & new.keys():
         before, now = (_place(each[name][0]) for each in (earlier, new))
         if before and now and before != now:
-            notify(
-                f"the scores of {before} in {keep} are replaced, as both are called {name}: --data id={now} is not"
-            )
+            hint = "out= writes these elsewhere" if now.startswith(MEMORY) else f"--data id={now} is not"
+            notify(f"the scores of {before} in {keep} are replaced, as both are called {name}: {hint}")
 
 
 def _place(row: dict[str, Any]) -> str:
@@ -209,6 +210,8 @@ def _place(row: dict[str, Any]) -> str:
     asked = row.get("asked")
     specs = flag_values([str(word) for word in asked]).get("data", []) if isinstance(asked, list) else []
     places = [str(Path(spec.rpartition("=")[2])) for spec in specs]
+    if len(places) == 1 and row["shift"] == GIVEN and places[0].startswith(MEMORY):
+        return places[0]
     return next((each for each in places if row["shift"] in (each, Path(each).name)), "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def _experiment(method: str | Method, settings: dict[str, Any]) -> Experiment:
     defaults = {option.name: option.default for option in options(name)}
     for key in settings:
         if key not in shared and key not in defaults:
-            raise unknown(f"argument of finetune with method {name}", key, {*shared, *defaults})
+            own = set(signature(finetune).parameters) - {"settings"}
+            raise unknown(f"argument of finetune with method {name}", key, {*shared, *defaults, *own})
     method_options |= {key: value for key, value in settings.items() if key not in shared}
     settings = {key: value for key, value in settings.items() if key in shared}
     return Experiment(method=name, options={**defaults, **method_options}, **settings)

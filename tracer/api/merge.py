@@ -77,7 +77,10 @@ class Merge:
         ways = [way for way in WAYS if getattr(self, way) is not None]
         if len(ways) != 1:
             problem = f"{' and '.join(ways)} are given" if ways else "none is given"
-            raise UserError(f"choose one way to merge ({', '.join(WAYS)}): {problem}")
+            flags = ", ".join(f"--{way}" for way in WAYS)
+            raise UserError(
+                f"{problem}: choose one way to merge, for example --wise 0.5 (wise=0.5 in Python), of {flags}"
+            )
         (way,) = ways
         if self.keep is not None:
             check_keep(self.keep)

@@ -19,6 +19,11 @@ T = TypeVar("T")
 FLAT = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
 HELP = {"-h", "--help", "--help-all"}
 WIDTH, INDENT = 80, 18
+NUMBERS = {  # how the help writes a value, how it is read, and what an error calls it
+    "INT": (int, "a whole number"),
+    "NUMBER": (int, "a whole number"),
+    "FLOAT": (float, "a number"),
+}
 
 
 class Flag(NamedTuple):
@@ -56,6 +61,7 @@ def cli(
         show_help(flags, prog, about or _summary(command), groups, everything="--help-all" in arguments)
         raise SystemExit(0)
     check(arguments, flags, prog, also)
+    check_values(arguments, flags)
     return tyro.cli(command, args=arguments, prog=prog, config=FLAT)
 
 
@@ -72,6 +78,7 @@ def cli_of_two(command: Callable[..., T], arguments: list[str], prog: str, about
     """Like `cli`; arguments that `command` does not know are returned, for a second command."""
     if HELP & set(arguments):
         return cli(command, arguments, prog, about), []
+    check_values(arguments, flags_of(command))
     return tyro.cli(command, args=arguments, prog=prog, config=FLAT, return_unknown_args=True)
 
 
@@ -114,6 +121,33 @@ def check(arguments: Sequence[str], flags: Sequence[Flag], prog: str, also: Sequ
     for flag in flags:
         if flag.required and flag.name.startswith("--") and flag.name not in words:
             raise UserError(f"{prog} needs {flag.name} {flag.value}: {flag.help}")
+
+
+def check_values(arguments: Sequence[str], flags: Sequence[Flag]) -> None:
+    """Raise for a value that its flag cannot have, in one sentence: tyro prints a box with the names of types."""
+    by_name = {flag.name: flag for flag in flags if flag.value and "…" not in flag.value}
+    for word, following in zip(arguments, (*arguments, "--")[1:], strict=True):
+        name, equals, value = word.partition("=")
+        flag = by_name.get(name.replace("_", "-"))
+        if flag is None:
+            continue
+        if not equals and following.startswith("--"):
+            raise UserError(f"{flag.name} needs a value: {flag.name} {flag.value}")
+        _check_value(flag, value if equals else following)
+
+
+def _check_value(flag: Flag, value: str) -> None:
+    kinds = flag.value.split("|")
+    if value == "None" or value in kinds:
+        return
+    if flag.value in NUMBERS:
+        number, what = NUMBERS[flag.value]
+        try:
+            number(value)
+        except ValueError:
+            raise UserError(f"{flag.name} {value}: give {what}") from None
+    elif flag.value.islower():
+        raise unknown(f"value of {flag.name}", value, kinds)
 
 
 def _flag(name: str, field: str, metavar: str, text: str) -> Flag:

@@ -84,7 +84,10 @@ def show_result(finished: Run) -> None:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
     say(f"The run is in {finished.folder}.")
     outcome = verdict(result)
-    show_verdict(outcome, next_step(outcome, finished.folder))
+    if finished.description.get("steps") == 0:  # zeroshot: no longer training could change anything
+        show_verdict(outcome, command_line("eval", finished.folder, "--data", "TEST-IMAGES"))
+    else:
+        show_verdict(outcome, next_step(outcome, finished.folder))
 
 
 def show_verdict(outcome: Verdict | None, next_command: str | None, images: str = "held-out images") -> None:

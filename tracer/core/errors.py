@@ -5,6 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# What other libraries call a setting or a flag, with its name here.
+ALIASES = {
+    "batch_size": "batch",
+    "bs": "batch",
+    "learning_rate": "lr",
+    "max_grad_norm": "clip",
+    "max_steps": "steps",
+    "num_epochs": "epochs",
+    "num_train_epochs": "epochs",
+    "num_workers": "workers",
+    "output": "out",
+    "output_dir": "out",
+    "warmup_steps": "warmup",
+    "wd": "decay",
+    "weight_decay": "decay",
+}
+
 
 class UserError(Exception):
     """Invalid input from the user. The command line prints the message and exits with code 2."""
@@ -45,13 +62,23 @@ def at_least(least: int, **flags: int | None) -> None:
 
 def unknown(kind: str, value: object, choices: Iterable[str]) -> UserError:
     """An error that names the kind of thing, the value and the nearest valid choices."""
+    return UserError(f"unknown {kind} {str(value)!r}: {suggestion(value, choices)}")
+
+
+def suggestion(value: object, choices: Iterable[str]) -> str:
+    """The valid choices nearest to a value; without any that is near, all of them, or the first of many."""
     names = sorted({str(choice) for choice in choices})
-    by_lowercase = {name.lower(): name for name in names}
-    close = get_close_matches(str(value).lower(), by_lowercase, n=3, cutoff=0.6)
-    if close:
-        hint = f"did you mean {' or '.join(by_lowercase[name] for name in close)}?"
-    elif len(names) <= 24:
-        hint = f"choose from: {', '.join(names) or '(nothing available)'}"
-    else:
-        hint = f"{len(names)} are known, for example {', '.join(names[:5])}"
-    return UserError(f"unknown {kind} {str(value)!r}: {hint}")
+    if close := near(value, names):
+        return f"did you mean {' or '.join(close)}?"
+    if len(names) <= 24:
+        return f"choose from: {', '.join(names) or '(nothing available)'}"
+    return f"{len(names)} are known, for example {', '.join(names[:5])}"
+
+
+def near(value: object, choices: Iterable[str]) -> list[str]:
+    """Up to three choices that are spelt like the value, whatever their case, or the one that is its alias."""
+    word, by_lowercase = str(value).lower(), {choice.lower(): choice for choice in choices}
+    name = ALIASES.get(word.removeprefix("--").replace("-", "_"), "")
+    alias = f"--{name}" if word.startswith("--") else name
+    close = [alias] if alias in by_lowercase else get_close_matches(word, by_lowercase, n=3, cutoff=0.6)
+    return [by_lowercase[each] for each in close]

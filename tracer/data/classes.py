@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError, suggestion, unknown
 from tracer.data.formats.values import distinct_keys, says_missing
 
 Spec = str | Path | Sequence[str] | Mapping[str, str]
@@ -85,7 +85,10 @@ def classes(keys: Iterable[str], spec: Spec | None = None, *, numbered: bool = F
     if isinstance(names, Mapping):
         unnamed = [key for key in distinct if key not in names]
         if unnamed:
-            raise unknown("class", unnamed[0], names)
+            hint = suggestion(unnamed[0], names)
+            raise UserError(
+                f"the mapping of class names lacks {unnamed[0]!r}, and must hold every class: {hint}"
+            )
         refuse_one_name(tuple(names.values()))
         return Classes(tuple(names), tuple(names.values()))
     refuse_one_name(tuple(names))
@@ -98,7 +101,8 @@ def refuse_one_name(names: Sequence[str], normal: Callable[[str], str] | None = 
     for name in names:
         form = (normal or _in_a_prompt)(name)
         if form in first:
-            hint = "rename one, merge them, or tell them apart with --classes FILE, a JSON mapping from label to name"
+            mapping = "--classes FILE, a JSON mapping from every label to its name"
+            hint = f"rename one, merge them, or tell them apart with {mapping}"
             raise UserError(f"two classes have one name, {first[form]!r} and {name!r}: {hint}")
         first[form] = name
 

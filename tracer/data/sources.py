@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError, near, unknown
 from tracer.data.classes import Spec, classes
 from tracer.data.embedded.digits import coloured_digits, digits
 from tracer.data.embedded.emojishift import read_emoji
@@ -77,7 +77,10 @@ def _source(name: str, options: Options) -> Examples:
         return _directory(Path(name), options)
     if Path(name).is_file():
         return _file(Path(name), options)
-    raise unknown("data", name, (*EMBEDDED, *_neighbours(Path(name))))
+    close = near(name, (*EMBEDDED, *_neighbours(Path(name))))
+    built_in = f"{', '.join(EMBEDDED)} and emoji:names:strong"
+    hint = f": did you mean {' or '.join(close)}?" if close else ""
+    raise UserError(f"there is no file or folder {name}{hint or f'; built-in data are {built_in}'}")
 
 
 def embedded_name(name: str) -> str | None:

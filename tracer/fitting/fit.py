@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,8 @@ def fit(
     known = {field.name for field in fields(Settings)}.difference(NOT_SETTINGS)
     for name in settings:
         if name not in known:
-            raise unknown("argument of fit", name, known)
+            own = set(signature(fit).parameters) - {"settings"}
+            raise unknown("argument of fit", name, known | own)
     base = Experiment(
         method="zeroshot",
         model=model_name(model, folder or Path("runs")),

@@ -52,5 +52,5 @@ def alphas(spelling: str, *, extrapolate: bool = False) -> tuple[float, ...]:
         raise UserError(f"the sweep {spelling!r} is empty: write start:stop:step, such as 0:1:0.1")
     for alpha in numbers:
         if not (extrapolate or 0 <= alpha <= 1) or alpha - alpha != 0:
-            raise UserError(f"α {alpha:g} is outside [0, 1]: give --extrapolate to go beyond the ends")
+            raise UserError(f"α {alpha:g} is outside [0, 1]: --extrapolate (extrapolate=True) allows it")
     return tuple(numbers)

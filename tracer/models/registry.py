@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError, suggestion, unknown
 from tracer.models.config_check import check_model_config, check_preprocess_config
 from tracer.models.download import (
     TEXT_FILES,
@@ -29,7 +29,7 @@ from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.load_guards import explained, kinds_of_numbers, quiet, text_tower_without_code
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.weights_file import published_settings
-from tracer.storage.folders import no_such_folder
+from tracer.storage.folders import folders_inside, no_such_folder
 from tracer.storage.safetensors_io import file_blake2b
 
 CONFIG_FILE = "open_clip_config.json"
@@ -200,7 +200,8 @@ def locate(model: str, pretrained: str | None = None) -> ModelSource:
         if "/" in model and not get_close_matches(name, known_models()):
             hub = f"; a model of the Hugging Face hub is hf-hub:{model}" if model.count("/") == 1 else ""
             raise UserError(f"{no_such_folder('run or model', path, FOLDERS)}{hub}")
-        raise unknown("model", model, known_models())
+        hint = suggestion(model, known_models())
+        raise UserError(f"there is no run or folder {model!r}, and no model of this name: {hint}")
     if any(config.get("text_cfg", {}).get(name) for name in TEXT_FILES) and find_spec("transformers") is None:
         raise UserError(f"{model} needs the package transformers: pip install 'tracer-clip[hf]'")
     return _from_registry(name, pretrained, config)
@@ -232,6 +233,7 @@ def _from_folder(path: Path) -> ModelSource:
             return source.from_folder(path)
         raise UserError(
             f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip nor of transformers"
+            f"{folders_inside(path, FOLDERS)}"
         )
     content = read_config(file)
     return ModelSource(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from tracer.core.batch import Batch, Embedding
+from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
 from tracer.models.blocks import five_taps
 from tracer.models.open_clip_compat import open_clip
@@ -92,8 +93,15 @@ class Student(nn.Module):
         """Image features, not normalised. Pixels are uint8, or floats that are already normalised."""
         return self.clip.encode_image(self.pixels(image))
 
-    def embed_image(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n d"]:
-        """Unit-length image embeddings."""
+    def embed_image(self, image: Num[Tensor, "*n 3 h w"] | Image | Sequence[Image]) -> Float[Tensor, "n d"]:
+        """Unit-length embeddings of preprocessed images, or of PIL images, which are preprocessed first."""
+        if not isinstance(image, Tensor):
+            image = self.preprocess(image)
+        if image.ndim != 4:
+            raise UserError(
+                f"images have the shape n, 3, height, width, and these {', '.join(map(str, image.shape))}: what "
+                "`preprocess` returns is a batch already, also of one image"
+            )
         return normalize(self.encode_image(image), dim=-1)
 
     def preprocess(self, images: Image | Sequence[Image]) -> Float[Tensor, "n 3 h w"]:
@@ -101,14 +109,21 @@ class Student(nn.Module):
         config = open_clip.transform.PreprocessCfg(**self.preprocess_cfg)
         transform = open_clip.transform.image_transform_v2(config, is_train=False)
         batch = [images] if isinstance(images, Image) else images
+        for image in batch:
+            if not isinstance(image, Image):
+                raise UserError(
+                    f"an image to preprocess is a PIL image, and this is a {type(image).__name__}"
+                )
         return torch.stack([transform(image) for image in batch]).to(self.mean.device)
 
     def tokenise(self, texts: str | Sequence[str]) -> Int[Tensor, "u l"]:
         """Token ids of one text or several."""
         return self.tokeniser([texts] if isinstance(texts, str) else texts).to(self.mean.device)
 
-    def embed_text(self, tokens: Int[Tensor, "u l"]) -> Float[Tensor, "u d"]:
-        """Unit-length text embeddings; rows may be shorter than the context length."""
+    def embed_text(self, tokens: Int[Tensor, "u l"] | str | Sequence[str]) -> Float[Tensor, "u d"]:
+        """Unit-length embeddings of token ids, whose rows may be shorter than the context length, or of texts."""
+        if not isinstance(tokens, Tensor):
+            tokens = self.tokenise(tokens)
         return normalize(encode_text(self.clip, tokens), dim=-1)
 
     @property

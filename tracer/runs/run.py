@@ -32,7 +32,7 @@ from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
 from tracer.storage.checksum import add_checksum
-from tracer.storage.folders import no_such_folder, require_files, require_utf8
+from tracer.storage.folders import folders_inside, no_such_folder, require_files, require_utf8
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import write_weights
@@ -78,7 +78,9 @@ class Run:
         if not folder.exists():
             raise no_such_folder("run", folder, (DESCRIPTION,))
         if not cls.exists(folder):
-            raise UserError(f"{folder} is not a run: it has no {DESCRIPTION}")
+            raise UserError(
+                f"{folder} is not a run: it has no {DESCRIPTION}{folders_inside(folder, (DESCRIPTION,))}"
+            )
         require_files(folder)
         run = cls(folder)
         run.description  # noqa: B018  (raise now if the description is unreadable)
@@ -179,10 +181,11 @@ class Run:
         return self.folder / "weights" / f"{name}.safetensors"
 
     def stored_weights(self, name: str) -> Weights:
-        """The weights of this name; a UserError lists those that there are."""
+        """The weights of this name; a UserError lists those that there are, or says how to finish the run."""
         if not self.weights_file(name).exists():
+            self.require_finished()
             names = sorted(file.stem for file in (self.folder / "weights").glob("*.safetensors"))
-            raise UserError(f"{self.folder} has no {name} weights; it has: {', '.join(names) or 'none yet'}")
+            raise UserError(f"{self.folder} has no {name} weights; it has: {', '.join(names) or 'none'}")
         return read_weights(self.weights_file(name))
 
     def keep(self, name: str, weights: Weights, like: str | None = None) -> None:
@@ -226,15 +229,17 @@ class Run:
         if name == "pretrained":
             self.require_start()
         self._require_config()
+        weights = (
+            None if name == "pretrained" else self.stored_weights(name)
+        )  # first: loading a model is slow
         student = load(
             experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
         )
         if experiment.adapter is not None:
             adapter(experiment.adapter).prepare(student)
-        if name == "pretrained":
-            return student
-        initialise_from(student, self.stored_weights(name))
-        student.classes = tuple(self.description["classes"])
+        if weights is not None:
+            initialise_from(student, weights)
+            student.classes = tuple(self.description["classes"])
         return student
 
     def require_own_files(self) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tracer.core.errors import UserError, unknown
 
+MOST = 5  # folders that an error names
+
 
 def no_such_folder(kind: str, path: Path, files: Sequence[str]) -> UserError:
     """The error for a path that leads to no `kind`, a folder with one of these files; it names those beside it."""
@@ -15,12 +17,20 @@ def no_such_folder(kind: str, path: Path, files: Sequence[str]) -> UserError:
     if not path.parent.is_dir():
         beside = _folders(path.parent.parent)
         return UserError(f"{message}: {unknown('folder', path.parent, beside)}" if beside else message)
-    beside = [
-        name for name in _folders(path.parent) if any((path.parent / name / file).is_file() for file in files)
-    ]
-    if beside:
+    if beside := _folders_with(path.parent, files):
         message += f"; in {path.parent}: {str(unknown(kind, path.name, beside)).partition(': ')[2]}"
     return UserError(message)
+
+
+def folders_inside(path: Path, files: Sequence[str]) -> str:
+    """The end of an error for a folder that is not what is meant: those in it with one of these files; else empty."""
+    inside = [str(path / name) for name in sorted(_folders_with(path, files))]
+    more = f" and {len(inside) - MOST} more" if len(inside) > MOST else ""
+    return f"; give one of those in it: {', '.join(inside[:MOST])}{more}" if inside else ""
+
+
+def _folders_with(path: Path, files: Sequence[str]) -> list[str]:
+    return [name for name in _folders(path) if any((path / name / file).is_file() for file in files)]
 
 
 def _folders(path: Path) -> list[str]:

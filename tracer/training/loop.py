@@ -104,6 +104,10 @@ class Training:
                 latest = checkpoints.latest(run.resume)
             yield from self._rewind_log(latest)
             self._saved = self.interrupt.step = latest.step if latest else 0
+            if latest:
+                yield Report(
+                    latest.step, plan.steps, message=f"goes on from step {latest.step} of {plan.steps}"
+                )
             with self.clock.measure("evaluating"), self.interrupt.at_once():
                 before = measure_pretrained(plan, world, model, self.workers)
             self.pace.evaluated(self.clock.seconds["evaluating"])

@@ -14,7 +14,7 @@ from tracer.api.run import Machine
 from tracer.cli.dry_run import dry_run
 from tracer.cli.flags import Groups, cli
 from tracer.cli.training import carry_out
-from tracer.core.errors import unknown
+from tracer.core.errors import UserError, unknown
 from tracer.data.reading import Reading
 from tracer.methods.base import methods, options, summary
 from tracer.runs.experiment import Experiment, Settings, Source
@@ -59,6 +59,8 @@ def parse(arguments: list[str]) -> tuple[Experiment, Output]:
     has_method = bool(arguments) and not arguments[0].startswith("-")
     name = arguments[0] if has_method else "tracer"
     if name not in methods():
+        if Path(name).exists():
+            raise UserError(f"{name} is a file or folder, not a method: did you mean --data {name}?")
         raise unknown("method", name, methods())
     flags = cli(
         _flags(name),

@@ -155,7 +155,8 @@ class Report:
             yield "", f"{len(duplicates.contradicting)} of them under different labels, such as {first}"
         if duplicates.across:
             first = duplicates.across[0][1]
-            yield "", f"{len(duplicates.across)} held-out images are also trained on, such as {first}"
+            count = _number(len(duplicates.across), "held-out image is", "held-out images are")
+            yield "", f"{count} also trained on, such as {first}"
         for leaks in self.leaks:
             if leaks.pairs:
                 yield from (("" if i else "leak", each) for i, each in enumerate(leaks.findings()))

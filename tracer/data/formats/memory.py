@@ -27,6 +27,7 @@ from tracer.data.pixels import refuse_black, rgb
 
 PREFIX = "memory:"
 GIVEN = "data given from Python"
+NO_IMAGES = "these data hold no images"
 KEYS = {
     "image": ("image", "images"),
     "label": ("label", "labels"),
@@ -98,9 +99,11 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
         return _build(data[0], data[1], None, classes)
     try:
         count = len(data)
-        first = data[0] if count else None
+        first = data[0] if count else None  # of no images, which are refused below
     except (TypeError, KeyError, AttributeError):
         raise UserError(f"data cannot be a {type(data).__name__}: {EXPECTED}") from None
+    if not count:
+        raise UserError(NO_IMAGES)
     if is_paths(data):
         return _build(data, [_folder_name(path) for path in data], None, classes)
     if not isinstance(first, tuple | list) or len(first) != 2:
@@ -181,6 +184,8 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
     counts = {len(column) for column in (images, labels, captions) if column is not None}
     if len(counts) != 1:
         raise UserError(f"images, labels and captions differ in number: {sorted(counts)}")
+    if counts == {0}:
+        raise UserError(NO_IMAGES)
     keys = None if labels is None else [_key(label) for label in labels]
     if keys is not None and classes is None and all(key.lstrip("-").isdecimal() for key in keys):
         raise UserError(

@@ -8,12 +8,15 @@ from typing import Any
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec, match_names
+from tracer.data.formats.memory import PREFIX as MEMORY
 from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.data.split import align_labels
 from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import ROLES, Role, Shift
 from tracer.models.prompts import templates
+
+GIVEN = "data"  # the name of a set that was given from Python: that of its content is a hash
 
 
 def own(
@@ -32,7 +35,7 @@ def own(
     The classes are `classes` if given. Else they are `trained_on`, the classes of the model, if these contain all
     classes of the data (whatever their case and punctuation) and the role is not "retain"; else those of the data, an
     easier task if they are fewer. Data with splits give their test split. `prompts` default to those of the data, else
-    "openai"; `options` go to `load`.
+    "openai"; `options` go to `load`. The name is that of the file or folder, and "data" for data given from Python.
     """
     examples = load(spec, classes=classes, **options)
     if examples.splits and "split" not in options:
@@ -44,8 +47,9 @@ def own(
     if comparable and set(match_names(examples.classes, trained_on)) == set(examples.classes):
         examples = align_labels(examples, trained_on)
     own_prompts = prompts is None and examples.templates
+    in_memory = str(spec).startswith(MEMORY) and "://" not in str(spec)
     return Shift(
-        name=name or Path(str(spec)).name or str(spec),
+        name=name or (GIVEN if in_memory else Path(str(spec)).name) or str(spec),
         role=role,
         load=lambda: examples,
         classes=examples.classes,
