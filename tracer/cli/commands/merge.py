@@ -84,7 +84,7 @@ def _show(evaluator: Evaluator, result: Merged, by_names: bool) -> None:
         pairs += [(scores.agreement, len(compared_indices(len(scores.hits))))] if by_names else []
         return (name, *(plus_minus(wilson_interval(share, n)) for share, n in pairs))
 
-    names = {0: "pretrained (α = 0)"}
+    names = {0.0: "pretrained (α = 0)"}
     swept = any(each.alpha == 0 for each in result.candidates)
     rows = [] if swept else [row("pretrained", evaluator.before)]
     if result.candidates:
