@@ -139,7 +139,7 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
     with pytest.raises(UserError, match="a batch already"):
         model.embed_image(model.preprocess(picture)[None])
     with pytest.raises(UserError, match="is a PIL image, and this is a Tensor"):
-        model.embed_image([model.preprocess(picture)])
+        model.embed_image([model.preprocess(picture)])  # pyright: ignore[reportArgumentType]
 
 
 def _as_in(folder: Path) -> list[int]:

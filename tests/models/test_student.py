@@ -20,6 +20,7 @@ from tracer.core.errors import UserError
 from tracer.core.terms import contrastive
 from tracer.data.transforms import Transform
 from tracer.models.open_clip_compat import open_clip
+from tracer.models.projections import projections, without_projection
 from tracer.models.registry import known_models
 from tracer.models.student import (
     MAX_LOG_SCALE,
@@ -27,9 +28,7 @@ from tracer.models.student import (
     Student,
     initialise_from,
     load,
-    projections,
     read_weights,
-    without_projection,
 )
 
 TEXTS = ["the digit 3", "a photo of the number 8, badly written", "7"]

@@ -18,6 +18,7 @@ from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
 from tracer.models.blocks import five_taps
 from tracer.models.open_clip_compat import open_clip
+from tracer.models.projections import projections
 from tracer.models.text import EndOfText, Tokeniser, encode_text, text_end, text_tower
 from tracer.storage.safetensors_io import read_weights as read_weights
 
@@ -250,41 +251,6 @@ def block_features(clip: Any, pixels: Float[Tensor, "n 3 h w"]) -> tuple[Tensor,
         return outputs["image_features"], tuple(tokens[:, 0] for tokens in prefix)
     feature_maps = outputs["image_intermediates"]
     return outputs["image_features"], tuple(block.mean(dim=(2, 3)) for block in feature_maps)
-
-
-PROJECTIONS = {
-    "image": ("proj", "attnpool.c_proj", "head.proj", "trunk.head", "trunk.head.fc"),
-    "text": ("text_projection", "proj"),
-}
-
-
-def projections(clip: Any) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None:
-    """The projection matrix of each tower, with the shared embedding as columns; None if a tower has none."""
-    image, text = _projection(clip, "image"), _projection(clip, "text")
-    return None if image is None or text is None else (image, text)
-
-
-def without_projection(clip: Any) -> list[str]:
-    """The towers, "image" and "text", that end without a linear projection."""
-    return [tower for tower in PROJECTIONS if _projection(clip, tower) is None]
-
-
-def _projection(clip: Any, tower: str) -> Tensor | None:
-    module = clip.visual if tower == "image" else text_tower(clip)
-    matrices = (_matrix(_path(module, dotted)) for dotted in PROJECTIONS[tower])
-    return next((matrix for matrix in matrices if matrix is not None), None)
-
-
-def _path(module: Any, dotted: str) -> Any:
-    for name in dotted.split("."):
-        module = getattr(module, name, None)
-    return module
-
-
-def _matrix(map_: Any) -> Tensor | None:
-    if isinstance(map_, nn.Linear):
-        return map_.weight.T
-    return map_ if isinstance(map_, Tensor) and map_.ndim == 2 else None
 
 
 def load(model: str, pretrained: str | None = None, *, seed: int = 0) -> Student:

@@ -105,9 +105,7 @@ class Training:
             yield from self._rewind_log(latest)
             self._saved = self.interrupt.step = latest.step if latest else 0
             if latest:
-                yield Report(
-                    latest.step, plan.steps, message=f"goes on from step {latest.step} of {plan.steps}"
-                )
+                yield Report(latest.step, plan.steps, message=f"goes on from step {latest.step}")
             with self.clock.measure("evaluating"), self.interrupt.at_once():
                 before = measure_pretrained(plan, world, model, self.workers)
             self.pace.evaluated(self.clock.seconds["evaluating"])
@@ -116,9 +114,8 @@ class Training:
                 yield Report(0, plan.steps, accuracy=accuracy, images=images)
             student, shadow, done, gap = model, None, 0, {}
             for index, (stage, steps) in enumerate(zip(plan.method.stages, plan.stage_steps, strict=True)):
-                # Stage weights are written after the stage's last checkpoint.
                 if latest and latest.step >= done + steps and self._stage_weights(index).exists():
-                    done += steps
+                    done += steps  # the stage is complete: its weights are written after its last checkpoint
                     continue
                 with self._starting():
                     student = deepcopy(model)
