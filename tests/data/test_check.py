@@ -69,7 +69,7 @@ def test_the_command_compares_the_splits_that_the_data_bring(tmp_path, picture, 
     assert main(["check", str(tmp_path)]) == 0
     output = capsys.readouterr().out
     assert "images      2, and 2 held out (the split val)" in output
-    assert "1 held-out images are also trained on, such as val/cat/4.png" in output
+    assert "1 held-out image is also trained on, such as val/cat/4.png" in output
     assert "split folders: train, val, test; this is train" in output
 
 

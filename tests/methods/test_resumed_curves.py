@@ -14,11 +14,14 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.record import read
 
 
-def test_a_resumed_run_is_one_curve(experiment: Callable[..., Experiment], tmp_path: Path) -> None:
+def test_a_resumed_run_is_one_curve(
+    experiment: Callable[..., Experiment], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     folder = tmp_path / "run"
     interrupted(experiment("tracer"), folder, after=2)
     assert main(["resume", str(folder), "--device", "cpu", "--log", "tensorboard"]) == 0
+    assert "tracer: goes on from step 2\n" in capsys.readouterr().out
     found = reading.EventAccumulator(str(folder / "tensorboard")).Reload()
     curve = [(event.step, event.value) for event in found.Scalars("train/loss")]
     assert [step for step, _ in curve] == [1, 2, 3]
