@@ -37,6 +37,13 @@ def data_names(data: Any, classes: Spec | None = None) -> tuple[str, ...]:
     return tuple(map(data_name, data)) if specs and not is_paths(data) else (data_name(data, classes),)
 
 
+def model_run(model: Any) -> Run | None:
+    """The run that is given as a model, by itself or by its folder; None if the model is none."""
+    if isinstance(model, str | os.PathLike):
+        return Run.open(Path(model)) if Run.exists(Path(model)) else None
+    return model if isinstance(model, Run) else None
+
+
 def model_name(model: Any, home: Path) -> str:
     """The name of this model: a name or folder as it is; a run's or a module's weights are written below `home`.
 
@@ -44,13 +51,12 @@ def model_name(model: Any, home: Path) -> str:
     such a module and the name of its config (open_clip), or the folder or repository of its processor (transformers).
     The folder that is written is named by a hash of the weights, so that the same model has the same name.
     """
-    if isinstance(model, str | os.PathLike):
-        if not Run.exists(Path(model)):
-            return os.fspath(model)
-        model = Run.open(Path(model))
-    if isinstance(model, Run):
-        model.require_finished()
-        student = model.student()
+    run = model_run(model)
+    if run is not None:
+        run.require_finished()
+        student = run.student()
+    elif isinstance(model, str | os.PathLike):
+        return os.fspath(model)
     elif isinstance(model, nn.Module):
         student = from_module(model)
     elif isinstance(model, Sequence) and len(model) == 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracer.core.errors import UserError
 from tracer.data.checking.duplicates import trained_too
-from tracer.data.division import divide, scanned
+from tracer.data.division import Division, divide, scanned
 from tracer.data.examples import Examples
 from tracer.data.scan import hashed
 from tracer.data.sources import load
@@ -14,7 +14,13 @@ MOST = 50_000  # images of the training data and of a test set that are compared
 
 
 def trained_images(run: Run) -> Examples | None:
-    """The training images of a run with their contents; None if its data are not here, have changed, or are too many.
+    """The training images of a run with their contents; None where they cannot be known."""
+    division = divided(run)
+    return None if division is None else division.train
+
+
+def divided(run: Run) -> Division | None:
+    """The data of a run as it divided them, with contents; None if they are not here, have changed, or are too many.
 
     Files that were scanned when the run began are not read again while they stay the same.
     """
@@ -35,7 +41,7 @@ def trained_images(run: Run) -> Examples | None:
     except UserError:
         return None
     same = division.train.content_fingerprint == run.description["data"].get("fingerprint")
-    return division.train if same else None
+    return division if same else None
 
 
 def trained_warning(train: Examples, examples: Examples, name: str) -> str:

@@ -45,14 +45,19 @@ def trained_too(train: Examples, others: Examples, called: str) -> str:
 
     Empty if none is, or if the content of either is not known.
     """
-    if train.contents is None or others.contents is None:
-        return ""
-    trained = {row.tobytes() for row in train.contents}
-    shared = [i for i, row in enumerate(others.contents) if row.tobytes() in trained]
+    shared = shared_images(train, others)
     if not shared:
         return ""
     count = f"{len(shared)} of {len(others)} {called} are also trained on"
     return f"{count}, such as {others.ids[shared[0]]}"
+
+
+def shared_images(first: Examples, others: Examples) -> list[int]:
+    """Places in `others` of images that are also in `first`, byte by byte; none if either's content is not known."""
+    if first.contents is None or others.contents is None:
+        return []
+    known = {row.tobytes() for row in first.contents}
+    return [i for i, row in enumerate(others.contents) if row.tobytes() in known]
 
 
 def _digest(examples: Examples, index: int) -> bytes:
