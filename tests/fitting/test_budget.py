@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracer.core.errors import UserError
-from tracer.fitting.budget import MIN_STEPS, Budget, Speed, lengths, planned, schedule
+from tracer.fitting.budget import MIN_STEPS, Budget, Speed, budget_text, doubled, lengths, planned, schedule
 from tracer.fitting.candidates import RATES, cliff, climb
 
 
@@ -16,6 +16,19 @@ def test_a_budget_is_a_time_or_a_number_of_runs() -> None:
     for text in ("30", "half an hour", "0m", "1-runs", "-3m"):
         with pytest.raises(UserError, match=f"--budget {text}"):
             Budget.parse(text)
+
+
+def test_a_whole_number_from_python_is_that_many_runs() -> None:
+    assert [budget_text(each) for each in (3, "2h")] == ["3-runs", "2h"]
+    for value in (2.5, None, True, ["2h"]):
+        with pytest.raises(UserError, match="expected a time such as 30m or 2h, or a number of runs"):
+            budget_text(value)
+
+
+def test_a_doubled_budget_is_a_budget() -> None:
+    for text in ("30m", "1.5h", "20-runs", "2.5-runs"):
+        first, second = (Budget.parse(each) for each in (text, doubled(text)))
+        assert (second.seconds or second.runs) == 2 * (first.seconds or first.runs or 0)
 
 
 def test_rungs_are_a_ninth_a_third_and_all_of_the_steps() -> None:

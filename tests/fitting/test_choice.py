@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tracer.core.metrics.intervals import ratio_bound
+from tracer.core.metrics.intervals import NORMAL_QUANTILE, ratio_bound
 from tracer.fitting.choice import Point, area, choose, promoted, within
 
 
@@ -21,6 +21,17 @@ def point(trial: str, alpha: float, right: int, kept: int, n: int = 200, m: int 
 
 
 BEFORE = point("pretrained", 0.0, 100, 800)
+
+
+def test_the_interval_of_a_share_kept_is_that_of_the_data_that_lost_most() -> None:
+    interval = point("a", 1.0, 160, 760).retention_interval(BEFORE)
+    assert interval.value == 0.95
+    assert interval.low == pytest.approx(ratio_bound(hits(800, 1000), hits(760, 1000), NORMAL_QUANTILE))
+    assert 0.93 < interval.low < 0.95 < interval.high < 0.97
+    two = {"names": hits(800, 1000), "few": hits(20, 20)}
+    lost = Point("a", 1.0, [True], {"names": hits(800, 1000), "few": hits(10, 20)})
+    assert lost.retention_interval(Point("pretrained", 0.0, [True], two)).value == 0.5
+    assert BEFORE.retention_interval(BEFORE).high == 1.0
 
 
 def test_without_keep_the_one_that_keeps_most_within_one_standard_error_of_the_best() -> None:

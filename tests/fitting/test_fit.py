@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import tracer
+from tracer.api.run import Machine
 from tracer.cli.app import main
+from tracer.fitting.fit import Request
+from tracer.fitting.parts import seen_warning
 from tracer.models.export import export
 from tracer.models.student import load
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*")
-SETTINGS = {"budget": "2-runs", "steps": 10, "batch": 8, "augment": "none", "device": "cpu"}
+SETTINGS: dict[str, Any] = {"budget": "2-runs", "steps": 10, "batch": 8, "augment": "none", "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +69,9 @@ def test_it_is_stopped_goes_on_and_looks_at_the_test_images_once(
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "Plan, within 2-runs: 2 trials of 10 steps" in said
-    assert "about 0 s left" in said.split("Trial 4: ")[1].replace("\n", " ")  # nothing is, after the last
+    last = said.split("Trial 4: ")[1].replace("\n", " ")
+    assert "next: the test of the choice" in last.split("Testing the choice on 24 images")[0]
+    assert " s left" not in last
     assert {file: file.stat().st_mtime_ns for file in done} == done  # read, not made again
     assert len([*world.glob("out/trials/*/path.json")]) == 4
 
@@ -72,7 +82,9 @@ def test_it_is_stopped_goes_on_and_looks_at_the_test_images_once(
     assert result["task"]["difference"][0] > 0
     assert result["commands"][0].startswith("tracer train l")  # lp or lpft
     assert result["sentence"].startswith(("Chosen: Linear probe", "Chosen: LP-FT"))
-    assert "Trial 2: Linear probe: " in " ".join(lines)
+    assert "Trial 2: Linear probe: 100.0 [83.9, 100.0] %, keeps all; best so far" in lines
+    assert "24 untouched test images" in result["sentence"]
+    assert result["warning"] == ""
     assert result["sentence"] in said
     assert "Learned against kept" in (world / "out" / "report.html").read_text(encoding="utf-8")
 
@@ -103,9 +115,59 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     ):
         assert main([*common, *flags]) == 2
         assert message in capsys.readouterr().err.replace("\n", " ")
-    with pytest.raises(tracer.UserError, match="argument of fit 'lr'"):
-        tracer.fit("photos", model="model", lr=1e-3)
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"lr": 1e-3}, "argument of fit 'lr'"),
+        ({"budget": 2.5}, "budget=2.5: expected a time such as 30m"),
+        ({"budget": 1}, "--budget 1-runs is too small"),
+        ({"pretrained": "none"}, "random weights knows nothing"),
+    )
+    for settings, message in refused:
+        with pytest.raises(tracer.UserError, match=message):
+            tracer.fit("photos", model="model", out="none", **settings)
     assert not (world / "none").exists()
+
+
+def test_images_that_the_model_was_trained_on_are_not_called_untouched(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run as the model, on its own data, on some of them, and on others."""
+    monkeypatch.chdir(world)
+    tracer.finetune(
+        "photos", method="ft", model="model", steps=1, batch=8, device="cpu", workers=0, out="before"
+    )
+    lines: list[str] = []
+    settings: dict[str, Any] = {**SETTINGS, "budget": 2}
+    found = tracer.fit("photos", model="before", retain="others", out="seen", tell=lines.append, **settings)
+    assert lines[0].startswith("Warning: photos are the data of before: the model was trained on ")
+    assert re.search(r"trained on \d+ of 24 test images and \d+ of 20 held-out images in before", lines[0])
+    assert found.warning in found.sentence
+    assert "untouched" not in found.sentence
+    assert json.loads((world / "seen" / "fit.json").read_text())["warning"] == found.warning
+
+    run = tracer.Run.open(Path("before"))
+    trained = plan(Experiment(method="ft", data="photos", model="model", steps=1)).train.take(np.arange(9))
+    others = plan(Experiment(method="ft", data="others", model="model", steps=1))
+    assert seen_warning(run, others, others.held_out) == ""
+    mixed = seen_warning(run, others, trained)
+    assert mixed.startswith(
+        "the model was trained on 9 of 9 test images and 0 of 8 held-out images in before"
+    )
+
+
+def test_where_the_pretrained_model_stays_the_command_with_a_larger_budget_is_next(tmp_path: Path) -> None:
+    machine = Machine(device="cpu")
+    base = Experiment(data="my photos", method="zeroshot", retain=("a", "b"), steps=10)
+    longer = Request(base, "30m", 0.9, tmp_path).longer(machine)
+    assert longer == (
+        "tracer fit --data 'my photos' --retain a b --steps 10 --keep 0.9 "
+        f"--out {tmp_path} --device cpu --budget 60m"
+    )
+    assert "--model runs/one" in Request(base, run=tracer.Run(Path("runs/one"))).longer(machine)
+    for other in (
+        replace(base, decay=0.2),
+        replace(base, data="memory:1a2b"),
+    ):  # for which there are no flags
+        assert Request(other, "2-runs").longer(machine) == 'the same call with budget="4-runs"'
 
 
 def test_a_budget_that_is_too_short_is_refused_before_the_probe_is_scored(

@@ -58,6 +58,20 @@ def test_a_trial_that_ends_elsewhere_is_read_whenever_that_happens(
     assert list(search.paths) == ["one"]
 
 
+def test_a_trial_that_is_better_within_noise_does_not_hide_why_it_is_not_the_best(tmp_path: Path) -> None:
+    absent: Any = None
+    search = Search(absent, absent, tmp_path, absent, lambda line: None)
+    search.before = Point("pretrained", 0.0, [True, False] * 10, {"names": [True] * 20})
+    noise = Point("one", 1.0, [True] * 11 + [False] * 9, {"names": [True] * 19 + [False]})
+    search.trials, search.paths = {"one": cast(Any, None)}, {"one": [noise]}
+    assert search._standing(noise) == "nothing is better than pretrained (50.0 %) beyond noise yet"
+    sure = Point("one", 1.0, [True] * 20, {"names": [True] * 20})
+    search.paths = {"one": [sure]}
+    assert search._standing(sure) == "best so far"  # and not its numbers again
+    search.paths = {"one": [sure._replace(alpha=0.5), noise]}
+    assert search._standing(noise) == "best so far if mixed at α = 0.5 (100.0 %, keeps 100.0 %)"
+
+
 def test_what_the_pretrained_model_cannot_do_at_all_cannot_be_kept() -> None:
     check_known({"digits": 0.2})
     with pytest.raises(UserError, match="--retain letters: the pretrained model is right on none"):

@@ -23,7 +23,7 @@ from tracer.core.errors import AlreadyReported, UserError, os_error_message, unk
 
 EXAMPLES = """\
   tracer check photos/                  what is in your data
-  tracer fit --data photos/             a search for the best that keeps all
+  tracer fit --data photos/             the best model found in half an hour
   tracer train --data photos/           TRACER on CLIP ViT-B-16, with defaults
   tracer train flyp --data pairs.csv --lr 3e-6 --dry-run
   tracer resume runs/1a2b3c             after a crash or Ctrl-C, bit for bit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from numbers import Integral
 from typing import NamedTuple
 
 from tracer.core.errors import UserError
@@ -18,6 +19,24 @@ ENOUGH = 18  # trials of the first rung, if they have full length
 AVERAGE_COST = 1.4  # of a step, relative to direct finetuning, over the methods that are tried
 # Share of a budget of time that is planned with; the rest is for the choice, its test and the page.
 USABLE = 0.9
+
+
+FORMS = "a time such as 30m or 2h, or a number of runs such as 20-runs"
+
+
+def budget_text(value: object) -> str:
+    """A budget given from Python as the text that `Budget.parse` reads: a whole number is that many runs."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return f"{value}-runs"
+    raise UserError(f"budget={value!r}: expected {FORMS}, or a whole number of runs")
+
+
+def doubled(text: str) -> str:
+    """The text of a budget that is twice as large."""
+    number, unit = re.fullmatch(r"([\d.]+)(\D+)", text).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    return f"{2 * float(number):.12g}{unit}"
 
 
 class Budget(NamedTuple):
@@ -35,9 +54,7 @@ class Budget(NamedTuple):
             return cls(runs=float(match[1]))
         if (match := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)) and float(match[1]) > 0:
             return cls(seconds=float(match[1]) * UNITS[match[2]])
-        raise UserError(
-            f"--budget {text}: expected a time such as 30m or 2h, or a number of runs such as 20-runs"
-        )
+        raise UserError(f"--budget {text}: expected {FORMS}")
 
     def usable(self, speed: Speed) -> float:
         """Seconds of a budget of time in which trials may run."""

@@ -15,7 +15,15 @@ TEN = 2  # places of RATES
 FIRST_RATE = 1e-5  # where direct finetuning begins to climb
 # Rates of the other methods, in places of RATES from that where direct finetuning collapses, and their names.
 OFFSETS = (-1, -2, 0, -3, 1)
-NAMES = {-3: "c / 30", -2: "c / 10", -1: "c / 3", 0: "c", 1: "3 c", 2: "10 c", 3: "30 c"}
+NAMES = {
+    -3: "a thirtieth of that rate",
+    -2: "a tenth of that rate",
+    -1: "a third of that rate",
+    0: "that rate",
+    1: "three times that rate",
+    2: "ten times that rate",
+    3: "thirty times that rate",
+}
 ADAPTER_OFFSET = TEN  # an adapter's rate is higher
 WITHOUT_RATE = ("zeroshot", "lp")  # the pretrained model, and a linear probe whose head is solved for
 COLLAPSED = 0.5  # of what was known; a rate at which less is kept is past the cliff
@@ -98,8 +106,8 @@ def direct(labelled: bool) -> Candidate:
 
 
 def preview(labelled: bool, count: int) -> Iterator[tuple[str, str]]:
-    """Direct finetuning and the first `count` of the ladder, with their rates relative to the collapse, c."""
-    yield direct(labelled).label, f"from {FIRST_RATE:g} upwards, until it forgets most: c"
+    """Direct finetuning and the first `count` of the ladder, with their rates relative to where it collapses."""
+    yield direct(labelled).label, f"{FIRST_RATE:g} and higher, up to the rate at which it forgets most"
     steps = [(offset, each) for offset in OFFSETS for each in kinds(labelled)]
     for offset, each in steps[:count]:
         yield each.label, NAMES[offset + ADAPTER_OFFSET if each.adapter else offset]

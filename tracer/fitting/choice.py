@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
-from tracer.core.metrics.intervals import NORMAL_QUANTILE, paired_interval, ratio_bound
+from tracer.core.metrics.intervals import NORMAL_QUANTILE, Interval, paired_interval, ratio_bound
 
 # Probability that the chosen model keeps less than --keep asks for, or is better than the pretrained one by luck alone.
 RISK = 0.05
@@ -32,6 +32,16 @@ class Point(NamedTuple):
     def retention(self, before: Point) -> float:
         """The lowest ratio of right answers to those of `before`, over the retained data sets; at most 1."""
         return min(1.0, *(sum(self.kept[name]) / max(1, sum(hits)) for name, hits in before.kept.items()))
+
+    def retention_interval(self, before: Point) -> Interval:
+        """That ratio with its 95 % interval; both ends are at most 1."""
+        value = self.retention(before)
+        name = min(before.kept, key=lambda name: sum(self.kept[name]) / max(1, sum(before.kept[name])))
+        first, second = before.kept[name], self.kept[name]
+        low = ratio_bound(first, second, NORMAL_QUANTILE)
+        inverse = ratio_bound(second, first, NORMAL_QUANTILE)  # before to after: 1 / the upper end
+        high = 1 / inverse if inverse else 1.0
+        return Interval(min(low, value), value, min(1.0, max(high, value)))
 
     def retention_bound(self, before: Point, quantile: float) -> float:
         """The lowest lower bound of that ratio, at a quantile of the normal distribution; 1 if nothing can be lost."""

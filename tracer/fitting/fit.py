@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from tracer.api.inputs import data_names, data_settings, model_name
+from tracer.api.inputs import data_names, data_settings, model_name, model_run
 from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import say
+from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, unknown
+from tracer.core.flags import flag
 from tracer.data.classes import Spec
-from tracer.fitting.budget import Budget, Schedule, Speed, planned
+from tracer.data.formats.memory import PREFIX
+from tracer.fitting.budget import Budget, Schedule, Speed, budget_text, doubled, planned
 from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, without_rate
-from tracer.fitting.parts import check_known, parts_of, with_test_share
+from tracer.fitting.parts import check_known, parts_of, seen_warning, with_test_share
 from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
 from tracer.fitting.state import read_state, write_state
 from tracer.fitting.trial import FILE as SCORES
 from tracer.parallel import World
-from tracer.runs.experiment import Experiment, Settings
+from tracer.runs.experiment import Experiment, Settings, TrialSettings
 from tracer.runs.identity import identity
 from tracer.runs.plan import Plan, plan
+from tracer.runs.run import Run
 from tracer.storage.lock import lock
 from tracer.training.setup import first_stage
 
@@ -34,26 +39,53 @@ NOT_SETTINGS = ("data", "lr", "held_out", "held_out_share")  # chosen here
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: the experiment that all trials vary, the budget, the share to keep, the folder."""
+    """What is asked for: the experiment that all trials vary, the budget, the share to keep, the folder.
+
+    `run` is the run whose weights are the model, if there is one.
+    """
 
     base: Experiment
     budget: str = DEFAULT_BUDGET
     keep: float | None = None
     out: Path | None = None
+    run: Run | None = None
 
     def __post_init__(self) -> None:
         Budget.parse(self.budget)
+        if self.base.pretrained == "none":
+            raise UserError("--pretrained none: a model with random weights knows nothing that could be kept")
         if self.keep is not None and not 0 < self.keep <= 1:
             raise UserError(
                 f"--keep {self.keep} is a share of what the model could do: between 0 and 1, such as 0.97"
             )
+
+    def longer(self, machine: Machine) -> str:
+        """The command of this request with twice the budget; what to change in the call, where no command says it."""
+        budget, changed = doubled(self.budget), _changed(self.base)
+        if self.run is not None:
+            changed["model"] = str(self.run.folder)
+        own = {each.name for each in fields(TrialSettings)}
+        if not own.issuperset(changed) or any(
+            name.startswith(PREFIX) for name in (self.base.data, *self.base.retain)
+        ):
+            return f'the same call with budget="{budget}"'
+        if self.keep is not None:
+            changed["keep"] = self.keep
+        if self.out is not None:
+            changed["out"] = self.out
+        if machine.device != "auto":
+            changed["device"] = machine.device
+        if machine.workers is not None:
+            changed["workers"] = machine.workers
+        words = [word for name, value in changed.items() for word in flag(name, value)]
+        return command_line("fit", *words, "--budget", budget)
 
 
 def fit(
     data: Any,
     *,
     model: Any = "ViT-B-16",
-    budget: str = DEFAULT_BUDGET,
+    budget: str | int = DEFAULT_BUDGET,
     keep: float | None = None,
     retain: Any = (),
     classes: Spec | None = None,
@@ -71,7 +103,7 @@ def fit(
     Args:
         data: as in `finetune`. A split test, or a share, is left untouched until the choice is made.
         model: as in `finetune`.
-        budget: a time such as 30m or 2h, or a number of full finetunings such as 20-runs.
+        budget: a time such as 30m or 2h, or a number of full finetunings such as 20-runs or 20.
         keep: share of what the model could do that it must keep, for example 0.97; without it, the mixture that keeps
             most of those within noise of the most accurate is chosen.
         retain: data that say what the model could do; by default the naming of embedded emoji.
@@ -88,14 +120,19 @@ def fit(
         if name not in known:
             own = set(signature(fit).parameters) - {"settings"}
             raise unknown("argument of fit", name, known | own)
-    base = Experiment(
-        method="zeroshot",
-        model=model_name(model, folder or Path("runs")),
-        retain=data_names(retain),
-        **data_settings(data, classes),
-        **settings,
-    )
-    return fitted(Request(base, budget, keep, folder), Machine(device=device, workers=workers), tell)
+    settings |= {"retain": data_names(retain), **data_settings(data, classes)}
+    request = requested(model, budget_text(budget), keep, folder, settings)
+    return fitted(request, Machine(device=device, workers=workers), tell)
+
+
+def requested(
+    model: Any, budget: str, keep: float | None, out: Path | None, settings: Mapping[str, Any]
+) -> Request:
+    """The request with this model and these settings; the weights of a run or a module are written to a folder."""
+    run = model_run(model)
+    base = Experiment(method="zeroshot", **settings)
+    checked = Request(base, budget, keep, out, run)  # before anything is written
+    return replace(checked, base=replace(base, model=model_name(model, out or Path("runs"))))
 
 
 def fitted(request: Request, machine: Machine, tell: Tell) -> Fitted:
@@ -113,7 +150,10 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     parts = parts_of(settled)
     folder = request.out or Path("runs") / f"fit-{identity(settled)}"
     spent = sum(read_state(file).get("seconds", 0.0) for file in folder.glob(f"trials/*/{SCORES}"))
-    search = Search(base, parts, folder, machine, tell, request.keep)
+    search = Search(base, parts, folder, machine, tell, request.keep, again=request.longer(machine))
+    if request.run is not None and (warning := seen_warning(request.run, settled, parts.test)):
+        search.warning = warning
+        tell(f"Warning: {warning}.")
     full = settled.experiment.steps or 1
     zero_shot = search.trial(without_rate(False)[0], full)
     begun = time.monotonic()
@@ -149,6 +189,12 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         tell(f"On this machine {speed}.")
         search.deadline = started + max(0.0, budget.usable(speed) - spent)
     return search
+
+
+def _changed(experiment: Experiment) -> dict[str, Any]:
+    """The settings of an experiment that are not defaults."""
+    values = {each.name: (getattr(experiment, each.name), each.default) for each in fields(Settings)}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool) -> Schedule:

@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracer.core.errors import UserError
+from tracer.data.checking.duplicates import shared_images
 from tracer.data.examples import Examples
 from tracer.data.options import has_split
-from tracer.data.scan import scan
+from tracer.data.scan import hashed, scan
 from tracer.data.sources import load
 from tracer.data.split import align_labels, default_share
+from tracer.evaluation.overlap import MOST, divided
 from tracer.evaluation.probe import emoji_probe
+from tracer.fitting.candidates import WITHOUT_RATE
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan
+from tracer.runs.run import Run
 
 PROBE = 480  # emoji to name, if no data are given to retain; half of them to choose by
 FEWEST = 20  # held-out or test images
@@ -74,6 +78,31 @@ def check_known(accuracies: Mapping[str, float]) -> None:
                 f"--retain {name}: the pretrained model is right on none of its images, so there is nothing to keep; "
                 "check its class names, or give other data"
             )
+
+
+def seen_warning(run: Run, settled: Plan, test: Examples) -> str:
+    """How many test and held-out images the run, which is the model, was trained on, and what to do.
+
+    Empty if there are none, or if that cannot be known.
+    """
+    if run.experiment.method in WITHOUT_RATE:  # whose towers are as they were; a head is not taken over
+        return ""
+    division = divided(run)
+    if division is None or max(len(settled.train), len(test)) > MOST:
+        return ""
+    parts = {"test": hashed(test), "held-out": hashed(settled.held_out)}
+    shared = {name: len(shared_images(division.train, part)) for name, part in parts.items()}
+    if not any(shared.values()):
+        return ""
+    counts = " and ".join(f"{shared[name]} of {len(part)} {name} images" for name, part in parts.items())
+    known = [each for each in (division.train, division.held_out, division.test) if each is not None]
+    train = hashed(settled.train)
+    whole = {i for each in known for i in shared_images(each, train)} == set(range(len(train)))
+    same = f"{settled.experiment.data} are the data of {run.folder}: " if whole else ""
+    return (
+        f"{same}the model was trained on {counts} in {run.folder}, so that scores on them are too good. "
+        "Give --data that the run has not seen"
+    )
 
 
 def halves(examples: Examples) -> tuple[Examples, Examples]:

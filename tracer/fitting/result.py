@@ -46,6 +46,8 @@ class Fitted:
     commands: tuple[str, ...]  # that make it again without the search
     folder: Path
     keep: float | None = None  # share that it had to keep
+    warning: str = ""  # about test images that the model was trained on before
+    again: str = ""  # how to search for longer
 
     @property
     def pretrained(self) -> bool:
@@ -54,12 +56,19 @@ class Fitted:
 
     @property
     def next(self) -> str:
-        """What to do now: the command that exports it, or what may help where nothing was better."""
+        """What to do now: the command that exports it, or one that searches for longer where nothing was better."""
         if self.pretrained:
-            other = " or" if self.keep is None else ", a lower --keep, more images in --retain or"
-            return f"more labelled images{other} a longer --budget may help"
+            return self.again
         best = self.folder / BEST
         return command_line("export", best, "--weights", self.run.weights, "--out", "my-model")
+
+    @property
+    def advice(self) -> str:
+        """What may help where nothing was better; empty if something was."""
+        if not self.pretrained:
+            return ""
+        other = " or" if self.keep is None else ", a lower --keep, more images in --retain or"
+        return f"More labelled images{other} a larger --budget may help."
 
     def __str__(self) -> str:
         return self.sentence
@@ -76,6 +85,7 @@ def _finish(search: Search, choice: Choice, device: str) -> Fitted:
     run, known = search.trials[name].run, _earlier(search.folder)
     if (known.get("run"), known.get("alpha")) != (name, choice.point.alpha):
         looks = known.get("looks", 0) + 1
+        search.tell(f"Testing the choice on {len(search.parts.test)} images.")
         run, known = _tested(run, search.parts, choice, device)
         known["looks"] = looks
     # The same model may be chosen for another reason, out of more trials.
@@ -93,6 +103,8 @@ def _finish(search: Search, choice: Choice, device: str) -> Fitted:
         tuple(known["commands"]),
         search.folder,
         search.keep,
+        search.warning,
+        search.again,
     )
     folders = [trial.folder for trial in search.all_trials()]
     steps = tuple(Command("the same model without the search", line) for line in fitted.commands)
@@ -172,6 +184,7 @@ def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:
         "trial": choice.point.trial,
         "alpha": choice.point.alpha,
         "reason": choice.reason,
+        "warning": search.warning,
         "keep": search.keep,
         "trials": len(search.trials),
         "held_out": {
@@ -185,16 +198,19 @@ def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:
 
 
 def sentence(known: dict[str, Any], chosen: str) -> str:
-    """The closing sentence: what was chosen, and what it gained and lost on the test images."""
+    """The closing sentence: what was chosen, and what it gained and lost on the test images; a warning, if any."""
+    images, warning = "untouched test images", ""
+    if known["warning"]:
+        images, warning = "test images", f" Warning: {known['warning']}."
     if not known["alpha"]:
         task = Change.from_json(known["task"])
-        right = f"It gets {plus_minus(task.after)} of {task.n} untouched test images."
-        return f"The pretrained model stays as it is: {known['reason']}. {right}"
+        right = f"It gets {plus_minus(task.after)} of {task.n} {images}."
+        return f"The pretrained model stays as it is: {known['reason']}. {right}{warning}"
     verdict = _verdict(known)
     kept = ""
     if not known["retain"]:
         kept = f" It gives {plus_minus(Interval(*known['agreement']))} of them the pretrained model's ImageNet name."
-    return f"Chosen: {chosen}. {verdict.sentence('untouched test images')}{kept}"
+    return f"Chosen: {chosen}. {verdict.sentence(images)}{kept}{warning}"
 
 
 def _verdict(known: dict[str, Any]) -> Verdict:

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tracer.api.run import Machine
+from tracer.api.terminal import percent
 from tracer.core.errors import UserError
+from tracer.core.metrics import wilson_interval
+from tracer.evaluation.verdict import plus_minus
 from tracer.fitting.budget import AVERAGE_COST, Schedule
 from tracer.fitting.candidates import Candidate, cliff, climb, direct, ladder, without_rate
 from tracer.fitting.choice import Choice, Point, choose, promoted
@@ -44,6 +47,8 @@ class Search:
     before: Point = field(init=False)  # the pretrained model's answers
     keep: float | None = None
     deadline: float | None = None
+    warning: str = ""  # about images that the model was trained on before
+    again: str = ""  # how to search for longer
     trials: dict[str, Trial] = field(default_factory=dict)  # that have ended, by name
     paths: dict[str, list[Point]] = field(default_factory=dict)  # their mixtures
     _work: float = 0.0  # that this process has done, and the seconds it took
@@ -157,23 +162,41 @@ class Search:
             return
         if trial.candidate.method == "zeroshot":
             before = trial.before()
-            self.tell(f"{number}: pretrained, {before.accuracy:.1%} of {len(before.hits)} held-out images")
+            counts = " and ".join(f"{sum(hits)} on {name}" for name, hits in before.kept.items())
+            known = f"right answers ({counts})" if self.parts.retain else f"{len(before.hits)} ImageNet names"
+            self.tell(f"{number}: pretrained: {_accuracy(before)} of {len(before.hits)} held-out images")
+            self.tell(
+                f"Below: the share right of these {len(before.hits)} images, and the share kept of the pretrained "
+                f"model's {known}; ± or brackets are 95 % intervals."
+            )
             return
-        last, best = self.paths[trial.name][-1], self.best().point
-        self.tell(
-            f"{number}: {trial}: {last.accuracy:.1%}, keeps "
-            f"{last.retention(self.before):.1%}; best so far {self.describe(best)}{self._left()}"
-        )
+        last = self.paths[trial.name][-1]
+        kept = "all" if last.frozen else plus_minus(last.retention_interval(self.before))
+        self.tell(f"{number}: {trial}: {_accuracy(last)}, keeps {kept}; {self._standing(last)}{self._left()}")
+
+    def _standing(self, last: Point) -> str:
+        """What would be chosen now, beside a trial that has just ended with `last`."""
+        best = self.best().point
+        if best.trial not in self.trials:
+            sure = "" if self.keep is None else f" and sure to keep {self.keep:g}"
+            return f"nothing is better than pretrained ({percent(best.accuracy)}) beyond noise{sure} yet"
+        if best == last:
+            return "best so far"
+        if best.trial == last.trial:
+            return f"best so far if mixed at α = {best.alpha:g} ({self._values(best)})"
+        return f"best so far: {self.describe(best)}"
 
     def describe(self, point: Point) -> str:
         """A point in words."""
-        values = f"{point.accuracy:.1%}, keeps {point.retention(self.before):.1%}"
         if point.trial not in self.trials:
-            return f"pretrained ({values})"
-        return f"{self.trials[point.trial].candidate}, α = {point.alpha:g} ({values})"
+            return f"pretrained ({self._values(point)})"
+        return f"{self.trials[point.trial].candidate}, α = {point.alpha:g} ({self._values(point)})"
+
+    def _values(self, point: Point) -> str:
+        return f"{percent(point.accuracy)}, keeps {percent(point.retention(self.before))}"
 
     def _left(self) -> str:
-        """Time left: until the trials of the schedule are done at the speed so far, at most until the deadline."""
+        """Time left for trials at the speed so far, at most until the deadline; after the last one, what comes next."""
         if not self._work:
             return ""
         done = Counter(trial.steps for trial in self.trials.values() if trial.candidate.has_rate)
@@ -181,12 +204,19 @@ class Search:
         work = sum(steps * max(0, trials - done[steps]) for steps, trials in rungs) * AVERAGE_COST
         seconds = work * self._seconds / self._work
         if self.deadline is not None:
-            seconds = min(seconds, max(0.0, self.deadline - time.monotonic()))
-        return f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; about {seconds:.0f} s left"
+            seconds = min(seconds, self.deadline - time.monotonic())
+        if seconds <= 0:
+            return "; next: the test of the choice"
+        time_left = f"{seconds / 60:.0f} min" if seconds > 90 else f"{max(1.0, seconds):.0f} s"
+        return f"; about {time_left} of trials left"
 
     def all_trials(self) -> Iterator[Trial]:
         """Every trial that has ended well."""
         return (trial for trial in self.trials.values() if not trial.failed)
+
+
+def _accuracy(point: Point) -> str:
+    return plus_minus(wilson_interval(point.accuracy, len(point.hits)))
 
 
 def _shares(tried: Sequence[tuple[Trial, float]]) -> dict[float, float]:

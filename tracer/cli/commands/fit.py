@@ -1,4 +1,4 @@
-"""Find the best model within a time: `tracer fit --data DATA`."""
+"""Search for the best model within a time: `tracer fit --data DATA`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from typing import Annotated
 
 import tyro
 
-from tracer.api.inputs import model_name
 from tracer.api.run import Machine
 from tracer.api.terminal import errors, say, show_table
 from tracer.cli.flags import cli
-from tracer.core.errors import UserError
 from tracer.fitting.candidates import preview
-from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare
+from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare, requested
 from tracer.fitting.result import PAGE
-from tracer.runs.experiment import Experiment, TrialSettings
+from tracer.runs.experiment import TrialSettings
 from tracer.training.interrupt import Interrupted
 
 ABOUT = """\
 Try methods, learning rates, strengths and mixtures with the pretrained weights
-within a budget, and keep the best model that still knows what it knew. A part
-of the data that nothing was chosen by tests the choice once.
+within a budget, and keep the most accurate; of those within noise of it, the
+one that forgets least. It may forget: --keep sets a bound. A part of the data
+that nothing was chosen by tests the choice once.
 
 Examples:
   tracer fit --data photos/                       half an hour
@@ -60,8 +59,6 @@ class Flags(TrialSettings):
 
 def main(arguments: list[str]) -> int:
     flags = cli(Flags, arguments, "tracer fit", ABOUT)
-    if flags.pretrained == "none":
-        raise UserError("--pretrained none: a model with random weights knows nothing that could be kept")
     machine = Machine(device=flags.device, workers=flags.workers)
     if flags.dry_run:
         with TemporaryDirectory() as temporary:
@@ -74,17 +71,20 @@ def main(arguments: list[str]) -> int:
     if not result.pretrained:  # else the sentence says why
         say(f"Why: {result.reason}.")
     if result.commands:
-        say(f"Made again without the search by: {' && '.join(result.commands)}")
+        say("Made again without the search by:")
+        for line in result.commands:  # each alone, so that only what is to be pasted is wider than a terminal
+            say(line)
     say(f"Every trial: {result.folder / PAGE}")
     say(result.sentence)
+    if result.advice:
+        say(result.advice)
     say(f"Next: {result.next}")
     return 0
 
 
 def _request(flags: Flags, out: Path | None) -> Request:
     settings = {each.name: getattr(flags, each.name) for each in fields(TrialSettings)}
-    settings["model"] = model_name(flags.model, out or Path("runs"))
-    return Request(Experiment(method="zeroshot", **settings), flags.budget, flags.keep, out)
+    return requested(settings.pop("model"), flags.budget, flags.keep, out, settings)
 
 
 def _dry_run(request: Request, machine: Machine) -> int:
