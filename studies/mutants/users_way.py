@@ -39,7 +39,7 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     ("11: image bytes in Parquet are not seen", "data/formats/parquet.py",
      "    return _is_binary(kind)\n", "    return False\n", ("data/test_tables::test_parquet_may_hold_the_images_themselves",)),
     ("11: a run is no model", "api/inputs.py",
-     "        if not Run.exists(Path(model)):", "        if True:", ("cli/test_run_as_model::test_training_starts_from_the_weights_of_a_run",)),
+     " if Run.exists(Path(model)) else None", " if False else None", ("cli/test_run_as_model::test_training_starts_from_the_weights_of_a_run",)),
     ("12: no flag goes on without unreadable images", "data/scan.py",
      " and not skip_unreadable):", "):", ("data/test_check::test_the_command_goes_on_without_unreadable_images",)),
     ("12: unreadable images are not listed", "data/scan.py",
