@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 
 from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.utils import logging as hub_logging
@@ -208,8 +207,9 @@ def unreachable(url: str) -> str | None:
 
 def host_and_port(url: str) -> tuple[str, int]:
     """Host and port of an address."""
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443)
+    scheme, _, rest = url.partition("://")
+    host, _, port = rest.partition("/")[0].partition(":")
+    return host, int(port or (80 if scheme == "http" else 443))
 
 
 def _connects(host: str, port: int) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import warnings
 from functools import cache
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +17,8 @@ import tracer.models.torchvision_compat  # noqa: F401  (before torchvision, whic
 
 @cache
 def _import() -> ModuleType:
+    import torchvision  # noqa: F401  (through the hook of torchvision_compat)
+
     # timm, which open_clip imports, would import wandb for a training script of its own: half of the time at the start.
     absent = "wandb" not in sys.modules
     if absent:
@@ -26,7 +27,9 @@ def _import() -> ModuleType:
         with warnings.catch_warnings():
             # A notebook without ipywidgets would open with tqdm's warning in red; our own progress needs none.
             warnings.filterwarnings("ignore", "IProgress not found")
-            return import_module("open_clip")
+            import open_clip
+
+            return open_clip
     finally:
         if absent:
             del sys.modules["wandb"]
