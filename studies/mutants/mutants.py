@@ -80,7 +80,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("digest", "weights are read without comparing their checksum", "storage/safetensors_io.py",
      "    if expected is not None and expected != tensors_blake2b(tensors):\n", "    if False:\n", (SAFETENSORS,)),
     ("digest", "JSON is read without comparing its checksum", "storage/checksum.py",
-     "    if expected is not None and expected != _blake2b(value):\n", "    if False:\n", (SAFETENSORS,)),
+     "    if (required or expected is not None) and expected != _blake2b(value):\n", "    if False:\n", (SAFETENSORS,)),
     # Teachers
     ("teacher", "the pending mass is not restored", "core/shadow.py",
      "        self.age, self.mass = replay(self.policy, self.step, self.steps)\n",
@@ -134,7 +134,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("split", "val is not held out", "data/division.py",
      'if share is None and has_split(train.splits, "val"):', "if False:", (DIVISION,)),
     ("split", "images that are in both sets are not mentioned", "data/division.py",
-     "(*both, *self._overlap(), ", "(*both, ", (DIVISION,)),
+     "*self.shortage, *self.overlap, ", "*self.shortage, ", (DIVISION,)),
     # Classes
     ("classes", "two classes of one name are merged", "data/classes.py",
      "        refuse_one_name(distinct, normal_name)\n", "", (CLASSES,)),

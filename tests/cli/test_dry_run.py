@@ -133,5 +133,5 @@ def test_a_sweep_shows_what_is_swept(capsys: pytest.CaptureFixture[str], tmp_pat
         number = row[1] or number
         swept[number] = f"{swept.get(number, '')} {row[3]}".strip()
     assert "model tiny-28" in swept["0"]
-    assert swept["1"] == "lr 3e-06, seed 2"
+    assert swept["1"] == "seed 2, lr 3e-06"
     assert swept["2"] == "method ema_sd, horizon 0.25"
