@@ -11,6 +11,15 @@ from tracer.core.batch import Scene
 from tracer.core.terms.distill import divergence
 
 
+def dynamics(scene: Scene | None) -> dict[str, Tensor]:
+    """What is logged of a step beside its loss: the student's temperature and bias, and `probes`."""
+    if scene is None:
+        return {}
+    student = scene.student
+    bias = {} if student.bias is None else {"bias": student.bias.detach()}
+    return {"scale": torch.as_tensor(student.scale).detach(), **bias, **probes(scene)}
+
+
 @torch.no_grad()
 def probes(scene: Scene) -> dict[str, Tensor]:
     """KL, entropies, confidence, agreement and true-pair probability; empty without a teacher or without text.

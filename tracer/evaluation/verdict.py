@@ -19,9 +19,7 @@ class Change(NamedTuple):
     after: Interval
     difference: Interval
     n: int
-    luck: float = (
-        0.0  # taken off the measured accuracy after, and off the difference: these images chose the weights
-    )
+    luck: float = 0.0  # taken off `after` and the difference, where these images chose the weights
 
     @classmethod
     def of(cls, before: Sequence[bool], after: Sequence[bool]) -> Change:

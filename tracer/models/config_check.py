@@ -6,10 +6,12 @@ open_clip passes some entries of a config on to other libraries. `text_cfg.token
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError, unknown
@@ -128,3 +130,22 @@ def _values(config: Mapping[str, Any], objects: set[str], path: str = "") -> Ite
             yield from _values({str(i): each for i, each in enumerate(value)}, objects, f"{path}{key}.")
         else:
             yield f"{path}{key}", value
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty if it holds something else."""
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise UserError(f"{file} is not a readable config: {error}") from None
+    return config if isinstance(config, dict) else {}
+
+
+def checked_config(content: dict[str, Any], source: str) -> dict[str, Any]:
+    """The model's config in an exported config, whose every key and value may be passed on to open_clip."""
+    config, preprocess = content.get("model_cfg"), content.get("preprocess_cfg", {})
+    if not isinstance(config, dict) or not isinstance(preprocess, dict):
+        raise UserError(f"{source} is not a model config: it has no model_cfg")
+    check_model_config(config, source)
+    check_preprocess_config(preprocess, f"preprocess_cfg of {source}")
+    return config

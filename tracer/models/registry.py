@@ -15,7 +15,7 @@ from typing import Any
 from torch import nn
 
 from tracer.core.errors import UserError, suggestion, unknown
-from tracer.models.config_check import check_model_config, check_preprocess_config
+from tracer.models.config_check import check_model_config, checked_config, read_config
 from tracer.models.download import (
     TEXT_FILES,
     Download,
@@ -221,7 +221,7 @@ def _from_hub(repository: str) -> ModelSource:
         if not known_absent(repository, CONFIG_FILE):
             raise
         return source.from_hub(repository)
-    return ModelSource(model, None, _checked(content, f"{CONFIG_FILE} of {model}"))
+    return ModelSource(model, None, checked_config(content, f"{CONFIG_FILE} of {model}"))
 
 
 def _from_folder(path: Path) -> ModelSource:
@@ -237,18 +237,8 @@ def _from_folder(path: Path) -> ModelSource:
         )
     content = read_config(file)
     return ModelSource(
-        f"local-dir:{path}", None, _checked(content, str(file)), digest=content.get(WEIGHTS_DIGEST)
+        f"local-dir:{path}", None, checked_config(content, str(file)), digest=content.get(WEIGHTS_DIGEST)
     )
-
-
-def _checked(content: dict[str, Any], source: str) -> dict[str, Any]:
-    """The model's config in an exported config, whose every key and value may be passed on to open_clip."""
-    config, preprocess = content.get("model_cfg"), content.get("preprocess_cfg", {})
-    if not isinstance(config, dict) or not isinstance(preprocess, dict):
-        raise UserError(f"{source} is not a model config: it has no model_cfg")
-    check_model_config(config, source)
-    check_preprocess_config(preprocess, f"preprocess_cfg of {source}")
-    return config
 
 
 def _register(path: Path) -> str:
@@ -260,15 +250,6 @@ def _register(path: Path) -> str:
     if open_clip.get_model_config(path.stem) != config:  # open_clip then reads all of its files again
         open_clip.add_model_config(path)
     return path.stem
-
-
-def read_config(file: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty if it holds something else."""
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise UserError(f"{file} is not a readable config: {error}") from None
-    return config if isinstance(config, dict) else {}
 
 
 def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) -> ModelSource:

@@ -48,7 +48,7 @@ class Paired:
     @property
     def levels(self) -> str:
         """Accuracy before and after with the paired difference, which few images cannot tell: as in the headline."""
-        before, after, difference, n = self.change
+        before, after, difference, n, _ = self.change
         levels = f"{plus_minus(before)} → {plus_minus(after)} of {n} images"
         if n < MIN_IMAGES:
             return f"{levels}, too few to tell."

@@ -135,7 +135,7 @@ def _confusions(data: Paired, moment: int) -> Counter[tuple[int, int]]:
 
 
 def _row(name: str, change: Change) -> tuple[HtmlCell, ...]:
-    before, after, difference, n = change
+    before, after, difference, n, _ = change
     ends = interval_text(difference, True)
     return (
         _name(name),

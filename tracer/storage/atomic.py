@@ -27,7 +27,7 @@ def write_file(path: Path, fill: Callable[[Path], object]) -> None:
         finally:
             with suppress(
                 OSError
-            ):  # in a read-only folder, raise the error of the write and not of the clean-up
+            ):  # in a read-only folder the error of the write counts, not that of the clean-up
                 temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
 

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tracer.core.dynamics import probes
+from tracer.core.dynamics import dynamics
 from tracer.core.errors import NonFinite, UserError
 from tracer.core.objective import Loss
 from tracer.core.weights import Weights, check_finite
@@ -217,7 +217,7 @@ class Training:
     def _log(self, state: State, step: int, loss: Loss) -> Report:
         """Write the loss of a step to the log."""
         total = float(loss.total.detach())
-        values = {name: float(value) for name, value in {**loss.parts, **_dynamics(state)}.items()}
+        values = {name: float(value) for name, value in {**loss.parts, **dynamics(state.scene)}.items()}
         if state.shadow:
             values["teacher_age"] = state.shadow.age
             if state.factor_gap:
@@ -298,11 +298,3 @@ class Training:
         return (
             f"the last good checkpoint, if any, is in {self.run.resume}. A lower --lr or --clip 1 often helps"
         )
-
-
-def _dynamics(state: State) -> dict[str, Tensor]:
-    if state.scene is None:
-        return {}
-    student = state.scene.student
-    bias = {} if student.bias is None else {"bias": student.bias.detach()}
-    return {"scale": torch.as_tensor(student.scale).detach(), **bias, **probes(state.scene)}

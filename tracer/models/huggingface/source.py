@@ -13,7 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
-from tracer.models.config_check import check_model_config
+from tracer.models.config_check import check_model_config, read_config
 from tracer.models.download import copy_cache, hub_outlook, in_hub_cache, unreachable_hub
 from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.huggingface.architecture import FAMILIES, model_type, open_clip_config
@@ -21,7 +21,7 @@ from tracer.models.huggingface.keys import to_open_clip
 from tracer.models.huggingface.processor import preprocess_config
 from tracer.models.load_guards import explained, quiet
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.registry import CONFIG_FILE, ModelSource, read_config
+from tracer.models.registry import CONFIG_FILE, ModelSource
 from tracer.storage.safetensors_io import read_weights
 
 CONFIG = "config.json"
