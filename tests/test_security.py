@@ -396,6 +396,7 @@ def test_a_program_is_not_taken_for_weights(tmp_path: Path) -> None:
         ({"embed_dim": [1, HOSTILE]}, "embed_dim.1 cannot be"),
         ({"vision_cfg": {"layers": 5_000_000}}, "layers 5000000 is out of range"),
         ({"vision_cfg": {"layers": [2, 10_000]}}, "layers.1 10000 is out of range"),
+        ({"vision_cfg": {"layers": [1]}}, r"layers \[1\] is a number, or 4 of a ResNet"),
         ({"embed_dim": float("nan")}, "embed_dim nan is out of range"),
         ({"init_logit_scale": float("nan")}, "init_logit_scale nan is out of range"),
         ({"vision_cfg": {"width": -1}}, "width -1 is out of range"),
@@ -411,6 +412,29 @@ def test_values_of_a_config_are_plain_and_within_bounds(config: dict[str, object
 
     with pytest.raises(UserError, match=problem):
         check_model_config(config, "x.json")
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"interpolation": "../x"}, "interpolation '../x' is not known"),
+        ({"resize_mode": 7}, "resize_mode 7 is not known"),
+        ({"resize_mode": ["squash"]}, "resize_mode .* is not known"),
+        ({"mode": "CMYK"}, "mode 'CMYK' is not known: it is RGB"),
+        ({"fill_color": "x"}, "fill_color is a number"),
+        ({"fill_color": -1}, "fill_color is a number"),
+        ({"mean": [1, 2]}, "mean is three numbers"),
+        ({"mean": [10**400, 0, 0]}, "mean is three numbers"),
+        ({"std": [float("nan")] * 3}, "std is"),
+    ],
+)
+def test_values_of_the_preprocessing_are_those_that_open_clip_takes(
+    config: dict[str, object], problem: str
+) -> None:
+    from tracer.models.config_check import check_preprocess_config
+
+    with pytest.raises(UserError, match=problem):
+        check_preprocess_config(config, "x.json")
 
 
 def test_a_config_nested_too_deeply_is_a_sentence(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError, unknown
+from tracer.core.validation import fits
 from tracer.models.open_clip_compat import open_clip
 
 TOP = ("embed_dim", "vision_cfg", "text_cfg", "multimodal_cfg", "custom_text", "quick_gelu", "cast_dtype")
@@ -30,7 +31,13 @@ SIZES = {  # whole numbers above 0, and at most these; the largest of open_clip'
     "context_length": 10_000,
     "vocab_size": LARGEST,
 }
+STAGES = 4  # of a ResNet
 BYTES = 4  # of a parameter
+RESIZING = {  # what open_clip and Pillow take
+    "mode": ("RGB",),
+    "interpolation": ("bicubic", "bilinear", "random"),
+    "resize_mode": ("shortest", "longest", "squash"),
+}
 
 
 def check_model_config(config: Mapping[str, Any], source: str) -> None:
@@ -62,6 +69,9 @@ def check_model_config(config: Mapping[str, Any], source: str) -> None:
             )
         if isinstance(value, int | float) and not abs(value) <= LARGEST:
             raise UserError(f"{source}: {path} {value} is out of range")
+    blocks = config.get("vision_cfg", {}).get("layers")
+    if isinstance(blocks, list | tuple) and len(blocks) != STAGES:
+        raise UserError(f"{source}: vision_cfg.layers {blocks!r:.60} is a number, or {STAGES} of a ResNet")
     _check_names(config, source)
     _check_memory(config, source)
 
@@ -105,10 +115,16 @@ def check_preprocess_config(config: Mapping[str, Any], source: str) -> None:
     for name in ("mean", "std"):
         values = config.get(name, (0.5, 0.5, 0.5))
         numbers = isinstance(values, list | tuple) and all(isinstance(value, int | float) for value in values)
-        if not numbers or len(values) != 3 or any(abs(value) > 255 for value in values):
+        if not numbers or len(values) != 3 or not all(abs(value) <= 255 for value in values):
             raise UserError(f"{source}: {name} is three numbers, not {values!r:.60}")
-        if name == "std" and any(value <= 0 for value in values):
+        if name == "std" and not all(value > 0 for value in values):
             raise UserError(f"{source}: std is more than 0, not {values!r:.60}")
+    for name, choices in RESIZING.items():
+        if (value := config.get(name, choices[0])) not in choices:
+            raise UserError(f"{source}: {name} {value!r:.60} is not known: it is {' or '.join(choices)}")
+    fill = config.get("fill_color", 0)
+    if not fits(fill, int) or not 0 <= fill <= 255:
+        raise UserError(f"{source}: fill_color is a number from 0 to 255, not {fill!r:.60}")
     size = config.get("size", 224)
     sizes = size if isinstance(size, list | tuple) else [size]
     if not 1 <= len(sizes) <= 2 or not all(isinstance(side, int) and 1 <= side <= 4096 for side in sizes):

@@ -18,7 +18,7 @@ from tracer.models.open_clip_compat import open_clip
 
 # Errors that open_clip and the weight readers raise for invalid files.
 UNREADABLE = (
-    *(RuntimeError, ValueError, OSError, KeyError, SafetensorError),
+    *(RuntimeError, ValueError, OSError, LookupError, ArithmeticError, SafetensorError),
     *(EOFError, StopIteration, AttributeError, TypeError, AssertionError),
 )
 HF_PACKAGES = ("transformers", "tokenizers", "sentencepiece")
