@@ -258,3 +258,18 @@ def test_a_broken_pipe_to_a_worker_is_its_death(error: Exception) -> None:
         raise error
     with pytest.raises(type(error)), worker_errors():
         raise error
+
+
+class Gone(Dataset[int]):
+    """Images that can no longer be read."""
+
+    def __getitem__(self, step: int) -> int:
+        raise UserError("the image a.png cannot be read: there is no such file")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_file_that_is_gone_is_one_sentence_in_a_worker_too(workers: int) -> None:
+    """torch puts the worker's traceback into the message."""
+    with pytest.raises(UserError) as failure:
+        next(loader(Gone(), range(1), workers=workers))
+    assert str(failure.value) == "the image a.png cannot be read: there is no such file"

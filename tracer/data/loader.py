@@ -162,10 +162,16 @@ def loader(batches: Dataset[T], steps: range, workers: int = 0, pin: bool = Fals
 def worker_errors(*others: type[Exception]) -> Iterator[None]:
     """A context in which the death of a worker, which torch may raise at any line, is raised as `WorkerLost`.
 
-    So are `others`.
+    So are `others`. An error of the user's in a worker, such as a file that is gone, is raised without the traceback
+    that torch puts into its message.
     """
     try:
         yield
+    except UserError as error:
+        _, traceback, message = str(error).rpartition(f"{UserError.__module__}.{UserError.__qualname__}: ")
+        if not traceback:
+            raise
+        raise UserError(message.strip()) from None
     except (RuntimeError, *others) as error:
         if not isinstance(error, others) and "DataLoader worker" not in str(error):
             raise
