@@ -101,6 +101,8 @@ def test_it_is_stopped_goes_on_and_looks_at_the_test_images_once(
     model = again.run.student()
     assert model.head is not None
     assert (world / "out" / "best").resolve() == again.run.folder.resolve()
+    card = (tracer.export(again.run, world / "exported") / "README.md").read_text()
+    assert f"On images that chose nothing: {again.sentence}" in card
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_written(

@@ -22,10 +22,12 @@ from tracer.merging.merges import interpolation
 from tracer.merging.run_group import run_group
 from tracer.parallel import World
 from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
 from tracer.report.reproduce import Command, training
 from tracer.report.run_data import read_run
 from tracer.runs.run import Run
+from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
 
 FILE = "fit.json"
@@ -92,6 +94,7 @@ def _finish(search: Search, choice: Choice, device: str) -> Fitted:
     known |= _story(search, choice, run)
     known["sentence"] = sentence(known, _label(search, choice.point))
     write_state(search.folder / FILE, known)
+    write_json(run.folder / CHOSEN_FILE, {"weights": known["weights"], "sentence": known["sentence"]})
     run.weights = known["weights"]
     _link(search.folder, run.folder)
     fitted = Fitted(

@@ -18,6 +18,9 @@ from tracer.report.reproduce import training
 from tracer.report.run_data import RunData, read_run
 from tracer.report.templates import environment, line
 
+CHOSEN_FILE = (
+    "chosen_by_fit.json"  # in a run: the weights that `tracer fit` chose, and its sentence on the test images
+)
 LIBRARIES = {"open_clip": "open_clip", "hf": "transformers", "onnx": "onnx"}
 PATHS = ("data", "held_out", "retain", "model", "templates", "pretrained", "classes", "root")
 UNKNOWN = "not known to tracer; it stays what its owners say"
@@ -51,9 +54,20 @@ def model_card(folder: Path, weights: str, format: str, name: str, head: Head | 
         same_names=names_kept(run.result or {}) if outcome else None,
         plus_minus=plus_minus,
         merge=_merge(folder, weights),
+        test=_test(folder, weights),
         command=training(run),
         facts=_provenance(run),
     )
+
+
+def _test(folder: Path, weights: str) -> str:
+    """What `tracer fit` measured of these weights on images that chose nothing; empty if it did not choose them."""
+    try:
+        chosen = json.loads((folder / CHOSEN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    same = isinstance(chosen, dict) and chosen.get("weights") == weights
+    return str(chosen.get("sentence", "")) if same else ""
 
 
 def _changes(outcome: Verdict) -> str:
