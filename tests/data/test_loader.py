@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from tracer.core.batch import Batch
 from tracer.core.errors import UserError
