@@ -101,7 +101,8 @@ class _SystemErrors:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            error.filename = error.filename or str(self.path)
+            if error.errno is not None:  # else the name would stand in place of the message
+                error.filename = error.filename or str(self.path)
         elif isinstance(error, Exception) and (number := re.search(r"\(os error (\d+)\)", str(error))):
             code = int(number[1])
             raise OSError(code, os.strerror(code), str(self.path)) from error
