@@ -60,7 +60,8 @@ def study(
     """Run every job of the scales that is neither in the result file nor measured yet, and add it to the file.
 
     Args:
-        scale: one or more of quick, part, full, variants (of TRACER), adapters and lengths (of training).
+        scale: one or more of quick, part, full, variants (of TRACER), adapters, lengths (of training) and
+            knowledge (of the start).
         cache: folder of packages and models.
         runs: folder of the runs.
         results: result file; by default named after the scales, in the folder of the runs.
@@ -70,8 +71,10 @@ def study(
     for name in scale:
         if name not in SCALES:
             raise unknown("scale", name, SCALES)
-    for size in {SCALES[name].size for name in scale}:
-        bridge(cache, size)  # once, before processes ask for it at the same time
+    for size, names in {
+        (SCALES[name].size, TASKS[task].names) for name in scale for task in SCALES[name].tasks
+    }:
+        bridge(cache, size, names)  # once, before processes ask for it at the same time
     file = results or runs / f"{'-'.join(scale)}.json"
     rows = {row.run: row for row in stored(file)[1]} if file.exists() else {}
     every = {job.name: job for name in scale for job in jobs(SCALES[name])}.values()

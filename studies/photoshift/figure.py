@@ -38,14 +38,17 @@ def frontiers(rows: Sequence[PhotoRow]) -> Figure:
 
 
 def moving_teachers(gains: Mapping[str, Mapping[str, Interval]]) -> Figure:
-    """What the areas of moving teachers have more than a static one's: by training pictures, by steps, by task."""
+    """What the areas of moving teachers have more than a static one's: by pictures, steps, start and task."""
     by_pictures = {str(TASKS[name].per_class): name for name in ("few animals", "animals", "many animals")}
     by_steps = {str(TASKS[name].steps): name for name in ("brief animals", "animals", "long animals")}
+    by_start = {
+        str(TASKS[name].names): name for name in ("animals, 25 names", "animals, 100 names", "animals")
+    }
     by_task = {name: name for name in MAIN_TASKS}
     figure = blank(width=11, height=3.8)
-    panels = figure.subplots(1, 3, sharey=True, width_ratios=(1, 1, 2))
-    titles = ("animals, by photographs a class", "animals, by steps", "by task")
-    for axes, title, places in zip(panels, titles, (by_pictures, by_steps, by_task), strict=True):
+    panels = figure.subplots(1, 4, sharey=True, width_ratios=(1, 1, 1, 2))
+    titles = ("by photographs a class", "by steps", "by names at the start", "by task")
+    for axes, title, places in zip(panels, titles, (by_pictures, by_steps, by_start, by_task), strict=True):
         drawn = {label: gains[name] for label, name in places.items() if name in gains}
         for shift, arm in ((-0.1, "EMA"), (0.1, "TRACER")):
             low, middle, high = (

@@ -90,7 +90,9 @@ def page(head: dict[str, Any], rows: Sequence[PhotoRow]) -> str:
         area_table(of[ALL]),
         "## When does a moving teacher help?" if of[ALL] else "",
         moving_table(rows) if of[ALL] else "",
-        f"![What moving teachers add to a static one, by pictures and by steps]({WHEN})" if of[ALL] else "",
+        f"![What moving teachers add to a static one, by pictures, steps, start and task]({WHEN})"
+        if of[ALL]
+        else "",
         "## Variants of TRACER" if of[VARIED] else "",
         f"Rate {RATE:g} and λ = 0.9; differences from TRACER are paired." if of[VARIED] else "",
         variant_table(of[VARIED]) if of[VARIED] else "",
@@ -106,7 +108,7 @@ def extent(rows: Sequence[PhotoRow]) -> str:
     """What was run of each scale, and on how many tasks and seeds."""
     names = {row.run for row in rows}
     shares = []
-    for scale in ("full", "variants", "lengths"):
+    for scale in ("full", "variants", "lengths", "knowledge"):
         planned = [job.name for job in jobs(SCALES[scale])]
         shares.append(f"{len(names.intersection(planned))} of {len(planned)} runs of `{scale}`")
     seeds = {

@@ -17,7 +17,7 @@ from studies.emojishift.runner import Log, Stopwatch, carried, remove, start_pro
 from studies.photoshift.bridge import bridge
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow, row
 from studies.photoshift.study import Job, Setting
-from studies.photoshift.tasks import suite_of
+from studies.photoshift.tasks import TASKS, suite_of
 from tracer.core.errors import UserError
 from tracer.core.metrics import agreement
 from tracer.data.examples import Examples
@@ -111,7 +111,7 @@ def zero_shot(workspace: Workspace, job: Job) -> dict[str, Any]:
     with suppress(OSError):
         return json.loads(file.read_text(encoding="utf-8"))
     suite, world = suite_of(job.task, workspace.cache), World("cpu", "fp32")
-    student = load(str(bridge(workspace.cache, job.scale.size)))
+    student = load(str(bridge(workspace.cache, job.scale.size, TASKS[job.task].names)))
     world.place(student)
     scorer = Scorer(student, world, workers=0)
     answers = {each.shift.name: summary(scorer, each) for each in suite.open().shifts}

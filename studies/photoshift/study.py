@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from studies.emojishift.study import Setting
 from studies.emojishift.study import variants as emoji_variants
 from studies.photoshift.bridge import PROMPT, bridge
-from studies.photoshift.tasks import LENGTHS, MAIN_TASKS, TASKS
+from studies.photoshift.tasks import KNOWLEDGE, LENGTHS, MAIN_TASKS, TASKS
 from tracer.api.inputs import data_name
 from tracer.runs.experiment import Experiment
 
@@ -29,7 +29,12 @@ class Arm:
 
 PLAIN = tuple(map(Setting, (3e-4, 1e-4, 3e-5)))
 RATE, STRENGTH = 3e-4, 0.9  # of the arms that are compared at one setting
-MOVING = ("direct FT", "static", "EMA", "TRACER")  # compared where only the number of steps differs
+MOVING = (
+    "direct FT",
+    "static",
+    "EMA",
+    "TRACER",
+)  # compared where only the number of steps or the start differs
 IMAGE = {"tune": "image"}  # the text tower is frozen, as it is by definition in methods with a head
 
 # The first setting of each arm is the one for comparison without a choice: rate 3e-4, and λ = 0.9 in distillation.
@@ -47,7 +52,7 @@ ARMS = (
 
 
 def variants() -> tuple[Arm, ...]:
-    """The variants of EmojiShift, and TRACER at two further λ, at the setting that arms are compared at."""
+    """The variants of EmojiShift, TRACER at two further λ, and with a teacher of fewer pairs, all at one setting."""
     changed = [
         Arm(
             arm.name,
@@ -59,7 +64,11 @@ def variants() -> tuple[Arm, ...]:
         if arm.options != IMAGE  # which all arms have here
     ]
     other = [Arm(f"TRACER λ={value:g}", "tracer", (Setting(RATE, value),), IMAGE) for value in (0.1, 10.0)]
-    return (*changed, *other)
+    fewer = [
+        Arm(f"TRACER, {part} of the pairs", "tracer", (FIRST,), {**IMAGE, "distill_pairs": every})
+        for every, part in ((2, "half"), (4, "a quarter"))
+    ]
+    return (*changed, *other, *fewer)
 
 
 VARIANTS = variants()
@@ -97,6 +106,7 @@ SCALES = {
     "variants": Scale(("animals", "things"), seeds=2, arms=VARIANTS),
     "adapters": Scale(("animals", "things"), seeds=3, arms=ADAPTED),
     "lengths": Scale(tuple(LENGTHS), seeds=2, arms=tuple(ARM_OF[name] for name in MOVING)),
+    "knowledge": Scale(tuple(KNOWLEDGE), seeds=3, arms=tuple(ARM_OF[name] for name in MOVING)),
 }
 
 
@@ -136,7 +146,7 @@ class Job(NamedTuple):
             options={**arm.options, **strength},
             data=data_name(train),
             held_out=data_name(held_out),
-            model=str(bridge(cache, self.scale.size)),
+            model=str(bridge(cache, self.scale.size, task.names)),
             templates=PROMPT,
             steps=task.steps,
             batch=self.scale.batch,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from studies.photoshift.bridge import PROMPT
+from studies.photoshift.bridge import NAMES, PROMPT
 from studies.photoshift.pictures import CLOTHES, PHOTOS, clothes, drawings, emoji, photos, sample
 from tracer.data.examples import Examples
 from tracer.evaluation.suites import Everything, Role, Shift, Suite, corrupt
@@ -35,6 +35,7 @@ class Task:
     ood: dict[str, Load]
     kept: dict[str, Load]
     steps: int = 24
+    names: int = NAMES  # of ImageNet's classes, from which the model's projection is computed
 
     def training(self, cache: Path, seed: int) -> tuple[Examples, Examples]:
         """The pictures to train on and those to choose by, drawn by the seed."""
@@ -156,6 +157,13 @@ LENGTHS = {"brief animals": 8, "long animals": 72}  # tasks in which only the nu
 TASKS |= {
     name: replace(TASKS["animals"], name=name, question=f"the animals again, in {steps} steps", steps=steps)
     for name, steps in LENGTHS.items()
+}
+KNOWLEDGE = {"animals, 100 names": 100, "animals, 25 names": 25}  # tasks in which only the start differs
+TASKS |= {
+    name: replace(
+        TASKS["animals"], name=name, question=f"the animals again, {names} names known", names=names
+    )
+    for name, names in KNOWLEDGE.items()
 }
 
 

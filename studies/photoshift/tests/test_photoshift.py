@@ -252,7 +252,7 @@ def test_the_page_has_every_verdict_and_area(rows: list[PhotoRow]) -> None:
     assert "not tested yet" not in text
     assert "63 of 735 runs of `full`" in text
     assert len(frontiers(rows).axes) >= 1
-    assert len(moving_teachers(dict(moving_gains(rows))).axes) == 3
+    assert len(moving_teachers(dict(moving_gains(rows))).axes) == 4
     both = side_by_side({}, studies(rows), CLAIMS)
     assert both.count("not tested yet") == len(CLAIMS)  # of EmojiShift, which has no rows here
     assert studies(rows)[CHOSEN]["TRACER"]
