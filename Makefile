@@ -18,7 +18,7 @@ help:
 	@echo "make mutants apply deliberate breakages one by one; the tests must catch each of them; half an hour"
 	@echo "make bench   time training against released-style code; 20 minutes on two idle cores"
 	@echo "make evidence-quick  test the paper's claims on emoji, in a quarter of an hour; make evidence: in four hours"
-	@echo "make photoshift-quick  the same on photographs, with real towers; 84 runs; make photoshift: 947 runs"
+	@echo "make photoshift-quick  the same on photographs, with real towers; 84 runs; make photoshift: 989 runs"
 	@echo "make format  let ruff format the code"
 
 # The last two commands let `import open_clip` work beside a CPU torch; see the file that is copied.
@@ -49,7 +49,7 @@ photoshift-quick: $(VENV)/ready
 	$(PHOTOS) page --results runs/photoshift/quick.json --out runs/photoshift/quick.md
 
 photoshift: $(VENV)/ready
-	$(PHOTOS) study --scale full variants lengths knowledge --results studies/photoshift/results/photoshift.json
+	$(PHOTOS) study --scale full variants lengths knowledge carot --results studies/photoshift/results/photoshift.json
 	$(PHOTOS) page --results studies/photoshift/results/photoshift.json --out docs/photoshift.md
 
 # A few inputs of each scenario are part of `make test`.

@@ -11,6 +11,7 @@ from studies.emojishift.checks import (
     better,
     better_in_all,
     cheap,
+    drifting_layers,
     keeps_more,
     lasting_gap,
 )
@@ -19,10 +20,11 @@ from studies.emojishift.further_claims import FURTHER_CLAIMS as EMOJI_FURTHER_CL
 from studies.emojishift.verdict import Claim
 from studies.photoshift.frontier import by_trial, larger_area
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow
-from studies.photoshift.study import ARM_OF, ARMS, VARIANTS
+from studies.photoshift.study import ARM_OF, ARMS, CAROT, DRIFT, VARIANTS
 from studies.photoshift.tasks import MAIN_TASKS
 
 ONE, CHOSEN, ALL, VARIED = "one setting", "chosen settings", "all settings", "variants"
+LAYERS, BESIDE_CAROT = "one setting, layers", "chosen settings, with CaRot"
 TRIES = min(len(arm.settings) for arm in ARMS)
 SPARSE = ("TRACER every 5", "TRACER every 12")  # of 24 steps
 RELEASED = tuple(f"{name}, released clock" for name in SPARSE)
@@ -96,9 +98,22 @@ CLAIMS = (
         alike("ood", "TRACER", *RELEASED),
     ),
     _varied("β = 0.5 is best"),
+    Claim(_emoji("Deeper layers drift"), LAYERS, DRIFT, drifting_layers(*DRIFT)),
     Claim(_emoji("TRACER costs less"), ONE, ("TRACER", "direct FT"), cheap("TRACER", "direct FT", 1.5)),
 )
 FURTHER_CLAIMS = (
+    Claim(
+        "TRACER improves OOD accuracy and calibration over CaRot",
+        BESIDE_CAROT,
+        ("TRACER", "CaRot"),
+        all_of(better("ood", "TRACER", "CaRot"), better("ece ood", "TRACER", "CaRot")),
+    ),
+    Claim(
+        "TRACER forgets less than CaRot",
+        BESIDE_CAROT,
+        ("TRACER", "CaRot"),
+        better("retention", "TRACER", "CaRot"),
+    ),
     _varied("TRACER is better than an EMA of the same mean age"),
     Claim(
         "At one rate and λ a static teacher learns less than TRACER, and keeps more",
@@ -148,17 +163,26 @@ FURTHER_CLAIMS = (
 def studies(rows: Sequence[PhotoRow]) -> dict[str, Arms]:
     """The rows of each arm at its first setting, at the chosen one, and at all, where every arm has finished.
 
-    Variants of TRACER are rows of their own, beside TRACER's at its first setting.
+    Variants of TRACER are rows of their own, beside TRACER's at its first setting. Layers were not measured in the
+    first runs, so that their study has the runs that have them.
     """
     arms = {
         name: [row for row in rows if row.arm == name and row.study in MAIN_TASKS]
         for name in (ZERO_SHOT, *(arm.name for arm in ARMS))
     }
+    carot = [row for row in rows if row.arm == CAROT.name]
     varied = {arm.name: [row for row in rows if row.arm == arm.name] for arm in VARIANTS}
     return {
         ONE: complete({name: [row for row in own if is_first(row)] for name, own in arms.items()}),
         CHOSEN: complete({name: chosen(finished(own)) for name, own in arms.items()}),
         ALL: every_setting(arms),
+        BESIDE_CAROT: complete(
+            {
+                name: chosen(finished(own))
+                for name, own in {"TRACER": arms["TRACER"], CAROT.name: carot}.items()
+            }
+        ),
+        LAYERS: complete({name: [row for row in arms[name] if row.layers] for name in DRIFT}),
         VARIED: complete({"TRACER": list(filter(is_first, arms["TRACER"])), **varied})
         if any(varied.values())
         else {},

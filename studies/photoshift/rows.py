@@ -79,7 +79,7 @@ def row(job: Job, measures: dict[str, Any]) -> PhotoRow:
         validation=measures["validation"],
         cpu_seconds=measures["cpu_seconds"],
         gap=measures["gap"],
-        layers={},
+        layers=measures.get("layers", {}),
         scores=measures["scores"],
         commit=measures["commit"],
         agreement=measures["agreement"],

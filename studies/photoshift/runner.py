@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from studies.emojishift.measure import FILE, gap, scored, summary, validation
+from studies.emojishift.measure import FILE, gap, layers, scored, summary, validation
 from studies.emojishift.runner import Log, Stopwatch, carried, remove, start_process
 from studies.photoshift.bridge import bridge
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow, row
@@ -75,6 +75,7 @@ def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
             **validation(finished, watch.seconds),
             "gap": gap(folder),
             "agreement": names_agreement(finished),
+            "layers": layers(finished, held_out_of(finished)) if job.layers else {},
             "scores": scores,
         }
         write_json(file, measures)
@@ -83,10 +84,14 @@ def measured(workspace: Workspace, job: Job) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
+def held_out_of(finished: Run) -> Examples:
+    """The images that a run held out."""
+    return plan(finished.experiment, check_images=False).held_out
+
+
 def names_agreement(finished: Run) -> float:
     """The share of held-out images to which a run's result gives the same of ImageNet's names as its start."""
-    experiment = finished.experiment
-    held_out = plan(experiment, check_images=False).held_out
+    experiment, held_out = finished.experiment, held_out_of(finished)
     key = experiment.model, experiment.held_out
     if key not in _names_before:
         _names_before[key] = _names_logits(finished.student("pretrained"), held_out)

@@ -35,6 +35,7 @@ MOVING = (
     "EMA",
     "TRACER",
 )  # compared where only the number of steps or the start differs
+DRIFT = ("direct FT", "TRACER")  # whose layers are compared with those of the start
 IMAGE = {"tune": "image"}  # the text tower is frozen, as it is by definition in methods with a head
 
 # The first setting of each arm is the one for comparison without a choice: rate 3e-4, and λ = 0.9 in distillation.
@@ -85,7 +86,9 @@ ADAPTED = (
         {"tune": "image-last-2"},
     ),
 )
-ARM_OF = {arm.name: arm for arm in (*ARMS, *VARIANTS, *ADAPTED)}
+# At its default λ, at a larger one, and at a lower rate, as TRACER; on fewer seeds, so that it is compared apart.
+CAROT = Arm("CaRot", "carot", (Setting(RATE, 1.5), Setting(RATE, 5.0), Setting(1e-4, 1.5)), IMAGE)
+ARM_OF = {arm.name: arm for arm in (*ARMS, *VARIANTS, *ADAPTED, CAROT)}
 
 
 class Scale(NamedTuple):
@@ -106,6 +109,7 @@ SCALES = {
     "variants": Scale(("animals", "things"), seeds=2, arms=VARIANTS),
     "adapters": Scale(("animals", "things"), seeds=3, arms=ADAPTED),
     "lengths": Scale(tuple(LENGTHS), seeds=2, arms=tuple(ARM_OF[name] for name in MOVING)),
+    "carot": Scale(MAIN_TASKS, seeds=2, arms=(CAROT,)),
     "knowledge": Scale(tuple(KNOWLEDGE), seeds=3, arms=tuple(ARM_OF[name] for name in MOVING)),
 }
 
@@ -126,6 +130,11 @@ class Job(NamedTuple):
         value = "" if strength is None else f"-{strength:g}"
         size = "" if self.scale.size == 64 else f"-{self.scale.size}px"
         return f"{self.task}-{self.arm}-{rate:g}{value}-{self.seed}{size}".replace(" ", "_")
+
+    @property
+    def layers(self) -> bool:
+        """Whether the CKA of each layer with that of the start is measured."""
+        return self.arm in DRIFT and self.setting == ARM_OF[self.arm].settings[0]
 
     @property
     def command(self) -> str:

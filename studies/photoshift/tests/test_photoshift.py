@@ -186,6 +186,7 @@ def made_up(arm: str, setting: Setting, seed: int, task: float, kept: float, sta
     gap = {"step": [1], "kl": [1.0, 0.5], "weight_step": [], "weight_gap": []}
     alphas = {"1": scores(1.0)} if arm == ZERO_SHOT else {"0.5": scores(0.5), "1": scores(1.0)}
     measures = {"validation": task, "cpu_seconds": 1.0, "commit": "c" * 40, "gap": gap, "agreement": kept}
+    measures["layers"] = {"block 1": 0.9, "block 2": kept} if job.layers else {}
     return row(job, {**measures, "scores": alphas})
 
 
@@ -193,7 +194,7 @@ def made_up(arm: str, setting: Setting, seed: int, task: float, kept: float, sta
 def rows() -> list[PhotoRow]:
     """Three seeds of every arm and setting; TRACER keeps more than the others."""
     runs = [made_up(ZERO_SHOT, Setting(0.0), seed, 0.5, 0.5) for seed in range(3)]
-    for scale in ("quick", "variants"):
+    for scale in ("quick", "variants", "carot"):
         for job in jobs(SCALES[scale]._replace(tasks=("animals",), seeds=3)):
             kept = 0.45 if job.arm == "TRACER" else 0.2
             runs.append(made_up(job.arm, job.setting, job.seed, 0.8, kept))
