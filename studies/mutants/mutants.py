@@ -112,7 +112,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      "        if checksum is not None and checksum != start(experiment):\n", "        if False:\n", (f"{IDENTITY}::test_a_run_does_not_go_on_with_something_else[weights]",)),
     ("identity", "merges are chosen on other data", "merging/run_group.py",
      "    first.require(first_plan)", "    pass", ("merging/test_command::test_other_data_than_the_run_held_out_are_not_chosen_by",)),
-    ("identity", "the scan's cache does not look at the time of a file", "data/scan_cache.py",
+    ("identity", "the scan's cache does not look at the time of a file", "data/scan.py",
      "(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)", "(status.st_size, status.st_dev)", (CACHE,)),
     # Splits
     ("split", "a blank cell drops the column of splits", "data/formats/split_column.py",

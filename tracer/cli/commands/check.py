@@ -10,7 +10,7 @@ import tyro
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
 from tracer.core.errors import UserError
-from tracer.data.checking.check import describe
+from tracer.data.checking.report import describe
 from tracer.data.division import divide, scanned
 from tracer.data.options import has_split
 from tracer.data.reading import AS_FOUND, Reading
@@ -48,7 +48,7 @@ def main(
         test = None
         if has_split(division.train.splits, "test"):
             test = check(load(data, split="test", **reading.keywords))
-    report = describe(
+    lines = describe(
         division.train,
         division.held_out,
         test,
@@ -57,7 +57,7 @@ def main(
         switches=("skip-unreadable",) if skip_unreadable else (),
         warnings=division.shortage,
     )
-    for line in report.lines():
+    for line in lines:
         say(line)
     return 0
 
