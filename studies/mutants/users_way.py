@@ -22,7 +22,7 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
      "        if embedded == name and Path(name).exists():", "        if False:", ("data/test_folder::test_a_folder_with_the_name_of_a_built_in_set_is_not_guessed",)),
     ("5: numbers become prompts without a word", "data/classes.py",
      "warning=_warning(distinct))", 'warning="")', ("data/test_classes::test_names_that_are_codes_are_warned_of",)),
-    ("6: one folder around the classes is a class", "data/formats/nesting.py",
+    ("6: one folder around the classes is a class", "data/formats/folder.py",
      "        _refuse_one_folder(root, paths, bool(splits))", "        pass", ("data/test_nesting::test_one_folder_with_the_classes_in_it",)),
     ("7: capital letters make another class", "data/classes.py",
      "        label = exact.get(key, normal.get(normal_name(key)))", "        label = exact.get(key)", ("data/test_division::test_capital_letters_do_not_change_the_test",)),

@@ -79,7 +79,7 @@ def scan(
     broken = np.array([bool(each.problem) for each in findings], bool)
     if not broken.any():
         return whole
-    names = tuple(f"{examples.ids[i]}: {findings[i].problem}" for i in np.flatnonzero(broken))
+    names = tuple(f"{examples.ids[i]}: {findings[i].problem}" for i in np.flatnonzero(broken).tolist())
     if strict or (len(names) > TOLERATED * len(examples) and not skip_unreadable):
         raise _unreadable(examples, names, strict)
     readable = replace(whole.take(np.flatnonzero(~broken)), skipped=(*examples.skipped, *names))
