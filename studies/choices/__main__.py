@@ -11,9 +11,9 @@ from pathlib import Path
 from studies.choices.statistics import tables
 from studies.choices.study import Outcome, Scale, study, to_json
 from tracer.core.errors import UserError
-from tracer.data.scan_cache import cache_folder
 from tracer.models.open_clip_compat import open_clip
 from tracer.storage.atomic import write_json
+from tracer.storage.cache import cache_folder
 from tracer.storage.provenance import origin
 
 SEEDS = 20

@@ -11,9 +11,9 @@ from studies.fit.measure import measured
 from studies.fit.table import table
 from studies.fit.tasks import TASKS
 from tracer.api.terminal import say
-from tracer.data.scan_cache import cache_folder
 from tracer.evaluation import measured as measurement
 from tracer.storage.atomic import write_json, write_text
+from tracer.storage.cache import cache_folder
 
 HERE = Path(__file__).parent
 LARGE = ("CIFAR-10: vehicles", "digits: group")  # with a grid of a hundred runs, for the first seed

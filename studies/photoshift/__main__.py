@@ -22,11 +22,11 @@ from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import TASKS
 from tracer.api.terminal import say
 from tracer.core.errors import UserError, unknown
-from tracer.data.scan_cache import cache_folder
 from tracer.evaluation.predict import Scorer
 from tracer.models.student import load
 from tracer.parallel import World
 from tracer.storage.atomic import write_text
+from tracer.storage.cache import cache_folder
 
 CACHE = cache_folder() / "photoshift"
 RUNS = Path("runs/photoshift")

@@ -16,7 +16,7 @@ from tracer.cli.commands import export
 from tracer.cli.commands import list as listing
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
-from tracer.data.checking.check import command
+from tracer.data.checking.report import command
 from tracer.parallel import launched
 from tracer.runs.experiment import Experiment
 from tracer.storage.atomic import write_folder

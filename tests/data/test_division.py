@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
-from tracer.data.division import divide, read_held_out
+from tracer.data.division import divide
 from tracer.data.formats.memory import register
 from tracer.data.options import canonical
 from tracer.data.sources import load
@@ -80,7 +80,7 @@ def test_val_is_held_out_and_test_is_left_alone(tmp_path, picture, form, val):
     assert all(val in name for name in division.held_out.ids)
     assert division.warnings == ()
     assert all("test" in name for name in own(spec).load().ids)
-    assert all(val in name for name in read_held_out(spec).ids)
+    assert all(val in name for name in load(spec, split="val").ids)
 
 
 @pytest.mark.parametrize("form", FORMATS)

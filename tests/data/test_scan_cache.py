@@ -10,9 +10,9 @@ import pytest
 from tracer.core.errors import UserError
 from tracer.data import scan as module
 from tracer.data.division import divide
-from tracer.data.scan import scan
-from tracer.data.scan_cache import ScanCache, cache_folder
+from tracer.data.scan import ScanCache, scan
 from tracer.data.sources import load
+from tracer.storage.cache import cache_folder
 
 
 @pytest.fixture
@@ -131,5 +131,5 @@ def test_shards_are_remembered_as_well(photos, decodes, tmp_path):
 
 def test_entries_survive_in_the_file(photos):
     findings = scan(load(photos)).contents
-    stored = ScanCache(str(photos))
-    assert {finding.content for finding in stored._findings.values()} == {row.tobytes() for row in findings}
+    stored = ScanCache(load(photos).images)
+    assert {finding.content for finding in stored.findings.values()} == {row.tobytes() for row in findings}

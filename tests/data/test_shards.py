@@ -12,7 +12,7 @@ from PIL import Image
 from posting import posted
 
 from tracer.core.errors import UserError
-from tracer.data.formats.braces import expand_braces
+from tracer.data.formats.shards import expand_braces
 from tracer.data.sources import load
 
 

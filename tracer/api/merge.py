@@ -13,7 +13,7 @@ from tracer.api.inputs import data_name, data_names
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.core.model_stock import By
 from tracer.core.projection import Norm
-from tracer.data.division import Division, read_held_out
+from tracer.data.division import Division
 from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
@@ -204,7 +204,5 @@ def _held_out(request: Merge, group: RunGroup) -> Examples | None:
     if request.held_out is None:
         return None
     measured = request.way in ("dawin", "ensemble")  # the others choose by these data
-    examples = scan(
-        load_data(request.held_out, split="test") if measured else read_held_out(request.held_out)
-    )
+    examples = scan(load_data(request.held_out, split="test" if measured else "val"))
     return align_labels(examples, group.plan.train.classes)

@@ -14,7 +14,6 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import AlreadyReported, NonFinite, UserError, at_least, os_error_message
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
-from tracer.data.scan_cache import cache_folder
 from tracer.models.download import Download
 from tracer.models.registry import locate, pretrained_tag
 from tracer.models.student import Student
@@ -25,6 +24,7 @@ from tracer.runs.plan import Plan, plan
 from tracer.runs.record import NullRecorder
 from tracer.runs.run import Run
 from tracer.runs.sinks import Name, check_installed, forward_to_sinks
+from tracer.storage.cache import cache_folder
 from tracer.storage.lock import lock
 from tracer.storage.provenance import versions
 from tracer.training.clock import Clock

@@ -7,14 +7,16 @@ kept for a test, in data without such a split: it is neither trained on nor held
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+
+import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.checking.duplicates import duplicates, trained_too
 from tracer.data.examples import Examples
 from tracer.data.options import has_split
-from tracer.data.scan import Progress, scan
+from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import align_labels, default_share, hold_out
 
@@ -45,48 +47,40 @@ class Division:
         return (*both, *self.shortage, *self.overlap, *self._untrained(), *self._contradictions())
 
     @property
-    def shortage(self) -> tuple[str, ...]:
+    def shortage(self) -> Iterator[str]:
         """A warning if a share came to nothing, as where each class has one image; a share of 0 is meant."""
-        if len(self.held_out) or not self.share:
-            return ()
-        return (f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}",)
+        if self.share and not len(self.held_out):
+            yield f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}"
 
     @property
-    def overlap(self) -> tuple[str, ...]:
+    def overlap(self) -> Iterator[str]:
         """A warning if held-out images are also trained on."""
-        shared = trained_too(self.train, self.held_out, "held-out images")
-        return (f"{shared}: accuracy on them is too good",) if shared else ()
+        if shared := trained_too(self.train, self.held_out, "held-out images"):
+            yield f"{shared}: accuracy on them is too good"
 
-    def _untrained(self) -> tuple[str, ...]:
+    def _untrained(self) -> Iterator[str]:
         """Classes without an image to train on, as where two sets write their labels differently.
 
         Class names are those of all splits, so that each split numbers them alike.
         """
-        held_out, trained = (set(map(int, each.labels)) for each in (self.held_out, self.train))
-        untrained = sorted(set(range(len(self.train.classes))) - trained)
-        return (
-            *self._no_image([each for each in untrained if each in held_out], "held-out images are of it"),
-            *self._no_image(
-                [each for each in untrained if each not in held_out],
-                "it is only in another split or in the list of classes, and models answer with it too",
-            ),
-        )
+        untrained = np.setdiff1d(range(len(self.train.classes)), self.train.labels)
+        measured = np.isin(untrained, self.held_out.labels)
+        elsewhere = "it is only in another split or in the list of classes, and models answer with it too"
+        for labels, remark in (
+            (untrained[measured], "held-out images are of it"),
+            (untrained[~measured], elsewhere),
+        ):
+            if len(labels):
+                others = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+                first = self.train.classes[labels[0]]
+                yield f"no image of the class {first!r}{others} is trained on: {remark}"
 
-    def _no_image(self, labels: list[int], remark: str) -> tuple[str, ...]:
-        if not labels:
-            return ()
-        others = f" and {len(labels) - 1} more" if labels[1:] else ""
-        return (f"no image of the class {self.train.classes[labels[0]]!r}{others} is trained on: {remark}",)
-
-    def _contradictions(self) -> tuple[str, ...]:
+    def _contradictions(self) -> Iterator[str]:
         """Images that are in the training data more than once, as different classes."""
-        if self.train.contents is None or not self.train.labelled:
-            return ()
-        groups = duplicates(self.train).contradicting
-        if not groups:
-            return ()
-        first = " and ".join(groups[0][:2])
-        return (f"{len(groups)} images are trained on as more than one class, such as {first}",)
+        known = self.train.contents is not None and self.train.labelled
+        if known and (groups := duplicates(self.train).contradicting):
+            first = " and ".join(groups[0][:2])
+            yield f"{len(groups)} images are trained on as more than one class, such as {first}"
 
 
 def divide(
@@ -101,7 +95,8 @@ def divide(
     """The training split of `data`, and what is held out: `held_out` if given, else its split val, else a share.
 
     `share` is held out of the training split if it is given, even if there is a split val. `test_share` of the training
-    split is set apart before. `check` is applied to each set that is read, `options` are those of `load`.
+    split is set apart before. Of `held_out` the split val is read if it has splits, else test. `check` is applied to
+    each set that is read, `options` are those of `load`.
     """
     if held_out is not None and share is not None:
         raise UserError(f"give --held-out {held_out} or --held-out-share {share}, not both")
@@ -109,7 +104,7 @@ def divide(
     if test_share is not None:
         train, test = hold_out(train, test_share, TEST_SEED)
     if held_out is not None:
-        others = check(read_held_out(held_out, **options))
+        others = check(load(held_out, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, held_out, test)
     if share is None and has_split(train.splits, "val"):
         others = check(load(data, split="val", **options))
@@ -117,13 +112,3 @@ def divide(
     share = default_share(len(train)) if share is None else share
     rest, part = hold_out(train, share)
     return Division(rest, part, share, f"{share:.1%} of the training data", test)
-
-
-def read_held_out(spec: str, **options: str | None) -> Examples:
-    """Data to decide by: their split val if they have splits, else test."""
-    return load(spec, split="val", **options)
-
-
-def scanned(strict: bool = False, skip_unreadable: bool = False, progress: Progress | None = None) -> Scan:
-    """A scan with these settings."""
-    return lambda examples: scan(examples, strict, progress, skip_unreadable=skip_unreadable)

@@ -1,7 +1,8 @@
-"""Images stored encoded (JPEG, PNG, …), read and decoded one at a time on access."""
+"""Images stored encoded (JPEG, PNG, …), read and decoded one at a time on access; hashes of images."""
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
 from abc import ABC, abstractmethod
@@ -11,10 +12,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple
 
+import numpy as np
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.data.examples import Images, Subset
+from tracer.data.examples import Images, Pixels, Subset
 from tracer.data.pixels import rgb
 
 # Formats by content, whatever a file is called: Pillow would hand PostScript to an external program.
@@ -24,6 +26,7 @@ SUFFIXES = frozenset(
 )
 
 LARGEST = 1 << 30  # bytes of an image file
+HASH_SIZE = 16  # bytes of a hash
 
 # Raised by Pillow's decoders on damaged files; a wrong header can cause almost any error.
 BROKEN = (
@@ -114,37 +117,41 @@ def read_image(path: Path) -> bytes:
 
 def content(images: Images, index: int) -> bytes | None:
     """The encoded bytes of an image; None if it is stored as pixels."""
-    images, index = _origin(images, index)
+    images, index = origin(images, index)
     return images.content(index) if isinstance(images, Encoded) else None
 
 
-def place(images: Images) -> str | None:
-    """The folder of images that are local files; None if they are stored elsewhere."""
-    images, _ = _origin(images)
-    return images.place if isinstance(images, Encoded) else None
-
-
-def file(images: Images, index: int) -> tuple[Path, str]:
-    """The local file of an image, and which part of the file it is; only if there is a `place`."""
-    images, index = _origin(images, index)
-    assert isinstance(images, Encoded)
-    return images.file(index)
-
-
-def _origin(images: Images, index: int | None = None) -> tuple[Images, int]:
+def origin(images: Images, index: int) -> tuple[Images, int]:
     """The collection that a subset is taken from, and the index of an image in it."""
     while isinstance(images, Subset):
-        images, index = images.images, index if index is None else int(images.indices[index])
-    return images, index or 0
+        images, index = images.images, int(images.indices[index])
+    return images, index
 
 
 def draft(images: Images, index: int, least: tuple[int, int]) -> Draft:
     """Decode an image at a reduced size if it is a large JPEG: see `Encoded.draft`."""
-    images, index = _origin(images, index)
+    images, index = origin(images, index)
     if isinstance(images, Encoded):
         return images.draft(index, least)
     image = images[index]
     return Draft(image, image.size)
+
+
+def hash_image(images: Images, index: int) -> bytes:
+    """A hash of an image's content: of its encoded bytes, or of its pixels where these are all there is."""
+    encoded = content(images, index)
+    return hash_pixels(images, index) if encoded is None else hash_bytes(encoded)
+
+
+def hash_bytes(encoded: bytes) -> bytes:
+    """A hash of an encoded image."""
+    return hashlib.blake2b(encoded, digest_size=HASH_SIZE).digest()
+
+
+def hash_pixels(images: Images, index: int) -> bytes:
+    """A hash of an image's pixels and their shape."""
+    pixels = images.array[index] if isinstance(images, Pixels) else np.asarray(images[index])
+    return hash_bytes(repr(pixels.shape).encode() + pixels.tobytes())
 
 
 def decode(encoded: bytes) -> None:

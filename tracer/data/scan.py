@@ -1,29 +1,58 @@
-"""Read every image before training starts: unreadable ones are reported and left out, and each content is hashed."""
+"""Read every image before training starts: unreadable ones are reported and left out, and each content is hashed.
+
+What is found in a file is kept in the user's cache folder, so that no file is decoded twice. An entry holds for a file
+with the same path, size, inode and times. Losing the cache costs time and nothing else.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.checking.check import validate
-from tracer.data.encoded import BROKEN, content, decode, file, place, reason
+from tracer.data.encoded import (
+    BROKEN,
+    HASH_SIZE,
+    Encoded,
+    content,
+    decode,
+    hash_bytes,
+    hash_pixels,
+    origin,
+    reason,
+)
 from tracer.data.examples import Examples, Images, Pixels
-from tracer.data.hashing import SIZE, hash_bytes, hash_pixels
-from tracer.data.scan_cache import Finding, ScanCache, cache_folder, signature
-from tracer.storage.atomic import write_text
+from tracer.data.formats.arrays import UNREADABLE
+from tracer.storage.atomic import write_bytes
+from tracer.storage.cache import cache_folder, write_listing
 
 TOLERATED = 0.01  # share of unreadable images; more of them point to another problem
 THREADS = 8
 BLOCK = 1024  # images between two reports of progress
 SAVE_EVERY = 200  # blocks between two writes of the cache, so that a scan that is stopped is not lost
+LIMIT = 20_000_000  # entries of one cache; if there are more, those of earlier scans are forgotten
+SECOND = 1_000_000_000  # in nanoseconds
+TICK = SECOND // 20  # a file may change twice within it and keep its times
 
 Progress = Callable[[int, int], None]  # images done, images in total
+
+
+class Finding(NamedTuple):
+    """A hash of an image's content, and why it cannot be decoded; empty if it can."""
+
+    content: bytes
+    problem: str = ""
 
 
 def scan(
@@ -46,14 +75,11 @@ def scan(
     if examples.contents is not None:
         return examples
     findings = _findings(examples.images, progress)
-    contents = np.frombuffer(b"".join(each.content for each in findings), np.uint8).reshape(-1, SIZE)
-    whole = replace(examples, contents=contents)
+    whole = replace(examples, contents=_matrix(each.content for each in findings))
     broken = np.array([bool(each.problem) for each in findings], bool)
     if not broken.any():
         return whole
-    names = tuple(
-        f"{name}: {each.problem}" for name, each in zip(examples.ids, findings, strict=True) if each.problem
-    )
+    names = tuple(f"{examples.ids[i]}: {findings[i].problem}" for i in np.flatnonzero(broken).tolist())
     if strict or (len(names) > TOLERATED * len(examples) and not skip_unreadable):
         raise _unreadable(examples, names, strict)
     readable = replace(whole.take(np.flatnonzero(~broken)), skipped=(*examples.skipped, *names))
@@ -65,9 +91,7 @@ def hashed(examples: Examples) -> Examples:
     """The examples with `contents`, whatever is wrong with them; files that were scanned before are not read again."""
     if examples.contents is not None:
         return examples
-    findings = _findings(examples.images, None)
-    contents = np.frombuffer(b"".join(each.content for each in findings), np.uint8).reshape(-1, SIZE)
-    return replace(examples, contents=contents)
+    return replace(examples, contents=_matrix(each.content for each in _findings(examples.images)))
 
 
 def _unreadable(examples: Examples, names: tuple[str, ...], strict: bool) -> UserError:
@@ -76,58 +100,124 @@ def _unreadable(examples: Examples, names: tuple[str, ...], strict: bool) -> Use
     share = f"{len(names)} of {len(examples)} images ({len(names) / len(examples):.1%}{limit})"
     shown = "".join(f"\n  {name}" for name in names[:5])
     if len(names) > 5:
-        digest = hashlib.blake2b(examples.name.encode(errors="replace"), digest_size=4).hexdigest()
-        path = cache_folder() / f"unreadable-{digest}.txt"
-        shown += "\n  …"
-        with suppress(OSError):
-            write_text(path, "".join(f"{name}\n" for name in names).encode(errors="replace").decode())
-            shown += f" all are listed in {path}"
+        shown += f"\n  … {write_listing('unreadable', examples.name, names)}".rstrip()
     advice = "" if strict else "\n--skip-unreadable leaves them out"
     return UserError(f"{share} in {examples.name} cannot be read:{shown}{advice}")
 
 
-def _findings(images: Images, progress: Progress | None) -> list[Finding]:
+def _findings(images: Images, progress: Progress | None = None) -> list[Finding]:
     """What is found in each image, from the cache where the file has not changed."""
-    folder = place(images)
-    cache = ScanCache(folder) if folder is not None else None
+    cache = ScanCache(images)
     findings: list[Finding] = []
-    new: list[tuple[bytes | None, Finding]] = []
-
-    def find(index: int) -> tuple[bytes | None, Finding, bool]:
-        key = signature(*file(images, index)) if cache is not None else None
-        earlier = cache.get(key) if cache is not None else None
-        return key, earlier or _look(images, index), earlier is None
-
     with ThreadPoolExecutor(THREADS) as pool:
+        # Pixels in memory are hashed faster without threads.
+        look = map if isinstance(images, Pixels) else pool.map
         for start in range(0, len(images), BLOCK):
             block = range(start, min(start + BLOCK, len(images)))
-            # Pixels in memory are hashed faster without threads.
-            for key, finding, fresh in (
-                map(find, block) if isinstance(images, Pixels) else pool.map(find, block)
-            ):
-                findings.append(finding)
-                if fresh:
-                    new.append((key, finding))
+            findings += look(cache.find, block)
             if progress is not None:
                 progress(block.stop, len(images))
-            last = block.stop == len(images)
-            if cache is not None and (last or (start // BLOCK) % SAVE_EVERY == SAVE_EVERY - 1):
-                cache.add(new)
-                new = []
+            if block.stop == len(images) or (start // BLOCK) % SAVE_EVERY == SAVE_EVERY - 1:
+                cache.save()
     return findings
+
+
+class ScanCache:
+    """Findings for the local files of one folder, by the signature of the file; others are looked at each time."""
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+        source, _ = origin(images, 0) if len(images) else (images, 0)
+        folder = source.place if isinstance(source, Encoded) else None
+        self.path = None if folder is None else _cache_file(folder)
+        self.findings = {} if self.path is None else _read(self.path)
+        self._new: dict[bytes, Finding] = {}
+
+    def find(self, index: int) -> Finding:
+        """What an earlier scan found in an image, else what is found now."""
+        source, place = origin(self.images, index)
+        key = signature(*source.file(place)) if self.path and isinstance(source, Encoded) else None
+        earlier = self.findings.get(key) if key else None
+        finding = earlier or _look(self.images, index)
+        if key and not earlier:
+            self._new[key] = finding
+        return finding
+
+    def save(self) -> None:
+        """Keep new findings on disk, if the folder can be written."""
+        if self.path is None or not self._new:
+            return
+        both = self.findings | self._new
+        self.findings, self._new = both if len(both) <= LIMIT else self._new, {}
+        with suppress(OSError):
+            write_bytes(self.path, self._encoded())
+
+    def _encoded(self) -> bytes:
+        """The readable files first, then the others with their problems."""
+        items = sorted(self.findings.items(), key=lambda item: bool(item[1].problem))
+        buffer = BytesIO()
+        np.savez(
+            buffer,
+            signatures=_matrix(signature for signature, _ in items),
+            contents=_matrix(finding.content for _, finding in items),
+            problems=np.array([finding.problem for _, finding in items if finding.problem], np.str_),
+        )
+        return buffer.getvalue()
+
+
+def _cache_file(folder: str) -> Path:
+    name = hashlib.blake2b(os.fsencode(folder), digest_size=HASH_SIZE).hexdigest()
+    return cache_folder() / "scans" / f"{name}.npz"
+
+
+def _read(path: Path) -> dict[bytes, Finding]:
+    """The findings in a cache file; none if there is no such file, or if it is damaged."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            signatures, contents, problems = (
+                archive[name] for name in ("signatures", "contents", "problems")
+            )
+        if not signatures.shape == contents.shape == (len(contents), HASH_SIZE):
+            return {}
+        texts = [""] * (len(signatures) - len(problems)) + list(map(str, problems))
+        rows = zip(_rows(signatures), _rows(contents), texts, strict=True)
+        return {signature: Finding(content, problem) for signature, content, problem in rows}
+    except UNREADABLE:
+        return {}
 
 
 def _look(images: Images, index: int) -> Finding:
     """Read and decode an image. Pixels in memory are hashed and nothing else."""
+    digest = bytes(HASH_SIZE)
     try:
         encoded = content(images, index)
+        digest = hash_pixels(images, index) if encoded is None else hash_bytes(encoded)
         if encoded is not None:
-            digest = hash_bytes(encoded)
-            try:
-                decode(encoded)
-            except BROKEN as error:
-                return Finding(digest, reason(error))
-            return Finding(digest)
-        return Finding(hash_pixels(images, index))
+            decode(encoded)
     except BROKEN as error:
-        return Finding(bytes(SIZE), reason(error))
+        return Finding(digest, reason(error))
+    return Finding(digest)
+
+
+def signature(file: Path, part: str) -> bytes | None:
+    """A hash of path, size, inode and times of a file; None if it is missing, or so new that it may change unseen."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return None
+    latest = max(status.st_mtime_ns, status.st_ctime_ns)
+    coarse = latest % SECOND == 0  # some file systems round times to one or two seconds
+    if time.time_ns() - latest < (2 * SECOND if coarse else TICK):
+        return None
+    identity = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
+    return hashlib.blake2b(
+        os.fsencode(file) + repr((part, identity)).encode(), digest_size=HASH_SIZE
+    ).digest()
+
+
+def _matrix(hashes: Iterable[bytes]) -> np.ndarray:
+    return np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, HASH_SIZE)
+
+
+def _rows(matrix: np.ndarray) -> list[bytes]:
+    return matrix.astype(np.uint8).view(f"V{HASH_SIZE}").ravel().tolist()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tracer.core.errors import UserError
 from tracer.data.checking.duplicates import trained_too
-from tracer.data.division import Division, divide, scanned
+from tracer.data.division import Division, divide
 from tracer.data.examples import Examples
-from tracer.data.scan import hashed
+from tracer.data.scan import hashed, scan
 from tracer.data.sources import load
 from tracer.runs.run import Run
 
@@ -35,7 +37,7 @@ def divided(run: Run) -> Division | None:
             experiment.held_out,
             experiment.held_out_share,
             test_share=experiment.test_share,
-            check=scanned(experiment.strict, experiment.skip_unreadable),
+            check=partial(scan, strict=experiment.strict, skip_unreadable=experiment.skip_unreadable),
             **experiment.keywords,
         )
     except UserError:

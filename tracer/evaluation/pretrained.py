@@ -16,7 +16,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from tracer.data.scan_cache import cache_folder
 from tracer.evaluation import measured
 from tracer.evaluation.measured import Measured, measure
 from tracer.evaluation.predict import Predictions, Scorer
@@ -25,6 +24,7 @@ from tracer.parallel import World
 from tracer.runs.identity import content, short_hash
 from tracer.runs.plan import Plan
 from tracer.storage.atomic import write_bytes
+from tracer.storage.cache import cache_folder
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import CHECKSUM, tensors_blake2b
 

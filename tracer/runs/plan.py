@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
 from tracer.core.teachers import check_interval
 from tracer.data.checking.duplicates import trained_too
-from tracer.data.division import MEASURE, Division, Scan, divide, scanned
+from tracer.data.division import MEASURE, Division, Scan, divide
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress, scan
 from tracer.data.sources import load
@@ -73,7 +74,8 @@ def plan(
     adapted = _adapter(experiment, recipe)
     if check_model:
         locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
-    check = scanned(experiment.strict, experiment.skip_unreadable, progress) if check_images else _unchecked
+    reading = {"strict": experiment.strict, "skip_unreadable": experiment.skip_unreadable}
+    check = partial(scan, progress=progress, **reading) if check_images else _unchecked
     division = division or divide(
         experiment.data,
         experiment.held_out,

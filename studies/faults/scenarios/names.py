@@ -20,7 +20,7 @@ from studies.faults.workspace import Workspace
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, printable
 from tracer.core.markdown import markdown_table
-from tracer.data.checking.check import command
+from tracer.data.checking.report import command
 from tracer.report.box import Box
 from tracer.report.chart import Axis, Chart, Series
 from tracer.report.svg import svg

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,10 +11,11 @@ import tyro
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
 from tracer.core.errors import UserError
-from tracer.data.checking.check import describe
-from tracer.data.division import divide, scanned
+from tracer.data.checking.report import describe
+from tracer.data.division import divide
 from tracer.data.options import has_split
 from tracer.data.reading import AS_FOUND, Reading
+from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
@@ -43,21 +45,21 @@ def main(
     if root is not None or at:
         raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")
     with counting("reading the images") as count:
-        check = scanned(strict, skip_unreadable, count)
+        check = partial(scan, strict=strict, skip_unreadable=skip_unreadable, progress=count)
         division = divide(data, check=check, **reading.keywords)
         test = None
         if has_split(division.train.splits, "test"):
             test = check(load(data, split="test", **reading.keywords))
-    report = describe(
+    lines = describe(
         division.train,
         division.held_out,
         test,
         source=division.source,
         flags={"data": data, **reading.flags},
         switches=("skip-unreadable",) if skip_unreadable else (),
-        warnings=division.shortage,
+        warnings=tuple(division.shortage),
     )
-    for line in report.lines():
+    for line in lines:
         say(line)
     return 0
 

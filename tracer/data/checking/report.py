@@ -2,164 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from textwrap import wrap
 
-from tracer.core.command_line import command_line
-from tracer.data.checking.duplicates import Duplicates
+import numpy as np
+
+from tracer.core.command_line import command_line, path_word
+from tracer.data.checking.duplicates import Duplicates, duplicates, near_duplicates
+from tracer.data.examples import Examples
+from tracer.storage.cache import write_listing
 
 WIDTH, INDENT = 80, 12  # of the lines
 COMMAND = "train with"
 SHOWN = 6  # items of a long list
 PAIRS = 10  # pairs of a test image and a training image that are shown
 IMBALANCE = 20  # times as many images in the largest class as in the smallest, from which on it is said
+CONTEXT = 77  # context length of CLIP's text tower, in tokens; longer captions are cut
+SAMPLED = 20_000  # about this many captions are tokenised; the count of too long ones is extrapolated
+
+Findings = Iterator[tuple[str, str]]  # what a finding is about, and the finding
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Minimum, median and maximum."""
+def describe(
+    train: Examples,
+    held_out: Examples | None = None,
+    test: Examples | None = None,
+    *,
+    source: str = "",
+    flags: Mapping[str, str | None] | None = None,
+    switches: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+    tokens: Callable[[str], int] | None = None,
+) -> list[str]:
+    """Counts, caption lengths, duplicates and leaks, as lines of 80 columns; commands and paths are never cut.
 
-    least: int
-    median: float
-    most: int
+    `flags` are added to the training command that the report recommends; `source` says where the held-out examples
+    come from; `warnings` are added to those of the examples.
+    `tokens` counts the tokens of a caption; by default CLIP's tokeniser does.
+    """
 
-    @classmethod
-    def of(cls, numbers: Sequence[int]) -> Spread | None:
-        return cls(min(numbers), median(numbers), max(numbers)) if numbers else None
+    def findings() -> Findings:
+        origin = f" ({source})" if source else ""
+        others = "" if held_out is None else f", and {len(held_out)} held out{origin}"
+        yield "data", train.name
+        yield "images", f"{len(train)}{others}"
+        if test is not None:
+            evaluate = command_line("eval", "RUN", "--data", train.name)
+            yield "test", f"{len(test)} images that training does not use: {evaluate}"
+        yield from (("found", note) for note in train.detected)
+        yield from _classes(train)
+        yield from _captions(train, tokens)
+        yield from _duplicates(duplicates(train, held_out))
+        for split, images in (("held-out", held_out), ("test", test)):
+            if images is not None:
+                yield from _leaks(split, near_duplicates(train, images), train.name)
+        if train.skipped:
+            yield "unreadable", f"{_number(len(train.skipped), 'image', 'images')}, left out"
+            yield from (("", each) for each in _some(train.skipped))
+        own = (each for part in (train, held_out, test) if part for each in part.warnings)
+        yield from (("warning", each) for each in (*dict.fromkeys(own), *warnings))
+        yield COMMAND, command({"data": train.name, **(flags or {})}, switches)
 
-    def __str__(self) -> str:
-        if self.least == self.most:
-            return str(self.least)
-        return f"{self.least} to {self.most} (median {self.median:g})"
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """The number and the lengths of captions."""
-
-    captions: int
-    words: Spread | None
-    tokens: Spread | None
-    context: int  # context length of the text tower, in tokens; longer captions are cut
-    too_long: int
-
-
-@dataclass(frozen=True)
-class Leaks:
-    """Images of a split that are the same, or nearly the same, as training images."""
-
-    split: str
-    pairs: tuple[tuple[str, str], ...]  # a training image, and one of the split
-    listing: str = ""  # a file with all pairs, where they are too many to show
-
-    def findings(self) -> Iterator[str]:
-        """Their number, and the pairs: all of them where they are few."""
-        number = _number(len(self.pairs), f"{self.split} image shows", f"{self.split} images show")
-        yield (
-            f"{number} what a training image shows: accuracy on them is too good, so look at them and move or "
-            "delete the copies"
-        )
-        yield from (f"{image} and {copy}" for copy, image in self.pairs[:PAIRS])
-        if len(self.pairs) > PAIRS:
-            listed = f"; all are listed in {self.listing}" if self.listing else ""
-            yield f"… and {len(self.pairs) - PAIRS} more{listed}"
+    return [line for about, finding in findings() for line in _wrapped(about, finding)]
 
 
-@dataclass(frozen=True)
-class Report:
-    """Counts and findings of one data set, and the command that trains on it."""
+def command(flags: Mapping[str, str | None], switches: Sequence[str] = ()) -> str:
+    """The training command with these flags, and switches without a value, quoted for a shell."""
+    pairs = [(f"--{name.replace('_', '-')}", value) for name, value in flags.items() if value is not None]
+    words = [part for name, value in pairs for part in (name, path_word(value))]
+    return command_line("train", *words, *(f"--{name}" for name in switches))
 
-    name: str
-    images: int
-    held_out: int | None
-    test: int | None  # images of a split test, which training does not use
-    source: str  # of the held-out images
-    classes: tuple[tuple[str, int], ...]  # name and number of images
-    lengths: Lengths
-    duplicates: Duplicates
-    leaks: tuple[Leaks, ...]
-    skipped: tuple[str, ...]
-    detected: tuple[str, ...]
-    warnings: tuple[str, ...]
-    command: str
 
-    @property
-    def per_class(self) -> Spread | None:
-        return Spread.of([count for _, count in self.classes])
+def _classes(examples: Examples) -> Findings:
+    if not examples.labelled:
+        yield "classes", "none"
+        return
+    labels = examples.labels[examples.labels >= 0]
+    counts = np.bincount(labels, minlength=len(examples.classes)).tolist()
+    number_of = dict(zip(examples.classes, counts, strict=True))
+    yield "classes", f"{len(number_of)}; images in each: {_spread(counts)}"
+    ranked = sorted(number_of, key=lambda name: (-number_of[name], name))
+    yield "", ", ".join(_some([f"{name} ({number_of[name]})" for name in ranked]))
+    for count, remark in ((0, "without any image"), (1, "with one image to train on")):
+        if names := [name for name, own in number_of.items() if own == count]:
+            yield "", f"{remark}: {', '.join(_some(names))}"
+    smallest = min(filter(None, counts), default=0)
+    if smallest and max(counts) >= IMBALANCE * smallest:
+        times = f"{ranked[0]} has {max(counts) / smallest:.0f} times as many images as the smallest class"
+        effect = "so the accuracy of small classes hardly counts in the total"
+        yield "", f"imbalance: {times}, {effect}: tracer report RUN shows gain and loss by class"
 
-    def lines(self) -> list[str]:
-        """The report as plain text within 80 columns; commands, paths and other words are never cut."""
-        return [line for about, finding in self._findings() for line in _wrapped(about, finding)]
 
-    def _findings(self) -> Iterator[tuple[str, str]]:
-        source = f" ({self.source})" if self.source else ""
-        held_out = "" if self.held_out is None else f", and {self.held_out} held out{source}"
-        yield "data", self.name
-        yield "images", f"{self.images}{held_out}"
-        if self.test is not None:
-            evaluate = command_line("eval", "RUN", "--data", self.name)
-            yield "test", f"{self.test} images that training does not use: {evaluate}"
-        yield from (("found", note) for note in self.detected)
-        yield from self._class_findings()
-        yield from self._caption_findings()
-        yield from self._duplicate_findings()
-        if self.skipped:
-            yield "unreadable", f"{_number(len(self.skipped), 'image', 'images')}, left out"
-            yield from (("", each) for each in _some(self.skipped))
-        yield from (("warning", each) for each in self.warnings)
-        yield COMMAND, self.command
+def _captions(examples: Examples, tokens: Callable[[str], int] | None) -> Findings:
+    texts = [text for own in examples.captions for text in own]
+    if not texts:
+        yield "captions", "none: prompts are made of the class names"
+        return
+    sample = texts[:: max(1, len(texts) // SAMPLED)]
+    lengths = list(map(tokens or _clip_tokens(), sample))
+    words = _spread([len(text.split()) for text in texts])
+    yield "captions", f"{len(texts)}; words in each: {words}; tokens: {_spread(lengths)}"
+    too_long = round(sum(length > CONTEXT for length in lengths) * len(texts) / len(sample))
+    if too_long:
+        yield "", f"{too_long} are longer than {CONTEXT} tokens and will be cut"
 
-    def _class_findings(self) -> Iterator[tuple[str, str]]:
-        if not self.classes:
-            yield "classes", "none"
-            return
-        yield "classes", f"{len(self.classes)}; images in each: {self.per_class}"
-        ranked = sorted(self.classes, key=lambda each: (-each[1], each[0]))
-        yield "", ", ".join(_some([f"{name} ({count})" for name, count in ranked]))
-        empty = [name for name, count in self.classes if not count]
-        if empty:
-            yield "", f"without any image: {', '.join(_some(empty))}"
-        single = [name for name, count in self.classes if count == 1]
-        if single:
-            yield "", f"with one image to train on: {', '.join(_some(single))}"
-        counts = [count for _, count in self.classes if count]
-        if counts and max(counts) >= IMBALANCE * min(counts):
-            times = f"{max(counts) / min(counts):.0f} times"
-            yield (
-                "",
-                f"imbalance: {ranked[0][0]} has {times} as many images as the smallest class, so the accuracy of small "
-                "classes hardly counts in the total: tracer report RUN shows gain and loss by class",
-            )
 
-    def _caption_findings(self) -> Iterator[tuple[str, str]]:
-        lengths = self.lengths
-        if not lengths.captions:
-            yield "captions", "none: prompts are made of the class names"
-            return
-        yield "captions", f"{lengths.captions}; words in each: {lengths.words}; tokens: {lengths.tokens}"
-        if lengths.too_long:
-            yield "", f"{lengths.too_long} are longer than {lengths.context} tokens and will be cut"
+def _clip_tokens() -> Callable[[str], int]:
+    from tracer.models.open_clip_compat import open_clip  # imported late: only captions need it
 
-    def _duplicate_findings(self) -> Iterator[tuple[str, str]]:
-        duplicates = self.duplicates
-        copies = sum(len(group) - 1 for group in duplicates.within)
-        yield (
-            "duplicates",
-            f"{_number(copies, 'image is a copy', 'images are copies')} of another" if copies else "none",
-        )
-        yield from (("", each) for each in _some([" = ".join(_some(group)) for group in duplicates.within]))
-        if duplicates.contradicting:
-            first = " = ".join(_some(duplicates.contradicting[0]))
-            yield "", f"{len(duplicates.contradicting)} of them under different labels, such as {first}"
-        if duplicates.across:
-            first = duplicates.across[0][1]
-            count = _number(len(duplicates.across), "held-out image is", "held-out images are")
-            yield "", f"{count} also trained on, such as {first}"
-        for leaks in self.leaks:
-            if leaks.pairs:
-                yield from (("" if i else "leak", each) for i, each in enumerate(leaks.findings()))
+    tokeniser = open_clip.tokenizer.SimpleTokenizer()
+    return lambda text: len(tokeniser.encode(text)) + 2  # the start and the end token
+
+
+def _duplicates(found: Duplicates) -> Findings:
+    copies = sum(len(group) - 1 for group in found.within)
+    number = _number(copies, "image is a copy", "images are copies")
+    yield "duplicates", f"{number} of another" if copies else "none"
+    yield from (("", each) for each in _some([" = ".join(_some(group)) for group in found.within]))
+    if found.contradicting:
+        first = " = ".join(_some(found.contradicting[0]))
+        yield "", f"{len(found.contradicting)} of them under different labels, such as {first}"
+    if found.across:
+        count = _number(len(found.across), "held-out image is", "held-out images are")
+        yield "", f"{count} also trained on, such as {found.across[0][1]}"
+
+
+def _leaks(split: str, pairs: Sequence[tuple[str, str]], name: str) -> Findings:
+    """The number of images of a split that nearly are training images, and the pairs; a file lists many of them."""
+    if not pairs:
+        return
+    number = _number(len(pairs), f"{split} image shows", f"{split} images show")
+    advice = "accuracy on them is too good, so look at them and move or delete the copies"
+    yield "leak", f"{number} what a training image shows: {advice}"
+    yield from (("", f"{image} and {copy}") for copy, image in pairs[:PAIRS])
+    if len(pairs) > PAIRS:
+        listing = write_listing("copies", f"{name} {split}", (f"{image}\t{copy}" for copy, image in pairs))
+        yield "", "; ".join(filter(None, (f"… and {len(pairs) - PAIRS} more", listing)))
+
+
+def _spread(numbers: Sequence[int]) -> str:
+    """Minimum, maximum and median."""
+    least, most = min(numbers), max(numbers)
+    return str(least) if least == most else f"{least} to {most} (median {median(numbers):g})"
 
 
 def _some(items: Sequence[str]) -> list[str]:

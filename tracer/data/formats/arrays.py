@@ -16,8 +16,7 @@ from tracer.core.errors import UserError
 from tracer.data.classes import Spec
 from tracer.data.examples import Examples, Pixels
 from tracer.data.formats.assembly import assemble
-from tracer.data.formats.columns import find_columns
-from tracer.data.formats.split_column import row_splits
+from tracer.data.formats.columns import find_columns, row_splits
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
 from tracer.data.pixels import refuse_black

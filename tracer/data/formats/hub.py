@@ -13,8 +13,7 @@ from tracer.data.classes import readable_name, refuse_one_name
 from tracer.data.encoded import Encoded, read_image
 from tracer.data.examples import Examples
 from tracer.data.formats.assembly import assemble
-from tracer.data.formats.columns import find_columns, split_column
-from tracer.data.formats.split_column import row_splits
+from tracer.data.formats.columns import find_columns, row_splits, split_column
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
 

@@ -16,12 +16,11 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.encoded import BROKEN, SUFFIXES, Files
+from tracer.data.encoded import BROKEN, HASH_SIZE, SUFFIXES, Files, hash_image
 from tracer.data.examples import Examples, Images, Pixels
 from tracer.data.formats.assembly import assemble
 from tracer.data.formats.hub import from_datasets
 from tracer.data.formats.values import text, texts
-from tracer.data.hashing import SIZE, hash_image
 from tracer.data.options import Options
 from tracer.data.pixels import refuse_black, rgb
 
@@ -203,8 +202,8 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
         numbered=numbered,
         captions=None if captions is None else list(map(texts, captions)),
     )
-    padded = b"".join(digest.ljust(SIZE, b"\0") for digest in digests)
-    return replace(examples, contents=np.frombuffer(padded, np.uint8).reshape(-1, SIZE))
+    padded = b"".join(digest.ljust(HASH_SIZE, b"\0") for digest in digests)
+    return replace(examples, contents=np.frombuffer(padded, np.uint8).reshape(-1, HASH_SIZE))
 
 
 def _collection(images: Any) -> Images:

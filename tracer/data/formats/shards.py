@@ -1,23 +1,34 @@
-"""webdataset shards, local or remote. Images are read by offset, so random access works."""
+"""webdataset shards, local or remote. Images are read by offset, so random access works.
+
+Members of a tar file with the same stem make one sample: an image, and its values in `.txt`, `.cls` or `.json`. Only
+the headers and values are read at first; nothing is unpacked to disk.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
+from fsspec.core import url_to_fs
 
-from tracer.core.errors import UserError
-from tracer.data.encoded import Encoded
+from tracer.core.errors import UserError, unknown
+from tracer.data.encoded import SUFFIXES, Encoded
 from tracer.data.examples import Examples
 from tracer.data.formats.assembly import assemble
-from tracer.data.formats.braces import expand_braces
-from tracer.data.formats.columns import find_columns
-from tracer.data.formats.split_column import RowSplits, row_splits
-from tracer.data.formats.tar import Sample, read_samples, resolve_url
-from tracer.data.formats.values import text, texts
+from tracer.data.formats.columns import RowSplits, find_columns, row_splits
+from tracer.data.formats.values import distinct_keys, text, texts
 from tracer.data.options import Options, sort_splits, splits_by_name
+
+VALUES = ("txt", "cls", "caption", "text", "label", "json")
+MAX_BYTES = 1 << 20  # of a caption or label; anything longer is an error
+BRACES = re.compile(r"\{([^{}]*)\}")
+LIMIT = 1_000_000  # shards in one range
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +157,132 @@ def _shorten(urls: list[str]) -> list[str]:
         if len(set(short)) == len(urls):
             return short
     return urls
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """All names that the pattern stands for, in order."""
+    match = BRACES.search(pattern)
+    if match is None:
+        return [pattern]
+    before, after = pattern[: match.start()], expand_braces(pattern[match.end() :])
+    return [f"{before}{middle}{rest}" for middle in _choices(match[1], pattern) for rest in after]
+
+
+def _choices(inside: str, pattern: str) -> list[str]:
+    """The alternatives of one pair of braces: a list, or a range that keeps leading zeros."""
+    first, dots, last = inside.partition("..")
+    if not dots:
+        return inside.split(",")
+    if not (re.fullmatch(r"[0-9]{1,9}", first) and re.fullmatch(r"[0-9]{1,9}", last)):
+        raise UserError(f"{pattern}: the range {{{inside}}} must go from a number to a number")
+    start, stop = int(first), int(last)
+    if not 0 <= stop - start < LIMIT:
+        raise UserError(f"{pattern}: the range {{{inside}}} must count up, over less than {LIMIT:,} shards")
+    width = max(len(first), len(last)) if first.startswith("0") or last.startswith("0") else 0
+    return [f"{number:0{width}d}" for number in range(start, stop + 1)]
+
+
+@dataclass(slots=True)
+class Sample:
+    """The members with one key: the byte ranges of images, and the values of the rest."""
+
+    url: str
+    key: str
+    images: dict[str, tuple[int, int]] = field(default_factory=dict)  # ending -> offset and size
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def image(self, ending: str | None) -> tuple[int, int]:
+        """Offset and size of the image with this ending; of the first image if `ending` is None."""
+        if ending is None:
+            return next(iter(self.images.values()))
+        if ending not in self.images:
+            raise unknown(f"image of {self.key} in {self.url}", ending, self.images)
+        return self.images[ending]
+
+
+def resolve_url(url: str) -> tuple[Any, str]:
+    """The fsspec file system of an address, and the path in it."""
+    try:
+        return url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        raise UserError(f"{url} cannot be reached: {error}") from error
+
+
+def read_samples(url: str) -> list[Sample]:
+    """The samples of one shard, in the order of the file."""
+    system, path = resolve_url(url)
+    samples: dict[str, Sample] = {}
+    try:
+        with system.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
+            size = system.size(path)
+            for member in _regular(shard, url):
+                if member.offset_data + member.size > size:
+                    raise UserError(f"the shard {url} is cut off in the middle of {member.name}")
+                _add(samples, member, shard, url)
+            _check_end(shard, file, url)
+    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, LookupError) as error:
+        raise UserError(f"the shard {url} cannot be read as a plain tar file: {error}") from error
+    return list(samples.values())
+
+
+def _check_end(shard: tarfile.TarFile, file: IO[bytes], url: str) -> None:
+    """Raise UserError unless the shard ends in zeros: `tarfile` silently takes a damaged header for the end."""
+    file.seek(shard.offset)
+    end = file.read(MAX_BYTES)
+    if not end or end.strip(b"\0"):
+        raise UserError(f"the shard {url} is cut off or damaged after {len(shard.getmembers())} members")
+
+
+def _regular(shard: tarfile.TarFile, url: str) -> Iterator[tarfile.TarInfo]:
+    """The regular files of a shard. Links and devices are skipped; a path that leaves the folder is an error."""
+    for member in shard:
+        if member.name.startswith("/") or ".." in member.name.split("/"):
+            raise UserError(f"the shard {url} holds {member.name!r}, which points outside of it: refused")
+        if member.isreg() and member.issparse():
+            raise UserError(f"the shard {url} holds {member.name} as a sparse file: pack it without --sparse")
+        if member.isreg():
+            yield member
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The key and the ending of a member, split at the first dot of its file name."""
+    folder, slash, last = name.removeprefix("./").rpartition("/")
+    stem, _, ending = last.partition(".")
+    return f"{folder}{slash}{stem}", ending.lower()
+
+
+def _add(samples: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.TarFile, url: str) -> None:
+    key, ending = _parts(member.name)
+    if not key or key.endswith("/") or (f".{ending}" not in SUFFIXES and ending not in VALUES):
+        return
+    sample = samples.setdefault(key, Sample(url, key))
+    if ending in sample.images or ending in sample.values:
+        raise UserError(f"the shard {url} holds {member.name} twice")
+    if ending not in VALUES:
+        sample.images[ending] = (member.offset_data, member.size)
+        return
+    if member.size > MAX_BYTES:
+        raise UserError(f"{member.name} in {url} is too long for a caption or label: {member.size} bytes")
+    stored = shard.extractfile(member)  # into memory, not to disk
+    content = stored.read() if stored else b""
+    where = f"{member.name} in {url}"
+    for name, value in (
+        _fields(content, where) if ending == "json" else {ending: _text(content, where)}
+    ).items():
+        if sample.values.setdefault(name, value) != value:
+            raise UserError(f"{where}: another {name!r:.60} than beside it")
+
+
+def _text(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:  # two names could become one if its bytes were replaced
+        raise UserError(f"{where} is not UTF-8 text: {error}") from error
+
+
+def _fields(content: bytes, where: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(content, object_pairs_hook=distinct_keys)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON: {error}") from error
+    return fields if isinstance(fields, dict) else {}
