@@ -7,6 +7,7 @@ from tracer.core.terms import contrastive, cross_frobenius, orthogonal, soft_pai
 from tracer.core.terms.contrastive import Targets
 from tracer.core.terms.orthogonal import Side
 from tracer.methods.base import Method, Stage
+from tracer.models.trainable import Towers, towers
 
 
 def carot(
@@ -18,6 +19,7 @@ def carot(
     momentum: float = 0.9,
     every: float = 0.02,
     targets: Targets = "class",
+    tune: Towers = "both",
     buffers: Buffers = "copy",
 ) -> Method:
     """Contrastive loss, penalties on the projections, and an EMA teacher.
@@ -32,6 +34,7 @@ def carot(
         momentum: momentum of the EMA, ramped up from 0.05 over the first 20 % of training.
         every: interval of the EMA updates: below 1 a fraction of training, else steps; published: 500.
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
+        tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
         buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
     """
     loss = (
@@ -46,7 +49,7 @@ def carot(
         return EMA(momentum=momentum, every=interval, ramp=0.2, ramp_from=0.05)
 
     return Method(
-        (Stage(loss, teacher=teacher, buffers=buffers),),
+        (Stage(loss, teacher=teacher, buffers=buffers, tune=towers(tune)),),
         title="CaRot",
         paper="arXiv:2311.01723",
         year=2024,
