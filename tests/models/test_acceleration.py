@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +21,12 @@ from tracer.core.shadow import Shadow
 from tracer.core.teachers import Frozen
 from tracer.core.terms import classify, contrastive, feature, relational
 from tracer.methods.base import Stage, method
-from tracer.models.acceleration import class_token_only, compile_towers, recompute_blocks
+from tracer.models.acceleration import (
+    class_token_only,
+    compile_towers,
+    recompute_blocks,
+    without_other_tokens,
+)
 from tracer.models.gradient_cache import embed_both
 from tracer.models.student import Student, load
 from tracer.parallel import World
@@ -58,9 +65,9 @@ def state_of(stage: Stage, student: Student, steps: int = 4, **more: Any) -> Sta
     )
 
 
-def batch_of(student: Student, count: int = 6) -> Batch:
+def batch_of(student: Student, count: int = 6, size: int = 28) -> Batch:
     generator = torch.Generator().manual_seed(0)
-    image = torch.randint(256, (count, 3, 28, 28), dtype=torch.uint8, generator=generator)
+    image = torch.randint(256, (count, 3, size, size), dtype=torch.uint8, generator=generator)
     text = student.tokeniser(["a dog", "a red car", "a house by the sea"])
     label = torch.arange(count) % 3
     return Batch(image, text, label, label)
@@ -191,9 +198,53 @@ def test_all_rows_come_back_for_an_objective_that_looks_at_them(student: Student
 
 
 def test_a_tower_without_a_class_token_is_left_alone() -> None:
-    resnet = load("RN50")
-    class_token_only(resnet)
-    assert not any("forward" in vars(module) for module in resnet.modules())
+    convnext = load("convnext_tiny")
+    class_token_only(convnext)
+    assert not any("forward" in vars(module) for module in convnext.modules())
+
+
+@pytest.fixture
+def resnet(tmp_path: Path) -> Student:
+    """A small CLIP with a ResNet, whose attention pool has four heads and 2 × 2 + 1 tokens."""
+    config = {
+        "embed_dim": 32,
+        "vision_cfg": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "head_width": 64},
+        "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 1, "layers": 1},
+    }
+    (tmp_path / "resnet.json").write_text(json.dumps(config))
+    student = load(str(tmp_path / "resnet.json"), seed=3)
+    stray(student)  # biases and the last norm of a block are zero at first
+    return student
+
+
+def test_an_attention_pool_with_one_query_changes_no_gradient(resnet: Student) -> None:
+    """Of a student, and of a teacher that follows it; all parameters have a gradient, as DDP requires."""
+    stage, batch = method("tracer").stages[0], batch_of(resnet, size=64)
+    twin = deepcopy(resnet.double())
+    class_token_only(twin)
+    states = [state_of(stage, model) for model in (resnet, twin)]
+    for state in states:
+        assert state.shadow is not None
+        stray(state.shadow.model)
+    expected, found = (gradients_of(state, batch) for state in states)
+    assert len(found) == len(expected) == len(list(resnet.parameters()))
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, atol=1e-10, rtol=1e-8, msg=name)
+    with Operations() as operations:
+        twin.encode_image(batch.image)
+    assert not any("scaled_dot_product" in name for name in operations.seen)
+    assert twin.state_dict().keys() == resnet.state_dict().keys()
+
+
+@torch.no_grad()
+def test_an_attention_pool_is_short_while_scoring_and_whole_afterwards(resnet: Student) -> None:
+    resnet.eval()
+    image = batch_of(resnet, size=64).image
+    before = resnet.embed_image(image)
+    with without_other_tokens(resnet):
+        short = resnet.embed_image(image)
+    torch.testing.assert_close(short, before, atol=1e-6, rtol=0)
+    assert torch.equal(resnet.embed_image(image), before)
 
 
 INDUCTOR = pytest.param(

@@ -1,13 +1,15 @@
-"""Savings that leave results unchanged: gradient checkpointing, a shorter last block, compilation."""
+"""Savings that leave results unchanged: gradient checkpointing, a shorter last layer, compilation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import MethodType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from tracer.core.errors import UserError
 from tracer.models.gradient_cache import refuse_batch_statistics
@@ -33,23 +35,23 @@ def recompute_blocks(student: Student) -> None:
 
 
 def class_token_only(student: Student, enabled: bool = True) -> None:
-    """Let the last block of the image tower compute the class token only, or undo this with `enabled=False`.
+    """Let the last layer of the image tower compute the class token only, or undo this with `enabled=False`.
 
-    A tower that pools at its class token drops all other tokens of that block, so only their keys and values are
-    needed. The features do not change.
+    A tower that pools at its class token drops all other tokens of its last block, so only their keys and values are
+    needed; so does the attention pool of the ResNets of CLIP. The features do not change.
     """
-    block = _last_block(student.image_tower)
-    if block is not None and enabled:
-        block.forward = MethodType(_class_token_forward, block)
-    elif block is not None:
-        vars(block).pop("forward", None)
+    layer, forward = _last_layer(student.image_tower)
+    if layer is not None and enabled:
+        layer.forward = MethodType(forward, layer)
+    elif layer is not None:
+        vars(layer).pop("forward", None)
 
 
 @contextmanager
 def without_other_tokens(student: Student) -> Iterator[None]:
-    """A context with `class_token_only`; afterwards the last block is as it was."""
-    block = _last_block(student.image_tower)
-    before = block is None or "forward" in vars(block)
+    """A context with `class_token_only`; afterwards the last layer is as it was."""
+    layer, _ = _last_layer(student.image_tower)
+    before = layer is None or "forward" in vars(layer)
     class_token_only(student)
     try:
         yield
@@ -58,14 +60,16 @@ def without_other_tokens(student: Student) -> Iterator[None]:
             class_token_only(student, False)
 
 
-def _last_block(tower: Any) -> Any:
-    """The last block of a tower that uses its class token only; None for other towers."""
-    layers = open_clip.transformer
+def _last_layer(tower: Any) -> tuple[Any, Callable[..., Tensor]]:
+    """The last layer of a tower that uses its class token only, and a shorter forward; None for other towers."""
+    layers, resnets = open_clip.transformer, open_clip.modified_resnet
+    if isinstance(tower, resnets.ModifiedResNet) and isinstance(tower.attnpool, resnets.AttentionPool2d):
+        return tower.attnpool, _attention_pool_forward
     if not isinstance(tower, layers.VisionTransformer) or tower.output_tokens or tower.attn_pool is not None:
-        return None
+        return None, _class_token_forward
     block = tower.transformer.resblocks[-1]
     supported = isinstance(block, layers.ResidualAttentionBlock) and tower.transformer.batch_first
-    return block if supported and tower.pool_type == "tok" else None
+    return block if supported and tower.pool_type == "tok" else None, _class_token_forward
 
 
 def _class_token_forward(
@@ -76,6 +80,25 @@ def _class_token_forward(
     tokens, mask = block.ln_1(x), None if attn_mask is None else attn_mask[:1]
     first = x[:, :1] + block.ls_1(block.attention(tokens[:, :1], tokens, tokens, mask))
     return first + block.ls_2(block.mlp(block.ln_2(first)))
+
+
+def _attention_pool_forward(pool: Any, x: Tensor) -> Tensor:
+    """The first token of open_clip's attention pool.
+
+    A single query needs no keys and values of the tokens: qᵀ(Kx) = (Kᵀq)ᵀx, and Σ aₜ V xₜ = V Σ aₜ xₜ. So the
+    matrices are applied once for an image instead of once for each of its 50 tokens.
+    """
+    count, width = x.shape[:2]
+    x = x.flatten(2).transpose(1, 2)
+    x = torch.cat([x.mean(dim=1, keepdim=True), x], dim=1) + pool.positional_embedding.to(x.dtype)
+    key, value = (each.weight.view(pool.num_heads, -1, width) for each in (pool.k_proj, pool.v_proj))
+    query = linear(x[:, 0], pool.q_proj.weight, pool.q_proj.bias).view(count, *key.shape[:2])
+    query = query * key.shape[1] ** -0.5
+    # The bias shifts all scores of a query alike; it is kept so that all parameters have a gradient, as DDP requires.
+    shift = (query * pool.k_proj.bias.view(key.shape[:2])).sum(dim=-1, keepdim=True)
+    scores = torch.einsum("nhd,hdc->nhc", query, key) @ x.transpose(1, 2) + shift
+    pooled = torch.einsum("nhc,hdc->nhd", scores.softmax(dim=-1) @ x, value).flatten(1) + pool.v_proj.bias
+    return linear(pooled, pool.c_proj.weight, pool.c_proj.bias)
 
 
 def compile_towers(*students: nn.Module, backend: str = "inductor") -> None:

@@ -39,7 +39,7 @@ def bf16(device: torch.device, precision: str) -> bool:
 
 
 def channels_last(model: nn.Module) -> nn.Module:
-    """Convert the convolutions of a convolutional network to channels-last, the fast layout of tensor cores; in place.
+    """Convert the convolutions of a convolutional network to channels-last, the fast layout of CUDA and CPU; in place.
 
     Values and files do not change: weights are made contiguous when they are written. A model with one convolution
     only, the patch embedding of a transformer, is left as it is.
@@ -49,13 +49,6 @@ def channels_last(model: nn.Module) -> nn.Module:
         for convolution in convolutions:
             convolution.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     return model
-
-
-def prefers_channels_last(model: nn.Module, device: torch.device) -> bool:
-    """Whether channels-last is the fast layout: on CUDA, and on a CPU if some convolutions are depthwise."""
-    if device.type == "cpu":
-        return any(isinstance(module, nn.Conv2d) and module.groups > 1 for module in model.modules())
-    return device.type == "cuda"
 
 
 def match_layout(tensor: Tensor, like: Tensor | None) -> Tensor:

@@ -55,7 +55,7 @@ class World:
     def place(self, model: nn.Module) -> nn.Module:
         """Move a model to the device, in the memory format that is fast there."""
         placed = model.to(self.device)
-        return devices.channels_last(placed) if devices.prefers_channels_last(placed, self.device) else placed
+        return devices.channels_last(placed) if self.device.type in ("cpu", "cuda") else placed
 
     def prepare(
         self, student: nn.Module, teacher: nn.Module | None = None, shared: Collection[str] = ()
