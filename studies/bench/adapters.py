@@ -11,10 +11,11 @@ from studies.bench.steps import batch_of, captions, state_of
 from studies.bench.timing import Timer, Times
 from tracer.core.shadow import Shadow
 from tracer.methods.base import method
+from tracer.models.acceleration import class_token_only
 from tracer.models.lora import LoRA
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.prefix import share_prefix
-from tracer.models.student import load
+from tracer.models.student import Student, load
 from tracer.parallel.device import channels_last
 from tracer.training.optim import adamw
 from tracer.training.step import State, step
@@ -86,18 +87,35 @@ def last_blocks(model: str, count: int, blocks: int, timer: Timer) -> Times:
 def convolutions(model: str, count: int, timer: Timer) -> tuple[Times, float]:
     """TRACER steps of a model, and passes through its convolutional tower alone, in both memory formats.
 
-    And the largest difference of image embeddings.
+    "now" is channels last with a short attention pool where there is one, as runs train; the others have the whole
+    pool. And the largest difference of image embeddings, now from channels first.
     """
     first, last = load(model), load(model)
     channels_last(last)
     batch = batch_of(first, count)
-    with torch.no_grad():
-        gap = (first.eval()(batch).image - last.eval()(batch).image).abs().max()
     states = [state_of(method("tracer").stages[0], each) for each in (first, last)]
+
+    def train(state: State, short: bool) -> None:
+        assert state.shadow is not None
+        for each in (state.student, state.shadow.model):
+            class_token_only(each, short)
+        step(state, batch)
+
+    def tower(student: Student, short: bool) -> None:
+        class_token_only(student, short)
+        student.embed_image(batch.image).sum().backward()
+
+    with torch.no_grad():
+        class_token_only(first, False)
+        gap = (first.eval()(batch).image - last.eval()(batch).image).abs().max()
+        for student in (first, last):
+            student.train()
     works = {
-        "channels first": lambda: step(states[0], batch),
-        "channels last": lambda: step(states[1], batch),
-        "tower, channels first": lambda: first.embed_image(batch.image).sum().backward(),
-        "tower, channels last": lambda: last.embed_image(batch.image).sum().backward(),
+        "channels first": lambda: train(states[0], False),
+        "channels last": lambda: train(states[1], False),
+        "now": lambda: train(states[1], True),
+        "tower, channels first": lambda: tower(first, False),
+        "tower, channels last": lambda: tower(last, False),
+        "tower, now": lambda: tower(last, True),
     }
     return timer(works), float(gap)

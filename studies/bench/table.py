@@ -206,15 +206,21 @@ def text_rows(model: str, batch: int, timer: Timer) -> list[Row]:
 
 
 def convolution_rows(model: str, batch: int, timer: Timer) -> list[Row]:
-    """A TRACER step of a convolutional tower in the two memory formats."""
+    """A TRACER step of a convolutional tower in the two memory formats, and as it trains now."""
     times, gap = adapters.convolutions(model, batch, timer)
-    of_a_step, of_the_tower = (1 / 1.1, None) if model.startswith("RN") else (None, 1 / 1.4)
+    resnet = model.startswith("RN")
     what, tower = "TRACER step, channels last", "image tower, forward and backward, channels last"
-    return [
-        _row(times, what, "channels last", "channels first", of_a_step),
-        _row(times, tower, "tower, channels last", "tower, channels first", of_the_tower),
-        _difference(what, gap, 1e-5),
+    pool = " and a short attention pool"
+    rows = [
+        _row(times, what, "channels last", "channels first"),
+        _row(times, tower, "tower, channels last", "tower, channels first", None if resnet else 1 / 1.4),
     ]
+    if resnet:
+        rows += [
+            _row(times, what + pool, "now", "channels first", 1 / 1.1),
+            _row(times, tower + pool, "tower, now", "tower, channels first"),
+        ]
+    return [*rows, _difference(what + pool * resnet, gap, 1e-5)]
 
 
 SETS: dict[str, Callable[[str, int, Timer], list[Row]]] = {
