@@ -81,6 +81,31 @@ def _compare(minute: str, lora: bool, chunk: int | None) -> None:
             torch.testing.assert_close(tensor, other, atol=1e-7, rtol=1e-7)
 
 
+def test_a_prefix_is_shared_with_a_teacher_of_every_second_pair(minute: str) -> None:
+    """Its rows of the student's images; texts of these pairs, which are others, it computes."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        without, shared = state(minute, "last-1"), state(minute, "last-1")
+        assert shared.shadow is not None
+        calls: list[object] = []
+        for block in first_blocks(shared.shadow.model):
+            block.get_submodule("mlp").register_forward_hook(lambda module, *_: calls.append(module))
+        shared = replace(shared, prefix=share_prefix(shared.student, shared.shadow.model, 2))
+        for number in range(3):
+            losses = []
+            for each in (without, shared):
+                each.stage = replace(each.stage, distill_pairs=2)
+                losses.append(step(each, batch(number, each.student)).total)
+            torch.testing.assert_close(losses[0], losses[1], atol=1e-12, rtol=1e-12)
+        assert calls == [first_blocks(shared.shadow.model)[1].get_submodule("mlp")] * 3  # of texts alone
+        assert without.shadow is not None
+        for one, two in ((without.student, shared.student), (without.shadow.model, shared.shadow.model)):
+            for tensor, other in zip(one.state_dict().values(), two.state_dict().values(), strict=True):
+                torch.testing.assert_close(tensor, other, atol=1e-7, rtol=1e-7)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("tune", ["both", "image", "norms"])
 def test_there_is_none_where_early_layers_train(minute: str, tune: str) -> None:
     each = state(minute, tune)

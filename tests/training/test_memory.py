@@ -41,8 +41,17 @@ def test_a_counter_counts_what_is_alive_once() -> None:
     assert (counter.current, counter.peak) == (0, 8000)
 
 
-@pytest.mark.parametrize("settings", [{}, {"chunk": 32}, {"checkpointing": True}])
-def test_the_simulated_step_takes_what_a_real_one_takes(settings: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"chunk": 32},
+        {"checkpointing": True},
+        {"options": {"distill_pairs": 4}},
+        {"options": {"distill_pairs": 4}, "chunk": 8},
+    ],
+)
+def test_the_simulated_step_takes_what_a_real_one_takes(settings: dict[str, Any]) -> None:
     made = planned(**settings)
     stage, chunk = made.method.stages[0], made.experiment.chunk
     student = load("tiny-28")
@@ -52,7 +61,8 @@ def test_the_simulated_step_takes_what_a_real_one_takes(settings: dict[str, int]
     simulated = step_bytes(made, stage, student)
     teacher = torch.no_grad()(student)
     with AllocationCounter([*student.parameters(), *student.buffers(), batch.image]) as counter:
-        seen, taught = embed_both(student, teacher, batch, stage.objective.needs, chunk)
+        shown = batch.every(stage.distill_pairs)
+        seen, taught = embed_both(student, teacher, batch, stage.objective.needs, chunk, None, shown)
         stage.objective(Scene(seen, taught, batch.label)).total.backward()
     assert simulated is not None
     assert simulated == pytest.approx(counter.peak + batch.image.numel(), rel=0.01)
@@ -66,8 +76,10 @@ def test_the_simulated_step_takes_what_a_real_one_takes(settings: dict[str, int]
         {"options": {"tune": "image"}},
         {"options": {"tune": "last-1"}},
         {"options": {"tune": "last-1"}, "adapter": "lora"},
+        {"options": {"tune": "last-1", "distill_pairs": 4}},
+        {"options": {"tune": "last-1", "distill_pairs": 4}, "chunk": 16},
     ],
-    ids=["lora", "prompts", "image", "last", "last and lora"],
+    ids=["lora", "prompts", "image", "last", "last and lora", "last and pairs", "last, pairs and chunks"],
 )
 def test_the_estimate_knows_what_is_frozen_and_shared(settings: dict[str, Any]) -> None:
     """The teacher's own tensors, the trained parameters, and a step with a prefix that is computed once."""
@@ -85,10 +97,22 @@ def test_the_estimate_knows_what_is_frozen_and_shared(settings: dict[str, Any]) 
     excluded = [*state.student.parameters(), *state.student.buffers()]
     excluded += [*state.shadow.model.parameters(), *state.shadow.model.buffers(), batch.image]
     with AllocationCounter(excluded) as counter:
-        embeddings = embed_both(state.student, state.shadow, batch, needs, None, state.prefix)
+        shown = batch.every(state.stage.distill_pairs)
+        embeddings = embed_both(state.student, state.shadow, batch, needs, state.chunk, state.prefix, shown)
         state.stage.objective(Scene(*embeddings, batch.label)).total.backward()
     assert predicted.step == pytest.approx(counter.peak + batch.image.numel(), rel=0.02)
-    assert (state.prefix is not None) == ("last-1" in str(settings))
+    assert (state.prefix is not None) == ("last-1" in str(settings) and state.chunk is None)
+
+
+def test_a_teacher_of_fewer_pairs_is_announced_to_take_less() -> None:
+    """Where the step's peak is the teacher's: a student that keeps little for its backward."""
+    sizes = [
+        estimate(planned(batch=512, adapter="prompts", options={"tune": "image", "distill_pairs": k})).step
+        for k in (1, 8)
+    ]
+    assert sizes[0] is not None
+    assert sizes[1] is not None
+    assert sizes[1] < sizes[0]
 
 
 def test_chunks_and_checkpoints_take_less_and_a_batch_in_chunks_takes_what_two_of_them_take() -> None:

@@ -13,7 +13,7 @@ from PIL import Image
 from stopping import prepare, training
 
 from studies.faults.process import join_pair, run_command
-from tracer.api.run import _after_one, _divisible, run
+from tracer.api.run import _after_one, divisible, run
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.parallel import World
@@ -136,10 +136,10 @@ def test_anchor_pairs_that_do_not_divide_among_processes(place: Path) -> None:
         )
     )
     world = World("cpu", "fp32")
-    assert _divisible(settled, world) is settled
+    assert divisible(settled, world) is settled
     world.size = 2
     with pytest.raises(UserError, match=r"5 anchor pairs.* do not divide among 2 processes: leave out 1"):
-        _divisible(settled, world)
+        divisible(settled, world)
 
 
 def test_a_port_that_is_taken(place: Path) -> None:

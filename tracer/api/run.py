@@ -86,7 +86,7 @@ def run(
         with clock.measure("start"):
             experiment = _with_model_at_hand(experiment, out, world)
             settled = world.all_or_none(
-                lambda: _divisible(
+                lambda: divisible(
                     _after_one(experiment, world, lambda: _plan(experiment, observer, world)), world
                 )
             )
@@ -176,7 +176,7 @@ def _after_one(experiment: Experiment, world: World, read: Callable[[], Plan]) -
         return read()
 
 
-def _divisible(settled: Plan, world: World) -> Plan:
+def divisible(settled: Plan, world: World) -> Plan:
     """The plan, if its batches divide among the processes."""
     if rest := settled.batch % world.size:
         near = f"--batch {settled.batch - rest} or {settled.batch - rest + world.size}"

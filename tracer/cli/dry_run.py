@@ -11,9 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tracer.api.inputs import model_name
+from tracer.api.run import divisible
 from tracer.api.terminal import counting, errors, say, show_table
 from tracer.methods.base import options
 from tracer.models.registry import locate, pretrained_tag
+from tracer.parallel import World
 from tracer.parallel.device import device as find_device
 from tracer.parallel.memory import free_memory
 from tracer.runs.experiment import Experiment
@@ -32,7 +34,7 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
     with TemporaryDirectory() as temporary:  # a run as the model is written there
         folder = replace(experiment, model=model_name(experiment.model, Path(temporary)))
         with counting("reading the images") as progress:
-            settled = plan(folder, progress=progress)
+            settled = divisible(plan(folder, progress=progress), World("cpu"))
         with errors.status("looking for the weights"):
             chosen = settled.experiment
             weights = locate(chosen.model, pretrained_tag(chosen.model, chosen.pretrained)).outlook()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tracer.api.run import divisible
 from tracer.api.terminal import errors, say, show_table
 from tracer.core.errors import UserError
 from tracer.data.division import Division, divide
@@ -14,6 +15,7 @@ from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
 from tracer.methods.base import method, options
 from tracer.models.download import Download
 from tracer.models.registry import locate, pretrained_tag
+from tracer.parallel import World
 from tracer.report.comparison import show
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan, warmup_steps
@@ -73,6 +75,7 @@ class Planned:
             alike = replace(alike, model=self.start.model, pretrained="none")
         if alike.id not in self.figures:
             settled = plan(alike, check_images=False, division=self._division(alike))
+            settled = divisible(settled, World("cpu"))
             memory = f"{estimate(settled).total / GIB:.1f} GiB" if settled.steps else ""
             warmup = settled.warmup if settled.steps else 0
             self.figures[alike.id] = f"{settled.steps:,}", f"{warmup:,}", memory

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from tracer.models.student import Student
 from tracer.models.trainable import input_layers, towers_with_blocks
@@ -15,12 +16,13 @@ from tracer.models.trainable import input_layers, towers_with_blocks
 class SharedPrefix:
     """A context in which the teacher's first blocks return what the student's have computed for the same input.
 
-    Student and teacher have to embed the same inputs in the same order, the student first. Results are the same up to
-    rounding: torch computes attention by another kernel where no gradient is needed.
+    Student and teacher have to embed the same inputs in the same order, the student first; or the teacher every k-th
+    row of them. Results are the same up to rounding: torch computes attention by another kernel where no gradient is
+    needed.
     """
 
-    def __init__(self) -> None:
-        self.active = False
+    def __init__(self, every: int = 1) -> None:
+        self.active, self.every = False, every
         self._outputs: list[deque[Any]] = []  # of each tower
 
     def __enter__(self) -> None:
@@ -39,7 +41,7 @@ class SharedPrefix:
         def keep(module: nn.Module, inputs: Any, output: Any) -> None:
             del module, inputs
             if self.active:
-                outputs.append(output)
+                outputs.append(tree_map_only(Tensor, lambda rows: rows[:: self.every], output))
 
         student_blocks[-1].register_forward_hook(keep)
         for block in teacher_blocks[:-1]:
@@ -54,12 +56,16 @@ class SharedPrefix:
         return either
 
 
-def share_prefix(student: Student, teacher: Student) -> SharedPrefix | None:
-    """Let the teacher use the student's outputs of frozen first blocks in `embed_both`; None if there are none."""
-    prefix = SharedPrefix()
+def share_prefix(student: Student, teacher: Student, every: int = 1) -> SharedPrefix | None:
+    """Let the teacher use the student's outputs of frozen first blocks in `embed_both`; None if there are none.
+
+    A teacher that is shown `every` k-th pair has other texts, cut at another length: it uses those of images only.
+    """
+    prefix = SharedPrefix(every)
     towers = zip(towers_with_blocks(student), towers_with_blocks(teacher), strict=True)
     for (kind, tower, blocks), (_, _, copies) in towers:
-        count = 0 if kind == "text" and student.text_frozen else _frozen(tower, list(blocks.values()))
+        own = kind == "text" and (student.text_frozen or every > 1)
+        count = 0 if own else _frozen(tower, list(blocks.values()))
         if count:
             prefix.add(list(blocks.values())[:count], list(copies.values())[:count])
     return prefix if prefix._outputs else None

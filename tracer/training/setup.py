@@ -95,6 +95,11 @@ def prepare(plan: Plan, stage: Stage, student: Student, steps: int) -> None:
     class_token_only(student, not stage.objective.needs & {"features", "tokens"})
 
 
+def shares(plan: Plan, stage: Stage) -> bool:
+    """Whether a teacher may use what a student has computed; its chunks of every k-th pair are not the student's."""
+    return not plan.experiment.compile and (stage.distill_pairs == 1 or plan.experiment.chunk is None)
+
+
 def check_trainable(plan: Plan, model: Student) -> None:
     """Raise UserError if the parameters to train, or the layers to adapt, are not there."""
     for stage in plan.method.stages:
@@ -117,7 +122,6 @@ def _state(
 ) -> State:
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
-    sharing = not experiment.compile and stage.distill_pairs == 1  # else the teacher has other inputs
     if shadow:
         world.prepare(student, shadow.model, shadow.shared)
     else:
@@ -138,7 +142,9 @@ def _state(
         world=world,
         clip=experiment.clip,
         max_log_scale=_max_log_scale(pretrained) if experiment.clamp_scale else None,
-        prefix=share_prefix(student, shadow.model) if shadow and sharing else None,
+        prefix=share_prefix(student, shadow.model, stage.distill_pairs)
+        if shadow and shares(plan, stage)
+        else None,
         factor_gap=FactorGap(student, world) if shadow and _averages_both(student, policy) else None,
         chunk=experiment.chunk,
     )

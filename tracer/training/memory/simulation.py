@@ -24,6 +24,7 @@ from tracer.models.prefix import share_prefix
 from tracer.models.student import Student
 from tracer.runs.plan import Plan
 from tracer.training.memory.allocations import AllocationCounter
+from tracer.training.setup import shares
 
 # Raised by operations whose output depends on values, which fake tensors do not have.
 VALUE_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException)
@@ -32,30 +33,39 @@ VALUE_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, Un
 def step_bytes(plan: Plan, stage: Stage, student: Student) -> int | None:
     """Peak bytes of gradients, activations and images of one step; None if the model cannot be simulated."""
     chunk = plan.experiment.chunk
-    count = plan.batch if chunk is None else min(plan.batch, 2 * chunk)  # more chunks take no more memory
+    k = stage.distill_pairs
+    count = plan.batch if chunk is None else min(plan.batch, 2 * chunk * k)  # more chunks take no more memory
     sample = sample_batch(plan, stage, student, count)
     images = plan.batch * sample.image[0].numel()
     mode = FakeTensorMode()
     fake = _fake(student, mode)
     batch = tree_map_only(Tensor, mode.from_tensor, sample)
+    # Before, because the number of distinct captions depends on values.
+    shown = tree_map_only(Tensor, mode.from_tensor, sample.every(k)) if k > 1 else None
     try:
         with mode:
-            size = images + _step_peak(stage, fake, batch, chunk, sharing=not plan.experiment.compile)
+            size = images + _step_peak(stage, fake, batch, shown, chunk, sharing=shares(plan, stage))
             return size if count == plan.batch else size + _loss_peak(stage, fake, batch, plan.batch)
     except VALUE_DEPENDENT:
         return None
 
 
-def _step_peak(stage: Stage, student: Student, batch: Batch, chunk: int | None, sharing: bool) -> int:
-    """Peak bytes of a forward and backward pass; with `sharing`, a frozen prefix is computed once."""
+def _step_peak(
+    stage: Stage, student: Student, batch: Batch, shown: Batch | None, chunk: int | None, sharing: bool
+) -> int:
+    """Peak bytes of a forward and backward pass; with `sharing`, a frozen prefix is computed once.
+
+    The teacher is shown the pairs of `shown`, or all.
+    """
     needs, weights = stage.objective.needs, [*student.parameters(), *student.buffers()]
     teacher, prefix = None, None
     if "teacher" in needs:
         copy = deepcopy(student, {id(tensor): tensor for tensor in weights}).eval()  # takes no memory here
-        prefix = share_prefix(student, copy) if sharing else None
+        prefix = share_prefix(student, copy, stage.distill_pairs) if sharing else None
         teacher = torch.no_grad()(copy)
-    with AllocationCounter([*weights, batch.image]) as counter:
-        own, target = embed_both(student, teacher, batch, needs, chunk, prefix)
+    images = [each.image for each in (batch, shown) if each is not None]
+    with AllocationCounter([*weights, *images]) as counter:
+        own, target = embed_both(student, teacher, batch, needs, chunk, prefix, shown)
         stage.objective(Scene(own, target, batch.label)).total.backward()
     return counter.peak
 
@@ -67,7 +77,7 @@ def _loss_peak(stage: Stage, student: Student, batch: Batch, count: int) -> int:
         small: Embedding = student(batch, stage.objective.needs)
     full = small.with_rows(lambda rows: rows.new_zeros(count, *rows.shape[1:]).requires_grad_())
     with AllocationCounter(student.parameters()) as counter:
-        teacher = full if "teacher" in stage.objective.needs else None
+        teacher = full.every(stage.distill_pairs) if "teacher" in stage.objective.needs else None
         scene = Scene(full, teacher, batch.image.new_zeros(count).long())
         stage.objective(scene).total.backward()
     return counter.peak
