@@ -13,6 +13,7 @@ from tracer.training import checkpoint_writer
 from tracer.training.checkpoint import Checkpoint, latest, save
 from tracer.training.checkpoint_writer import CheckpointWriter
 from tracer.training.clock import Clock
+from tracer.training.interrupt import Interrupted
 from tracer.training.pace import Pace
 
 
@@ -52,6 +53,36 @@ def test_training_goes_on_while_the_disk_is_slow_and_the_state_of_the_step_is_sa
         slow_disk.set()
         writer.finish()
         assert saved(tmp_path) == [1.0] * 4
+
+
+def test_the_last_state_is_not_copied_and_what_follows_is_written_after_it(
+    tmp_path: Path, slow_disk: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_writer, "_copy", None)  # not called
+    found: list[list[float]] = []
+    with CheckpointWriter(tmp_path) as writer:
+        writer.begin(1, state(1.0), final=True)
+        writer.then(lambda: found.append(saved(tmp_path)))
+        assert not found
+        slow_disk.set()
+        writer.finish()
+        assert found == [[1.0] * 4]
+
+
+def test_a_run_that_is_stopped_is_not_said_to_be_saved_if_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError("no space left")
+
+    def stopped() -> None:
+        with CheckpointWriter(tmp_path) as writer:
+            writer.begin(1, state(1.0), final=True)
+            raise Interrupted(15, 1, tmp_path)
+
+    monkeypatch.setattr(checkpoint_writer, "save", full)
+    with pytest.raises(OSError, match="no space left"):
+        stopped()
 
 
 def test_the_end_of_training_waits_for_the_disk(tmp_path: Path, slow_disk: Event) -> None:

@@ -13,7 +13,7 @@ from tracer.evaluation.measured import Measured, measure
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.verdict import Change
 from tracer.methods.base import options
-from tracer.models.student import Student, initialise_from, read_weights
+from tracer.models.student import Student, initialise_from
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
@@ -25,20 +25,19 @@ IMAGE_WEIGHTS = ("clip.visual.", "head.")  # weights that no text embedding depe
 HELD_OUT = "held-out"  # the name of the predictions of the held-out set
 
 
-def write_summary(
-    plan: Plan, run: Run, world: World, model: Student, before: Measured, workers: int | None = None
+def score_result(
+    plan: Plan, world: World, model: Student, weights: Weights, before: Measured, workers: int | None = None
 ) -> Measured:
-    """Score the run's result and return its scores; write `result.json`, which marks the run as finished.
-
-    `before` is what the pretrained `model` scored, which then holds the weights of the result. Predictions of the
-    held-out set are saved.
-    """
-    trained = read_weights(run.weights_file("result"))
-    classifiers = before.classifiers if _same_texts(model, trained) else None
-    initialise_from(model, trained)
+    """What the weights of a result score; `before` is what the pretrained `model` did, which then holds them."""
+    classifiers = before.classifiers if _same_texts(model, weights) else None
+    initialise_from(model, weights)
     world.place(model)
     scorer = Scorer(model, world, plan.train.classes, workers, classifiers=classifiers)
-    after = measure(plan, scorer, before)
+    return measure(plan, scorer, before)
+
+
+def write_summary(plan: Plan, run: Run, world: World, before: Measured, after: Measured) -> None:
+    """Write the predictions of the held-out set, then `result.json`, which marks the run as finished."""
     result: dict[str, Any] = {}
     for moment, weights, measured in (("before", "pretrained", before), ("after", "result", after)):
         result[moment] = measured.scores([data.name for data in plan.retain])
@@ -57,7 +56,6 @@ def write_summary(
     random = plan.experiment.pretrained == "none"  # nothing was known before, so nothing can be lost
     result["warnings"] = [] if random else warnings(result, plan.experiment.method)
     world.on_first_process(lambda: write_json(run.folder / "result.json", add_checksum(result)))
-    return after
 
 
 def _same_texts(model: Student, trained: Weights) -> bool:

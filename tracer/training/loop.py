@@ -11,15 +11,14 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from tracer.core.dynamics import dynamics
 from tracer.core.errors import NonFinite, UserError
 from tracer.core.objective import Loss
-from tracer.core.weights import Weights, check_finite
+from tracer.core.weights import check_finite
 from tracer.data.loader import loader
 from tracer.evaluation.pretrained import measure_pretrained
-from tracer.evaluation.summary import write_summary
+from tracer.evaluation.summary import score_result, write_summary
 from tracer.methods.finish import Trained, keep_student
 from tracer.models.student import Student, initialise_from, read_weights
 from tracer.parallel import World
@@ -31,7 +30,8 @@ from tracer.training.clock import Clock
 from tracer.training.interrupt import Interrupt, Interrupted
 from tracer.training.learner import Learner
 from tracer.training.pace import Pace
-from tracer.training.setup import build_learner, pretrained_model
+from tracer.training.result import keep_result, merged_weights
+from tracer.training.setup import build_learner, decode_scored_images, pretrained_model
 from tracer.training.step import State
 from tracer.training.watch import Watch
 
@@ -76,7 +76,8 @@ class Training:
         self.pace = Pace(plan.steps, world, self.clock, save_every, evaluate_every)
         self.interrupt = Interrupt(run.folder)
         self.writer, self._saved = CheckpointWriter(run.resume), 0  # the step of the last checkpoint
-        self.watch = Watch(plan, run, world, workers)
+        # Nothing changes the last state: it is written, without a copy, while the result is scored.
+        self._ends_beside = world.size == 1 and world.device.type == "cpu"
         self._keeps_student = plan.method.finish is keep_student
         self._started = False
 
@@ -107,6 +108,8 @@ class Training:
             if latest:
                 yield Report(latest.step, plan.steps, message=f"goes on from step {latest.step}")
             with self.clock.measure("evaluating"), self.interrupt.at_once():
+                plan = self.plan = decode_scored_images(plan, model, world, self.workers)
+                self.watch = Watch(plan, run, world, self.workers)
                 before = measure_pretrained(plan, world, model, self.workers)
             self.pace.evaluated(self.clock.seconds["evaluating"])
             if latest is None and plan.steps:
@@ -132,27 +135,23 @@ class Training:
                 yield from self._report_gap(learner.state, done)
                 if index + 1 < len(plan.method.stages):
                     world.reshard(student)
-                    weights = self._merged(student)
+                    weights = merged_weights(plan, world, student)
                     world.on_first_process(partial(run.keep, f"stage-{index}", weights))
                 del learner  # the optimiser is no longer needed
             with self.clock.measure("end"), self.interrupt.at_once():
                 world.reshard(student)
-                teacher = self._merged(shadow.model) if shadow else None
-                trained = Trained(model.state_dict(), self._merged(student), teacher)
-                world.on_first_process(partial(self._keep_weights, trained))
-                after = write_summary(plan, run, world, model, before, self.workers)
+                writer = self.writer if self._ends_beside and student is not model else None
+                teacher = merged_weights(plan, world, shadow.model) if shadow else None
+                trained = Trained(model.state_dict(), merged_weights(plan, world, student), teacher)
+                result = keep_result(plan, run, world, trained, writer)
+                after = score_result(plan, world, model, result, before, self.workers)
+                world.on_first_process(self.writer.finish)
+                write_summary(plan, run, world, before, after)
         if plan.steps and self._keeps_student:
             self.watch.log_hits(plan.steps, after.hits, **gap)
         self._log_time(plan.steps)
-        seconds, message = self.clock.seconds, f"done in {self.clock}"
-        yield Report(
-            plan.steps,
-            plan.steps,
-            accuracy=after.accuracy,
-            images=len(after.hits),
-            message=message,
-            seconds=seconds,
-        )
+        end = Report(plan.steps, plan.steps, accuracy=after.accuracy, images=len(after.hits))
+        yield replace(end, message=f"done in {self.clock}", seconds=self.clock.seconds)
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
@@ -200,7 +199,7 @@ class Training:
                 yield report
             if save:
                 self._save(step, learner)
-            if signal is not None or step == end:
+            if signal is not None or (step == end and not self._is_final(step)):
                 self._finish_saving()
             if signal is not None:
                 self._log_time(step)
@@ -246,6 +245,8 @@ class Training:
             checkpoint = learner.capture()
             self.world.on_first_process(partial(self._begin_saving, step, checkpoint))
         self._saved = step
+        if self._is_final(step):
+            self.interrupt.step = step  # the writer's end waits for it
         self.pace.saved(self.clock.seconds["saving"] - started + self.writer.seconds)
 
     def _begin_saving(self, step: int, checkpoint: checkpoints.Checkpoint) -> None:
@@ -255,7 +256,11 @@ class Training:
                     check_finite(weights, what=f"the {owner}'s weights after step {step}")
                 except UserError as error:
                     raise NonFinite(f"{error}; {self._advice}") from None
-        self.writer.begin(step, checkpoint)
+        self.writer.begin(step, checkpoint, final=self._is_final(step))
+
+    def _is_final(self, step: int) -> bool:
+        """Whether the checkpoint of this step is written while the result is scored."""
+        return self._ends_beside and step == self.plan.steps
 
     def _finish_saving(self) -> None:
         """Wait until the last checkpoint is on the disk; an error in writing it is raised in all processes."""
@@ -273,22 +278,10 @@ class Training:
             )
             yield Report(step, self.plan.steps, message=message)
 
-    def _merged(self, student: nn.Module) -> Weights:
-        """The full weights of a student or teacher, with those of its adapter added."""
-        weights = self.world.full_tensors(student.state_dict())
-        return weights if self.plan.adapter is None else self.plan.adapter.merge(weights)
-
     def _log_time(self, step: int) -> None:
         """Log what this process has spent its time on; the sum over the lines of a run is the time of the run."""
         seconds = {name: round(value, 3) for name, value in self.clock.seconds.items()}
         self.run.recorder.log(step, "time", **seconds, processes=self.world.size)
-
-    def _keep_weights(self, trained: Trained) -> None:
-        self.run.keep("student", trained.student)
-        if trained.teacher is not None:
-            self.run.keep("teacher", trained.teacher)
-        result = self.plan.method.finish(trained)
-        self.run.keep("result", result, like="student" if result is trained.student else None)
 
     def _stage_weights(self, index: int) -> Path:
         return self.run.weights_file(f"stage-{index}")

@@ -12,6 +12,7 @@ from tracer.core.objective import Objective
 from tracer.core.shadow import Shadow
 from tracer.core.teachers import Frozen, Teacher
 from tracer.core.weights import Weights
+from tracer.data.features import decoded
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.methods.base import Method, Stage
@@ -41,6 +42,14 @@ def pretrained_model(plan: Plan) -> Student:
     if plan.adapter is not None:
         plan.adapter.prepare(student)
     return student
+
+
+def decode_scored_images(plan: Plan, model: Student, world: World, workers: int) -> Plan:
+    """The plan with the images that are scored several times in memory, if they fit and one process scores them."""
+    if world.size > 1:
+        return plan
+    held_out, *retain = decoded([plan.held_out, *plan.retain], model.preprocess_cfg, workers)
+    return replace(plan, held_out=held_out, retain=tuple(retain))
 
 
 def build_learner(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from tracer.data.features import MOST_BYTES, decoded_bytes
 from tracer.methods.base import Stage
 from tracer.models.student import Head, Student, load
 from tracer.runs.plan import Plan
@@ -61,6 +62,8 @@ def estimate(plan: Plan) -> Estimate:
     """The estimate of the stage that needs most memory. Builds the model, without downloading its weights."""
     process = resident()
     student = load(plan.experiment.model, None, seed=0)
+    pixels = decoded_bytes([plan.held_out, *plan.retain], student.preprocess_cfg)
+    process += pixels if pixels <= MOST_BYTES else 0
     if plan.adapter is not None:
         plan.adapter.prepare(student)
     weights = 4 * sum(p.numel() for p in student.parameters())
