@@ -166,19 +166,24 @@ def area_table(arms: Arms, reference: str = "direct FT") -> str:
     return markdown_table(("arm", "all tasks", f"− {reference}", "the same, all kept at most", *names), lines)
 
 
-def moving_gains(rows: Sequence[PhotoRow]) -> Iterator[tuple[str, dict[str, Interval]]]:
-    """For each task that has them, what the areas of moving teachers have more than that of a static one."""
+def moving_gains(rows: Sequence[PhotoRow], most: float = np.inf) -> Iterator[tuple[str, dict[str, Interval]]]:
+    """For each task that has them, what the areas of moving teachers have more than that of a static one.
+
+    A share that is kept counts up to `most`.
+    """
     for task in dict.fromkeys(row.study for row in rows):
         arms = every_setting(
             {name: [row for row in rows if (row.study, row.arm) == (task, name)] for name in MOVING}
         )
         if arms.get("static"):
-            yield task, {name: area_difference(arms[name], arms["static"]) for name in MOVING[-2:]}  # pyright: ignore
+            static = arms["static"]
+            yield task, {name: area_difference(arms[name], static, most) for name in MOVING[-2:]}  # pyright: ignore
 
 
 def moving_table(rows: Sequence[PhotoRow]) -> str:
     """For each task: what was known, how far the task moves the model, and what moving teachers add to a static one."""
     lines = []
+    capped = dict(moving_gains(rows, most=1.0))
     for name, gains in moving_gains(rows):
         task, own = TASKS[name], [row for row in rows if row.study == name]
         start = next(row for row in own if row.arm == ZERO_SHOT)
@@ -192,9 +197,12 @@ def moving_table(rows: Sequence[PhotoRow]) -> str:
             f"{known:.1f}",
             f"{changed:.0f}",
         ]
-        lines.append([*place, *map(signed, gains.values())])
-    head = ("task", "pictures", "steps", "known before (%)", "ImageNet names changed by direct FT (%)")
-    return markdown_table((*head, *(f"area: {name} − static" for name in MOVING[-2:])), lines)
+        both = zip(gains.values(), capped[name].values(), strict=True)
+        lines.append([*place, *(signed(each) for pair in both for each in pair)])
+    head = ["task", "pictures", "steps", "known before (%)", "ImageNet names changed by direct FT (%)"]
+    for teacher in MOVING[-2:]:
+        head += [f"area: {teacher} − static", "the same, all kept at most"]
+    return markdown_table(head, lines)
 
 
 def variant_table(arms: Arms) -> str:
