@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,8 +17,7 @@ from tracer.core.batch import Scene
 from tracer.core.errors import AlreadyReported, UserError
 from tracer.parallel import device as devices
 from tracer.parallel.gather import all_gather, global_scene
-from tracer.parallel.grace import grace_period
-from tracer.parallel.heartbeat import Heartbeat
+from tracer.parallel.heartbeat import Heartbeat, grace_period
 from tracer.parallel.world import Lost, World
 
 T = TypeVar("T")
@@ -117,13 +115,9 @@ class Group(World):
             raise AlreadyReported from error
 
     def agree(self, message: dict[str, Any]) -> list[dict[str, Any]]:
-        """The JSON messages of all processes. All use this one call, so an error reaches whoever waits in it."""
-        data = torch.frombuffer(bytearray(json.dumps(message).encode()), dtype=torch.uint8)
-        lengths = all_gather(torch.tensor([len(data)])).tolist()
-        padded = torch.zeros(max(lengths), dtype=torch.uint8)
-        padded[: len(data)] = data
-        rows = all_gather(padded).view(self.size, -1)
-        messages = [json.loads(bytes(row[:n].tolist())) for row, n in zip(rows, lengths, strict=True)]
+        """The messages of all processes. All use this one call, so an error reaches whoever waits in it."""
+        messages: list[dict[str, Any]] = [{}] * self.size
+        dist.all_gather_object(messages, message)
         errors = [each.get("error") for each in messages]
         own = errors[self.rank]
         if any(errors) and (own is None or own in errors[: self.rank]):

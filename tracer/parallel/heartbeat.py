@@ -1,11 +1,13 @@
-"""A heartbeat in a background thread, to detect processes that hang or vanish without an error."""
+"""Lost processes: a heartbeat that detects those that hang or vanish, and time for the others to report why."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import torch.distributed as dist
 
@@ -14,7 +16,8 @@ from tracer.parallel.world import Lost
 BEAT = 5.0  # seconds
 # Beats until a process counts as lost; counted, not timed, so that suspending a machine is no alarm.
 MISSED = 6
-GRACE = 60.0  # seconds to save a checkpoint if the launcher is gone
+SAVING = 60.0  # seconds to save a checkpoint if the launcher is gone
+GRACE = 5.0  # seconds to report a lost process, after which `torchrun` has sent SIGTERM to the others
 
 
 class Heartbeat:
@@ -46,10 +49,28 @@ class Heartbeat:
             except RuntimeError as error:  # the store is in the launcher or in the first process
                 if not self._stopped.is_set():
                     os.kill(os.getpid(), signal.SIGTERM)  # if only the launcher is gone, all can still save
-                    if not self._stopped.wait(GRACE):
+                    if not self._stopped.wait(SAVING):
                         self.lost(Lost(f"the launcher is gone ({' '.join(str(error).split())[:160]})"))
                 return
             if lost_rank is not None:
                 seconds = int(MISSED * self.beat)
                 self.lost(Lost(f"process {lost_rank} has not been heard of for {seconds} seconds"))
                 return
+
+
+@contextmanager
+def grace_period() -> Iterator[None]:
+    """Delay the effect of SIGTERM by `GRACE` seconds; if the block raises, until the process ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, _exit_later)
+    yield
+    signal.signal(signal.SIGTERM, previous)  # not after an error
+
+
+def _exit_later(number: int, frame: FrameType | None) -> None:
+    del frame
+    timer = threading.Timer(GRACE, os._exit, (128 + number,))
+    timer.daemon = True
+    timer.start()

@@ -79,7 +79,8 @@ class World:
 
     def gather(self, scene: Scene) -> Scene:
         """The scene of the global batch, in at least fp32, so that no loss term depends on processes."""
-        return _full_precision(scene)
+        half = (torch.bfloat16, torch.float16)
+        return tree_map_only(Tensor, lambda each: each.float() if each.dtype in half else each, scene)
 
     def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
         """Clip the gradient to `max_norm`; returns its norm before clipping."""
@@ -136,8 +137,3 @@ class World:
 
     def close(self) -> None:
         """Wait for the other processes and leave the group."""
-
-
-def _full_precision(value: T) -> T:
-    half = (torch.bfloat16, torch.float16)
-    return tree_map_only(Tensor, lambda tensor: tensor.float() if tensor.dtype in half else tensor, value)
