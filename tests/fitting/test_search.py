@@ -21,8 +21,7 @@ from tracer.fitting.fit import _schedule
 from tracer.fitting.parts import Parts, check_known
 from tracer.fitting.result import Fitted, _earlier
 from tracer.fitting.search import Search
-from tracer.fitting.state import write_state
-from tracer.fitting.trial import Trial
+from tracer.fitting.trial import Trial, write_state
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
 from tracer.storage.lock import lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -88,7 +89,8 @@ def choose(before: Point, points: Sequence[Point], keep: float | None = None) ->
     best = max(better, key=lambda each: (each.accuracy, each.surely_kept(before), each.caution))
     if keep is not None:
         return Choice(best, f"the most accurate on {images} that is sure to keep {keep:g}")
-    near = [each for each in better if _within_noise(best, each)]
+    gaps = [paired_interval(best.hits, each.hits) for each in better]
+    near = [each for each, gap in zip(better, gaps, strict=True) if -gap.value <= gap.standard_error]
     chosen = max(near, key=lambda each: (each.surely_kept(before), each.accuracy, each.caution))
     reason = f"keeps most of the {len(near)} mixtures within one standard error of the best on {images}"
     return Choice(chosen, reason if chosen is not best else f"the best on {images}")
@@ -104,15 +106,12 @@ def within(before: Point, points: Sequence[Point], keep: float) -> list[Point]:
     paths: dict[str, list[Point]] = {}
     for each in sorted(points, key=lambda each: each.alpha):
         paths.setdefault(each.trial, []).append(each)
-    families = sum(not path[0].frozen for path in paths.values())
-    quantile = _quantile(families)
-    safe = []
-    for path in paths.values():
-        for each in path:
-            if each.retention_bound(before, quantile) < keep:
-                break
-            safe.append(each)
-    return safe
+    quantile = _quantile(sum(not path[0].frozen for path in paths.values()))
+
+    def safe(point: Point) -> bool:
+        return point.retention_bound(before, quantile) >= keep
+
+    return [each for path in paths.values() for each in takewhile(safe, path)]
 
 
 def promoted(
@@ -155,11 +154,6 @@ def area(points: Sequence[tuple[float, float]]) -> float:
 def _quantile(trials: int) -> float:
     """That of the normal distribution at which RISK is divided among the trials (Bonferroni)."""
     return NormalDist().inv_cdf(1 - RISK / max(1, trials))
-
-
-def _within_noise(best: Point, other: Point) -> bool:
-    gap = paired_interval(best.hits, other.hits)
-    return -gap.value <= gap.standard_error
 
 
 def _most(before: Point, points: Sequence[Point]) -> str:

@@ -22,8 +22,8 @@ from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, without
 from tracer.fitting.parts import check_known, parts_of, seen_warning, with_test_share
 from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
-from tracer.fitting.state import read_state, write_state
 from tracer.fitting.trial import FILE as SCORES
+from tracer.fitting.trial import read_state, write_state
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment, Settings, TrialSettings
 from tracer.runs.identity import identity
@@ -61,7 +61,7 @@ class Request:
 
     def longer(self, machine: Machine) -> str:
         """The command of this request with twice the budget; what to change in the call, where no command says it."""
-        budget, changed = doubled(self.budget), _changed(self.base)
+        budget, changed = doubled(self.budget), self.base.changed
         if self.run is not None:
             changed["model"] = str(self.run.folder)
         own = {each.name for each in fields(TrialSettings)}
@@ -69,14 +69,8 @@ class Request:
             name.startswith(PREFIX) for name in (self.base.data, *self.base.retain)
         ):
             return f'the same call with budget="{budget}"'
-        if self.keep is not None:
-            changed["keep"] = self.keep
-        if self.out is not None:
-            changed["out"] = self.out
-        if machine.device != "auto":
-            changed["device"] = machine.device
-        if machine.workers is not None:
-            changed["workers"] = machine.workers
+        more = {"keep": self.keep, "out": self.out, "device": machine.device, "workers": machine.workers}
+        changed |= {name: value for name, value in more.items() if value not in (None, "auto")}
         words = [word for name, value in changed.items() for word in flag(name, value)]
         return command_line("fit", *words, "--budget", budget)
 
@@ -189,12 +183,6 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         tell(f"On this machine {speed}.")
         search.deadline = started + max(0.0, budget.usable(speed) - spent)
     return search
-
-
-def _changed(experiment: Experiment) -> dict[str, Any]:
-    """The settings of an experiment that are not defaults."""
-    values = {each.name: (getattr(experiment, each.name), each.default) for each in fields(Settings)}
-    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool) -> Schedule:

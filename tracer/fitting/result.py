@@ -16,8 +16,8 @@ from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
 from tracer.fitting.parts import Parts
 from tracer.fitting.search import Search
-from tracer.fitting.state import read_state, write_state
-from tracer.merging.evaluator import Evaluator, Scores
+from tracer.fitting.trial import read_state, write_state
+from tracer.merging.evaluator import Evaluator
 from tracer.merging.merges import interpolation
 from tracer.merging.run_group import run_group
 from tracer.parallel import World
@@ -83,7 +83,9 @@ def finish(search: Search, device: str) -> Fitted:
 
 
 def _finish(search: Search, choice: Choice, device: str) -> Fitted:
-    name = choice.point.trial if choice.point.trial != PRETRAINED else _pretrained(search)
+    name = choice.point.trial
+    if name == PRETRAINED:
+        name = next(each.name for each in search.trials.values() if each.candidate.method == "zeroshot")
     run, known = search.trials[name].run, _earlier(search.folder)
     if (known.get("run"), known.get("alpha")) != (name, choice.point.alpha):
         looks = known.get("looks", 0) + 1
@@ -153,10 +155,6 @@ def chart(search: Search, chosen: Point) -> Chart:
     )
 
 
-def _pretrained(search: Search) -> str:
-    return next(name for name, trial in search.trials.items() if trial.candidate.method == "zeroshot")
-
-
 def _tested(run: Run, parts: Parts, choice: Choice, device: str) -> tuple[Run, dict[str, Any]]:
     """Keep the mixture in its run, and score it beside the pretrained model on the test parts."""
     evaluator = Evaluator(run_group([run]), World(device, "fp32"), parts.test, parts.test_retain)
@@ -169,12 +167,8 @@ def _tested(run: Run, parts: Parts, choice: Choice, device: str) -> tuple[Run, d
         "weights": run.weights,
         "task": verdict.task.to_json(),
         "retain": {name: change.to_json() for name, change in verdict.retained.items()},
-        "agreement": _agreement(merged.scores),
+        "agreement": list(wilson_interval(merged.scores.agreement, len(compared_indices(len(parts.test))))),
     }
-
-
-def _agreement(scores: Scores) -> list[float]:
-    return list(wilson_interval(scores.agreement, len(compared_indices(len(scores.hits)))))
 
 
 def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:

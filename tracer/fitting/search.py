@@ -24,7 +24,7 @@ from tracer.fitting.parts import Parts
 from tracer.fitting.trial import Trial
 from tracer.runs.experiment import Experiment
 from tracer.storage.lock import lock
-from tracer.training.loop import Report
+from tracer.training.clock import time_text
 
 Tell = Callable[[str], object]
 PAUSE = 0.5  # seconds between two looks at trials of other processes
@@ -142,13 +142,9 @@ class Search:
         expected = trial.work * self._seconds / self._work if self._work else 0.0
         self._in_time(expected)
         start = time.monotonic()
-        trial.carry_out(self.parts, self.machine, self._watch)
+        trial.carry_out(self.parts, self.machine, lambda report: self._in_time(0.0))
         self._seconds += time.monotonic() - start
         self._work += trial.work
-
-    def _watch(self, report: Report) -> None:
-        del report
-        self._in_time(0.0)
 
     def _in_time(self, expected: float) -> None:
         """Raise OutOfTime if `expected` seconds from now are after the deadline."""
@@ -207,8 +203,7 @@ class Search:
             seconds = min(seconds, self.deadline - time.monotonic())
         if seconds <= 0:
             return "; next: the test of the choice"
-        time_left = f"{seconds / 60:.0f} min" if seconds > 90 else f"{max(1.0, seconds):.0f} s"
-        return f"; about {time_left} of trials left"
+        return f"; about {time_text(seconds)} of trials left"
 
     def all_trials(self) -> Iterator[Trial]:
         """Every trial that has ended well."""

@@ -15,7 +15,6 @@ from tracer.evaluation.measured import compared_indices
 from tracer.fitting.candidates import Candidate
 from tracer.fitting.choice import Point
 from tracer.fitting.parts import Parts
-from tracer.fitting.state import read_state, write_state
 from tracer.merging.choose import sweep
 from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.run_group import run_group
@@ -23,7 +22,8 @@ from tracer.merging.wise import interpolate
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
-from tracer.storage.atomic import write_text
+from tracer.storage.atomic import write_json, write_text
+from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.sweep.worker import FAILED
 from tracer.training.loop import Report
 
@@ -122,7 +122,23 @@ def score(finished: Run, parts: Parts, device: str) -> tuple[Scores, Mapping[flo
     return evaluator.before, {each.alpha: each.scores for each in candidates}
 
 
+def write_state(path: Path, value: dict[str, Any]) -> None:
+    """Replace a file of a search atomically: a JSON object with a checksum."""
+    write_json(path, add_checksum(value))
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What `write_state` wrote; empty if there is no such file or it is damaged, so that its content is made again."""
+    try:
+        return verify_checksum(path.read_text(encoding="utf-8"), required=True)
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
 def _row(alpha: float, scores: Scores) -> dict[str, Any]:
+    def bits(hits: Sequence[bool]) -> str:
+        return "".join("1" if hit else "0" for hit in hits)
+
     kept = scores.retained_hits
     if not kept:  # agreement is a share of images on which the pretrained model is right by definition
         count = len(compared_indices(len(scores.hits)))
@@ -131,13 +147,9 @@ def _row(alpha: float, scores: Scores) -> dict[str, Any]:
     return {
         "alpha": alpha,
         "accuracy": scores.accuracy,
-        "hits": _bits(scores.hits),
-        "kept": {name: _bits(hits) for name, hits in kept.items()},
+        "hits": bits(scores.hits),
+        "kept": {name: bits(hits) for name, hits in kept.items()},
     }
-
-
-def _bits(hits: Sequence[bool]) -> str:
-    return "".join("1" if hit else "0" for hit in hits)
 
 
 def _point(trial: str, row: Mapping[str, Any]) -> Point:

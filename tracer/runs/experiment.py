@@ -144,6 +144,12 @@ class Experiment(Settings):
         canonical = json.dumps({**settings, "options": changed}, sort_keys=True, default=str)
         return hashlib.blake2b(canonical.encode(), digest_size=5).hexdigest()
 
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that are not defaults, by name, without the method and its options."""
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(Settings)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON holds them; `from_json` reads them."""
         return asdict(self)
