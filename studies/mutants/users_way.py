@@ -36,7 +36,7 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
      "import sys\n", "import sys\n\nimport torch\n", ("cli/test_environment::test_the_hook_costs_no_import_and_leaves_other_errors_alone",)),
     ("11: other idx files have no way on", "data/formats/idx.py",
      ": name the classes with --classes FILE, one a line, the first for label 0", "", ("data/test_digits::test_other_idx_files_ask_for_the_names_of_their_classes",)),
-    ("11: image bytes in Parquet are not seen", "data/formats/parquet.py",
+    ("11: image bytes in Parquet are not seen", "data/formats/table.py",
      "    return _is_binary(kind)\n", "    return False\n", ("data/test_tables::test_parquet_may_hold_the_images_themselves",)),
     ("11: a run is no model", "api/inputs.py",
      " if Run.exists(Path(model)) else None", " if False else None", ("cli/test_run_as_model::test_training_starts_from_the_weights_of_a_run",)),

@@ -90,7 +90,8 @@ def test_wrong_arguments_are_named(wrong, message):
 
 def test_idx_reads_what_it_can_verify(tmp_path, monkeypatch):
     images, labels = np.arange(2 * 28 * 28, dtype=np.int64).astype(np.uint8).reshape(2, 28, 28), bytes([7, 3])
-    stored = {"images": bytes(16) + images.tobytes(), "labels": bytes(8) + labels}
+    headers = [np.array(header, ">u4").tobytes() for header in ([0x0803, 2, 28, 28], [0x0801, 2])]
+    stored = {"images": headers[0] + images.tobytes(), "labels": headers[1] + labels}
     known = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in stored.items())
     monkeypatch.setitem(FILES, "test", known)
     (tmp_path / "images.gz").write_bytes(gzip.compress(stored["images"]))

@@ -13,13 +13,7 @@ SYNONYMS = {
     **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-FLAGS = {
-    "image": "--image-column",
-    "caption": "--caption-column",
-    "label": "--label-column",
-    "separator": "--separator",
-    "classes": "--classes",
-}
+COLUMNS = ("image", "caption", "label")  # options that name a column
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,8 @@ class Options:
         """Raise UserError if one of the options `names` is set, which `source` cannot use."""
         for name in names:
             if getattr(self, name) is not None:
-                raise UserError(f"{FLAGS[name]} means nothing for {source}: leave it out")
+                flag = f"--{name}-column" if name in COLUMNS else f"--{name}"
+                raise UserError(f"{flag} means nothing for {source}: leave it out")
 
     def choose(self, available: tuple[str, ...], source: str) -> str:
         """The name of the requested split among those of `source`; the training split by default."""

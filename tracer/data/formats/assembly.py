@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from tracer.data.classes import Spec, classes
+from tracer.data.classes import Classes, Spec, classes
 from tracer.data.examples import Examples, Images
 from tracer.data.formats.values import says_missing
 
@@ -30,26 +28,27 @@ def assemble(
     `numbered` keys count the names of a list from 0, even if these are numbers themselves.
     `vocabulary` holds the keys of all splits, so that every split numbers its classes in the same way.
     """
-    mapping = None if keys is None else classes({*keys, *(vocabulary or ())}, naming, numbered=numbered)
+    if keys is None:
+        keys, mapping = [""] * len(ids), Classes((), ())
+    else:
+        mapping = classes({*keys, *(vocabulary or ())}, naming, numbered=numbered)
     return Examples(
         name=name,
         images=images,
         ids=ids,
-        labels=np.full(len(ids), -1, np.int64) if mapping is None or keys is None else mapping.labels(keys),
+        labels=mapping.labels(keys),
         captions=[()] * len(ids) if captions is None else captions,
-        classes=mapping.names if mapping else (),
+        classes=mapping.names,
         splits=splits,
-        detected=tuple(filter(None, (*detected, mapping.how if mapping else ""))),
-        warnings=tuple(
-            filter(None, (*warnings, mapping.warning if mapping else "", _missing(captions, ids)))
-        ),
+        detected=tuple(filter(None, (*detected, mapping.how))),
+        warnings=tuple(filter(None, (*warnings, mapping.warning, _missing(captions or (), ids)))),
     )
 
 
-def _missing(captions: Sequence[tuple[str, ...]] | None, ids: Sequence[str]) -> str:
+def _missing(captions: Sequence[tuple[str, ...]], ids: Sequence[str]) -> str:
     """A warning if captions look like empty cells."""
-    suspects = [i for i, texts in enumerate(captions or ()) if any(map(says_missing, texts))]
+    suspects = [i for i, texts in enumerate(captions) if any(map(says_missing, texts))]
     if not suspects:
         return ""
-    first = f"{ids[suspects[0]]}: {', '.join(captions[suspects[0]]) if captions else ''}"
+    first = f"{ids[suspects[0]]}: {', '.join(captions[suspects[0]])}"
     return f"{len(suspects)} captions look like the empty cells of a program, such as that of {first}"

@@ -19,21 +19,8 @@ from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, split
 OTHER_SUFFIXES = frozenset(
     (
         *(".heic", ".heif", ".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
-        *(
-            ".tga",
-            ".wmf",
-            ".emf",
-            ".dng",
-            ".cr2",
-            ".cr3",
-            ".nef",
-            ".arw",
-            ".raf",
-            ".orf",
-            ".rw2",
-            ".exr",
-            ".hdr",
-        ),
+        *(".tga", ".wmf", ".emf", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".exr"),
+        ".hdr",
     )
 )
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,50 +87,44 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
 
 def read_parquet_file(path: Path) -> Any:
     """A Parquet file as a `datasets.Dataset`, which keeps its rows on disk."""
-    try:
-        import datasets
-        from datasets.exceptions import DatasetsError
-    except ImportError as error:
-        raise UserError(
-            "images in Parquet need the datasets library: pip install 'tracer-clip[data]'"
-        ) from error
-    try:
-        with _without_progress(datasets):  # a line for each file, beside tracer's own progress
+
+    def read(datasets: Any) -> Any:
+        shown = not datasets.are_progress_bars_disabled()
+        datasets.disable_progress_bars()  # a line for each file, beside tracer's own progress
+        try:
             return datasets.load_dataset("parquet", data_files=str(path), split="train")
-    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
-        raise UserError(f"the data set {str(path)!r} cannot be loaded: {error}") from error
+        finally:
+            if shown:
+                datasets.enable_progress_bars()
 
-
-@contextmanager
-def _without_progress(datasets: Any) -> Iterator[None]:
-    """The datasets library without its progress bars, unless they were off already."""
-    shown = not datasets.are_progress_bars_disabled()
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        if shown:
-            datasets.enable_progress_bars()
+    return _loaded(str(path), read)
 
 
 def _load(where: str) -> dict[str, Any]:
     """The splits of a data set, by name. Loading scripts that come with a data set are never run."""
+    if Path(where).is_file():
+        return {"train": read_parquet_file(Path(where))}
+    name, _, configuration = where.partition(":")
+
+    def read(datasets: Any) -> Any:
+        if any((Path(where) / each).is_file() for each in SAVED):
+            return datasets.load_from_disk(where)
+        return datasets.load_dataset(name, configuration or None)
+
+    return _splits(_loaded(where, read))
+
+
+def _loaded(where: str, read: Callable[[Any], Any]) -> Any:
+    """What `read` makes of the datasets library. Raises UserError if that, or the data, are not there."""
     try:
         import datasets
         from datasets.exceptions import DatasetsError
     except ImportError as error:
-        raise UserError("hf: needs the datasets library: pip install 'tracer-clip[data]'") from error
-    name, _, configuration = where.partition(":")
-    if Path(where).is_file():
-        return {"train": read_parquet_file(Path(where))}
+        raise UserError(f"{where} needs the datasets library: pip install 'tracer-clip[data]'") from error
     try:
-        if any((Path(where) / each).is_file() for each in SAVED):
-            data = datasets.load_from_disk(where)
-        else:
-            data = datasets.load_dataset(name, configuration or None)
+        return read(datasets)
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         raise UserError(f"the data set {where!r} cannot be loaded: {error}") from error
-    return _splits(data)
 
 
 def _splits(data: Any) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import hashlib
 import math
 import zlib
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError
 from tracer.data.classes import Spec
 from tracer.data.examples import Examples, Pixels
 from tracer.data.formats.assembly import assemble
@@ -43,15 +43,14 @@ def idx(folder: str | Path, split: Split, names: Spec | None = None) -> Examples
 
     Labels of other data sets than MNIST are numbers without a meaning: raises UserError if they have no names.
     """
-    contents = [_read(Path(folder), name) for name, _ in FILES[split]]
-    if all(_sha256(each) == sha for each, (_, sha) in zip(contents, FILES[split], strict=True)):
-        return digit_examples(f"mnist/{split}", *arrays(folder, split))
-    if names is None:
+    contents = {name: _read(Path(folder), name) for name, _ in FILES[split]}
+    mnist = all(_sha256(contents[name]) == sha256 for name, sha256 in FILES[split])
+    if not mnist and names is None:
         problem = f"the idx files in {folder} are not MNIST's (their checksums differ), and their labels are numbers"
         raise UserError(f"{problem}: name the classes with --classes FILE, one a line, the first for label 0")
-    grey, labels = (
-        _array(each, Path(folder) / name) for each, (name, _) in zip(contents, FILES[split], strict=True)
-    )
+    grey, labels = (_array(content, Path(folder) / name) for name, content in contents.items())
+    if mnist:
+        return digit_examples(f"mnist/{split}", grey, labels)
     if len(grey) != len(labels):
         raise UserError(f"the idx files in {folder} hold {len(grey)} images and {len(labels)} labels")
     refuse_black(grey, str(folder))
@@ -67,12 +66,13 @@ def idx(folder: str | Path, split: Split, names: Spec | None = None) -> Examples
 
 def arrays(folder: str | Path, split: Split) -> tuple[np.ndarray, np.ndarray]:
     """MNIST's grey images [n, 28, 28] and digits [n] of `split`, both uint8, with verified checksums."""
-    if split not in FILES:
-        raise unknown("split", split, get_args(Split))
-    (images, images_sha), (labels, labels_sha) = FILES[split]
-    grey = np.frombuffer(_read_verified(Path(folder), images, images_sha), np.uint8, offset=16)
-    digits = np.frombuffer(_read_verified(Path(folder), labels, labels_sha), np.uint8, offset=8)
-    return grey.reshape(-1, 28, 28), digits
+    parts = []
+    for name, sha256 in FILES[split]:
+        content, path = _read(Path(folder), name), Path(folder) / name
+        if (digest := _sha256(content)) != sha256:
+            raise UserError(f"{path} is not MNIST's {name}: its SHA-256 is {digest}, not {sha256}")
+        parts.append(_array(content, path))
+    return parts[0], parts[1]
 
 
 def _array(content: bytes, path: Path) -> np.ndarray:
@@ -98,14 +98,6 @@ def digit_examples(name: str, grey: np.ndarray, labels: np.ndarray) -> Examples:
         classes=DIGITS,
         templates=("the digit {}",),
     )
-
-
-def _read_verified(folder: Path, name: str, sha256: str) -> bytes:
-    content = _read(folder, name)
-    digest = _sha256(content)
-    if digest != sha256:
-        raise UserError(f"{folder / name} is not MNIST's {name}: its SHA-256 is {digest}, not {sha256}")
-    return content
 
 
 def _read(folder: Path, name: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -93,9 +93,9 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
         double = next((keys for keys in KEYS.values() if sum(key in data for key in keys) > 1), None)
         if double:
             raise UserError(f"a mapping of data has more than one of {', '.join(double)}: leave one out")
-        return _build(columns["image"], columns["label"], columns["caption"], classes)
+        return _build(_collection(columns["image"]), columns["label"], columns["caption"], classes)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], np.ndarray | torch.Tensor | list):
-        return _build(data[0], data[1], None, classes)
+        return _build(_collection(data[0]), data[1], None, classes)
     try:
         count = len(data)
         first = data[0] if count else None  # of no images, which are refused below
@@ -104,7 +104,7 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     if not count:
         raise UserError(NO_IMAGES)
     if is_paths(data):
-        return _build(data, [_folder_name(path) for path in data], None, classes)
+        return _build(_collection(data), [_folder_name(path) for path in data], None, classes)
     if not isinstance(first, tuple | list) or len(first) != 2:
         raise UserError(f"an element of these data is a {type(first).__name__}: {EXPECTED}")
     targets = [data[i][1] for i in range(count)]
@@ -112,7 +112,9 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     if names is None and len({isinstance(each, str) for each in targets}) > 1:
         raise UserError("some images have a text and others a number: captions or labels, not both")
     labelled = names is not None or not isinstance(targets[0], str)
-    return _build(_First(data), targets if labelled else None, None if labelled else targets, names)
+    return _build(
+        Converted(data, pairs=True), targets if labelled else None, None if labelled else targets, names
+    )
 
 
 EXPECTED = (
@@ -130,29 +132,18 @@ def is_paths(data: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class _First(Sequence[Any]):
-    """The images of a sequence of pairs."""
-
-    pairs: Any
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.pairs[index][0]
-
-
-@dataclass(frozen=True)
 class Converted:
-    """Images in any of the accepted forms, converted on access."""
+    """Images in any of the accepted forms, converted on access; each may be the first of a pair."""
 
     images: Any
+    pairs: bool = False
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, index: int) -> Image.Image:
-        return to_image(self.images[index])
+        element = self.images[index]
+        return to_image(element[0] if self.pairs else element)
 
 
 def to_image(value: Any) -> Image.Image:
@@ -177,7 +168,7 @@ def to_image(value: Any) -> Image.Image:
     raise UserError(f"an image cannot be a {form}: expected a PIL image, a uint8 array, a tensor or a path")
 
 
-def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Examples:
+def _build(images: Images, labels: Any, captions: Any, classes: Spec | None) -> Examples:
     if labels is None and captions is None:
         raise UserError("these data have images and neither labels nor captions")
     counts = {len(column) for column in (images, labels, captions) if column is not None}
@@ -191,11 +182,10 @@ def _build(images: Any, labels: Any, captions: Any, classes: Spec | None) -> Exa
             "the labels are numbers: give classes=[…], the name of each, which becomes its caption"
         )
     numbered = labels is not None and not any(isinstance(label, str) for label in labels)
-    collection = _collection(images)
-    digests = list(_digests(collection))
+    digests = list(_digests(images))
     examples = assemble(
         GIVEN,
-        collection,
+        images,
         [f"{index:07d}-{digest.hex()}" for index, digest in enumerate(digests)],
         keys=keys,
         naming=classes if numbered else _naming(keys, classes),

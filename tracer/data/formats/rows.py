@@ -11,8 +11,7 @@ from tracer.data.encoded import Files
 from tracer.data.examples import Examples
 from tracer.data.formats.assembly import assemble
 from tracer.data.formats.columns import Columns, find_columns, row_splits
-from tracer.data.formats.parquet import read_images
-from tracer.data.formats.table import Table, parse_table
+from tracer.data.formats.table import Table, parse_table, read_images
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
 

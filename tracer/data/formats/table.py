@@ -12,15 +12,19 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES
+from tracer.data.examples import Images, Subset
 from tracer.data.formats.columns import count_known_names
-from tracer.data.formats.parquet import read_columns
+from tracer.data.formats.hub import class_name, encoded_images, read_parquet_file
 from tracer.data.formats.values import distinct_keys
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
 MAX_COLUMNS = 10_000
+MAX_ROWS_PER_BYTE = 10  # each row names or holds an image; a repeated value takes almost no room in Parquet
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -136,7 +140,10 @@ def _separator(text: str, expected: Sequence[str]) -> str:
 
 def _text(path: Path) -> tuple[str, str]:
     """The text of a file and its encoding: from its byte-order mark, else UTF-8, else cp1252."""
-    content = _bytes(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
     encoding = next((name for mark, name in MARKS.items() if content.startswith(mark)), "utf-8")
     try:
         return content.decode(encoding), encoding.removesuffix("-sig")
@@ -185,12 +192,67 @@ def _parse_json(text: str, where: str) -> Any:
 
 
 def _parquet(path: Path) -> Table:
-    columns, binary = read_columns(path)
-    return Table(columns, binary=binary)
-
-
-def _bytes(path: Path) -> bytes:
+    """Images in the table may not fit into memory: `read_images` reads them one at a time."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UserError("Parquet needs pyarrow: pip install 'tracer-clip[data]'") from error
+    try:
+        schema, rows = pq.read_schema(path), pq.read_metadata(path).num_rows
+        if rows > MAX_ROWS_PER_BYTE * path.stat().st_size:
+            raise UserError(
+                f"{path} has {rows} rows in {path.stat().st_size} bytes, too few for as many images"
+            )
+        binary = tuple(field.name for field in schema if _holds_images(field.type))
+        plain = [
+            field.name
+            for field in schema
+            if field.name not in binary and not (pa.types.is_struct(field.type) or _is_binary(field.type))
+        ]
+        columns = pq.read_table(path, columns=plain).to_pydict()
+    except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: text that is not UTF-8
+        raise UserError(f"{path} cannot be read as Parquet: {error}") from error
+    if not columns and not binary:
+        raise UserError(f"{path} has no columns of text or images: its columns are {', '.join(schema.names)}")
+    for name, classes in _class_names(schema).items():
+        if name in columns:
+            columns[name] = [class_name(i, classes, f"{path}, {name}") for i in columns[name]]
+    return Table(columns | {name: [None] * rows for name in binary}, binary=binary)
+
+
+def read_images(path: Path, column: str, rows: Sequence[int]) -> Images:
+    """The encoded images in these rows of a column, read when asked for."""
+    dataset = read_parquet_file(path)
+    return Subset(encoded_images(dataset, column, str(path)), np.array(rows, np.int64))
+
+
+def _class_names(schema: Any) -> dict[str, list[str]]:
+    """The distinct class names of columns of numbers, where the file was written by Hugging Face `datasets`."""
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        names = {name: kind["names"] for name, kind in features.items() if kind["_type"] == "ClassLabel"}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
+    # The metadata of a file may hold anything.
+    lists = {name: each for name, each in names.items() if isinstance(each, list)}
+    return {
+        name: own
+        for name, own in lists.items()
+        if len({each for each in own if isinstance(each, str)}) == len(own)
+    }
+
+
+def _holds_images(kind: Any) -> bool:
+    """Bytes, or a struct with a field of bytes, as Hugging Face stores images."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return kind.get_field_index("bytes") >= 0 and _is_binary(kind.field("bytes").type)
+    return _is_binary(kind)
+
+
+def _is_binary(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
