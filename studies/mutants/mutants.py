@@ -67,7 +67,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("atomic", "a file is written in place", "storage/atomic.py",
      "                fill(temporary)\n                sync_file(temporary)\n", "                fill(path)\n                sync_file(path)\n                fill(temporary)\n", (ATOMIC,)),
     ("atomic", "a folder is written in place", "storage/atomic.py",
-     "            with _system_errors(path):\n                fill(temporary)\n                for entry", "            with _system_errors(path):\n                path.mkdir(exist_ok=True)\n                fill(path)\n                fill(temporary)\n                for entry", (ATOMIC,)),
+     "            with _SystemErrors(path):\n                fill(temporary)\n                for entry", "            with _SystemErrors(path):\n                path.mkdir(exist_ok=True)\n                fill(path)\n                fill(temporary)\n                for entry", (ATOMIC,)),
     ("atomic", "a file is renamed before it is on the disk", "storage/atomic.py",
      "                sync_file(temporary)\n                temporary.replace(path)\n", "                temporary.replace(path)\n", (ATOMIC,)),
     ("atomic", "an old folder is deleted before the new one is there", "storage/atomic.py",

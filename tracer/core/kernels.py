@@ -73,13 +73,16 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Early:
-    """(p+1)(1−t)^p: the start of training weighs most."""
-
+class _Power:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_power(self.power)
+        if self.power <= -1:
+            raise ValueError(f"a power kernel needs a power above −1 to have an integral, not {self.power}")
+
+
+class Early(_Power):
+    """(p+1)(1−t)^p: the start of training weighs most."""
 
     def __call__(self, t: float) -> float:
         return (self.power + 1) * (1 - t) ** self.power
@@ -88,25 +91,14 @@ class Early:
         return math.log(self.power + 1) + self.power * math.log1p(-t)
 
 
-@dataclass(frozen=True)
-class Late:
+class Late(_Power):
     """(p+1) t^p: the end of training weighs most."""
-
-    power: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check_power(self.power)
 
     def __call__(self, t: float) -> float:
         return (self.power + 1) * t**self.power
 
     def log(self, t: float) -> float:
         return math.log(self.power + 1) + self.power * math.log(t)
-
-
-def _check_power(power: float) -> None:
-    if power <= -1:
-        raise ValueError(f"a power kernel needs a power above −1 to have an integral, not {power}")
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,8 @@ def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
     "openai" are the 80 of CLIP (arXiv:2103.00020), "simple" the best 7 of them, both as in open_clip. "paper" is
     another name of "openai"; "released" are 86, these 80 and the six of the TRACER paper's code.
     """
-    if isinstance(spec, str | Path):
-        return _named(spec)
-    return _checked(spec, "the list of templates")
-
-
-def render(template: str, name: str) -> str:
-    """The template with a class name in place of `{}`."""
-    return template.replace(PLACEHOLDER, name)
-
-
-def _named(spec: str | Path) -> tuple[str, ...]:
+    if not isinstance(spec, str | Path):
+        return _checked(spec, "the list of templates")
     if spec in PLAIN:
         return PLAIN[str(spec)]
     if spec in NAMES:
@@ -50,6 +41,11 @@ def _named(spec: str | Path) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the template file {spec} cannot be read: {error}") from error
     return _checked([line.strip() for line in text.splitlines() if line.strip()], str(spec))
+
+
+def render(template: str, name: str) -> str:
+    """The template with a class name in place of `{}`."""
+    return template.replace(PLACEHOLDER, name)
 
 
 def _open_clip(name: str) -> tuple[str, ...]:

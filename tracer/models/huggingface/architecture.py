@@ -17,44 +17,18 @@ Section = Mapping[str, Any]
 
 # What transformers assumes where a config is silent.
 BASE = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12}
-CLIP = {
-    "text": {
-        "vocab_size": 49408,
-        "hidden_size": 512,
-        "intermediate_size": 2048,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 8,
-        "max_position_embeddings": 77,
-        "eos_token_id": 49407,
-        "hidden_act": "quick_gelu",
-        "layer_norm_eps": 1e-5,
-    },
-    "vision": {
-        **BASE,
-        "image_size": 224,
-        "patch_size": 32,
-        "hidden_act": "quick_gelu",
-        "layer_norm_eps": 1e-5,
-    },
+SMALL = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 8}
+OF_CLIP = {"hidden_act": "quick_gelu", "layer_norm_eps": 1e-5}
+OF_SIGLIP = {"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6}
+CLIP: dict[str, Section] = {
+    "text": {"vocab_size": 49408, "max_position_embeddings": 77, "eos_token_id": 49407} | SMALL | OF_CLIP,
+    "vision": {"image_size": 224, "patch_size": 32} | BASE | OF_CLIP,
 }
-SIGLIP = {
-    "text": {
-        "vocab_size": 32000,
-        **BASE,
-        "max_position_embeddings": 64,
-        "projection_size": None,
-        "hidden_act": "gelu_pytorch_tanh",
-        "layer_norm_eps": 1e-6,
-    },
-    "vision": {
-        **BASE,
-        "image_size": 224,
-        "patch_size": 16,
-        "num_patches": 256,
-        "vision_use_head": True,
-        "hidden_act": "gelu_pytorch_tanh",
-        "layer_norm_eps": 1e-6,
-    },
+SIGLIP: dict[str, Section] = {
+    "text": {"vocab_size": 32000, "max_position_embeddings": 64, "projection_size": None} | BASE | OF_SIGLIP,
+    "vision": {"image_size": 224, "patch_size": 16, "num_patches": 256, "vision_use_head": True}
+    | BASE
+    | OF_SIGLIP,
 }
 FAMILIES = {"clip": CLIP, "siglip": SIGLIP, "siglip2": SIGLIP}
 

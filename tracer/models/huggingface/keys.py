@@ -6,7 +6,7 @@ transposed. A `Link` is one such correspondence, used in both directions, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -18,20 +18,12 @@ from tracer.core.weights import Weights
 Shapes = Mapping[str, Tensor]  # tensors of which only names and shapes matter
 
 
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
-
-
-def _transposed(tensor: Tensor) -> Tensor:
-    return tensor.T
-
-
 class Link(NamedTuple):
     """Tensors of open_clip that hold the numbers of tensors of transformers, concatenated along the first axis."""
 
     own: tuple[str, ...]
     theirs: tuple[str, ...]
-    turn: Callable[[Tensor], Tensor] = _same  # its own inverse
+    transposed: bool = False
 
 
 def to_open_clip(weights: Mapping[str, Tensor], shapes: Shapes, family: str, source: str) -> Weights:
@@ -44,7 +36,7 @@ def to_open_clip(weights: Mapping[str, Tensor], shapes: Shapes, family: str, sou
         theirs = [weights[name] for name in link.theirs]
         if link.own[0].endswith("patch_embed.proj.weight") and theirs[0].ndim == 2:
             theirs = [_patches(theirs[0], shapes[link.own[0]])]
-        result |= _moved(theirs, link.own, shapes, link.turn, source)
+        result |= _moved(theirs, link.own, shapes, link.transposed, source)
     foreign = sorted(name for name in weights if name not in used and not name.endswith("position_ids"))
     if foreign:
         raise UserError(f"the weights of {source} have {len(foreign)} unknown names, e.g. {foreign[0]}")
@@ -56,18 +48,15 @@ def to_transformers(weights: Mapping[str, Tensor], shapes: Shapes, family: str) 
     result = Weights()
     for link in links(weights, family):
         own = [weights[name] for name in link.own]
-        result |= _moved(own, link.theirs, shapes, link.turn, "this model")
+        result |= _moved(own, link.theirs, shapes, link.transposed, "this model")
     return result
 
 
 def _moved(
-    tensors: list[Tensor],
-    names: tuple[str, ...],
-    shapes: Shapes,
-    turn: Callable[[Tensor], Tensor],
-    source: str,
+    tensors: list[Tensor], names: tuple[str, ...], shapes: Shapes, transposed: bool, source: str
 ) -> Weights:
-    whole = turn(torch.cat(tensors) if len(tensors) > 1 else tensors[0])
+    whole = torch.cat(tensors) if len(tensors) > 1 else tensors[0]
+    whole = whole.T if transposed else whole
     first, *rest = names
     expected = torch.cat([shapes[name] for name in names]) if rest else shapes[first]
     if expected.squeeze().shape != whole.squeeze().shape:  # a scale is a number here and a list of one there
@@ -90,7 +79,7 @@ def links(own: Shapes, family: str) -> Iterator[Link]:
     prefix = "text." if "text.ln_final.weight" in own else ""
     yield from _text(own, prefix)
     if family == "clip":
-        yield Link((f"{prefix}text_projection",), ("text_projection.weight",), _transposed)
+        yield Link((f"{prefix}text_projection",), ("text_projection.weight",), transposed=True)
         yield from _clip_image(own)
     else:
         yield Link(("logit_bias",), ("logit_bias",))
@@ -113,7 +102,7 @@ def _clip_image(own: Shapes) -> Iterator[Link]:
     yield from _module("visual.ln_pre", "vision_model.pre_layrnorm")
     yield from _blocks(own, "visual.transformer.resblocks", "vision_model")
     yield from _module("visual.ln_post", "vision_model.post_layernorm")
-    yield Link(("visual.proj",), ("visual_projection.weight",), _transposed)
+    yield Link(("visual.proj",), ("visual_projection.weight",), transposed=True)
 
 
 def _siglip_image(own: Shapes) -> Iterator[Link]:
