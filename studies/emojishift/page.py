@@ -77,7 +77,8 @@ COLUMNS: dict[str, Measure] = {
 }
 
 NOT_COMPARED = (
-    "PhotoShift has no CaRot: where a claim names it, its verdict there rests on the other arms alone."
+    "CaRot has fewer seeds on PhotoShift: where a claim names it, its verdict there rests on the other arms alone, and "
+    "[PhotoShift](photoshift.md#verdicts) compares it with TRACER in claims of its own."
 )
 
 
