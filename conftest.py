@@ -26,6 +26,8 @@ install_import_hook(list(CHECKED), "typechecking.checked")  # before the first i
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+# Some virtual machines announce AMX and do not execute it. oneDNN reads this when it is first used.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 torch.set_num_threads(1)  # the tests themselves run side by side
 
 

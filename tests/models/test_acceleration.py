@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from copy import deepcopy
 from pathlib import Path
@@ -30,7 +32,7 @@ from tracer.models.acceleration import (
 from tracer.models.gradient_cache import embed_both
 from tracer.models.student import Student, load
 from tracer.parallel import World
-from tracer.parallel.device import bf16
+from tracer.parallel.device import bf16, survives_bf16
 from tracer.training.optim import adamw
 from tracer.training.schedule import Schedule
 from tracer.training.step import State, step
@@ -97,6 +99,20 @@ def test_a_cpu_computes_in_fp32_unless_told_otherwise() -> None:
     """Without bf16 instructions bf16 takes 14 to 20 times as long; that it exists says nothing of its speed."""
     assert not World("cpu", "auto").bf16
     assert World("cpu", "bf16").bf16
+
+
+def test_a_processor_that_kills_processes_in_bf16_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked of a process that is killed, as by an illegal instruction: a run would end without a word."""
+    killed = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGILL)"]
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda command, **more: run(killed, **more))
+    survives_bf16.cache_clear()
+    try:
+        with pytest.raises(UserError, match="--precision fp32"):
+            World("cpu", "bf16")
+        assert not World("cpu", "fp32").bf16
+    finally:
+        survives_bf16.cache_clear()
 
 
 @pytest.mark.parametrize("in_hardware", [True, False])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +38,21 @@ def bf16(device: torch.device, precision: str) -> bool:
     native = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "bf16" and not native and device.type != "cpu":
         raise UserError(f"{device} has no bf16; use --precision fp32")
+    if precision == "bf16" and device.type == "cpu" and not survives_bf16():
+        hint = "use --precision fp32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+        raise UserError(f"this processor ends Python (illegal instruction) when it computes in bf16: {hint}")
     return precision == "bf16" or (precision == "auto" and native)
+
+
+@cache
+def survives_bf16() -> bool:
+    """Whether a process of its own can multiply matrices in bf16 on the CPU.
+
+    Some virtual machines announce matrix instructions (AMX) that they do not execute, and the process that uses them
+    is killed.
+    """
+    product = "import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); x @ x"
+    return subprocess.run([sys.executable, "-c", product], capture_output=True).returncode == 0
 
 
 def channels_last(model: nn.Module) -> nn.Module:
