@@ -31,7 +31,12 @@ kinds, severity 3 of 5), retention is the naming task of pretraining (top-1 of 1
 "Unseen" means unseen in finetuning: pretraining has seen nearly every emoji drawn by another artist, with its name
 and, in the strong regime, its kind. It has seen no test image, nor a drawing of the same family.
 
-How to read a verdict: a comparison supports a claim (✓) if its whole interval lies above zero, contradicts it (✗) if
+Limits: the model is small, its pretraining is narrow and short, images have 32 pixels, and one run has a few hundred
+images. A claim that is not seen here may hold at the size of CLIP, and the other way round.
+"""
+
+READING = """
+A comparison supports a claim (✓) if its whole interval lies above zero, contradicts it (✗) if
 the interval lies below, and is inconclusive (·) otherwise. *Holds* means that all comparisons support the claim, *holds
 partly* that some do, *not seen here* that none does, with a note where some contradict it; *not tested yet* that the
 runs have not been made. A precondition of a claim (written `1% + A − B`: A is at most a point behind B) must hold too,
@@ -55,9 +60,6 @@ and `tracer eval RUN --suite emojishift --corrupt all:3 --device cpu` its scores
 `tracer merge RUN --wise 0.5 --device cpu`). What this means for users is in [EmojiShift](emojishift.md#what-came-out);
 terms, λ, interval and β were also varied [on digits](ablations.md), and the controlled experiment, whose shift
 exchanges two colours, is the [toy study](toy.md).
-
-Limits: the model is small, its pretraining is narrow and short, images have 32 pixels, and one run has a few hundred
-images. A claim that is not seen here may hold at the size of CLIP, and the other way round.
 """
 
 FIGURE = Path("figures") / "emojishift.svg"  # beside the page
@@ -162,13 +164,14 @@ def teachers(arms: Arms) -> str:
     return markdown_table(("arm", *runs, "KL at the last step"), lines)
 
 
-def verdicts(rows: Sequence[Row], claims: Sequence[Claim]) -> str:
-    """A table with one line for each claim."""
-    return verdict_table(grouped(rows), claims)
+def short_verdicts(studies: Mapping[str, Arms], claims: Sequence[Claim]) -> str:
+    """Each claim with its verdict alone."""
+    lines = [[claim.text, f"*{verdict(claim_comparisons(claim, studies), claim.best)}*"] for claim in claims]
+    return markdown_table(("claim", "verdict"), lines)
 
 
 def verdict_table(studies: Mapping[str, Arms], claims: Sequence[Claim]) -> str:
-    """A table with one line for each claim, from the arms of studies."""
+    """Each claim with its comparisons, the study that has them, and its verdict."""
     lines = []
     for claim in claims:
         parts = claim_comparisons(claim, studies)
@@ -219,21 +222,27 @@ def page(
 
     `both` is the table of the verdicts on this benchmark and on PhotoShift.
     """
-    link = f"Every arm, by style, and every run with its commit and command: [Studies and runs]({studies})."
-    parts = [
-        intro.strip(),
-        _source(head),
-        link,
-        *(("## Both benchmarks", NOT_COMPARED, both) if both else ()),
+    arms = grouped(rows)
+    link = f"Every comparison with its interval, every arm by style, and every run: [Studies and runs]({studies})."
+    compared = (
+        ("## Both benchmarks", NOT_COMPARED, both) if both else ("## Verdicts", short_verdicts(arms, CLAIMS))
+    )
+    parts = [intro.strip(), f"{link} {_source(head)}", *compared, PICTURE]
+    parts += [
+        "## Further claims",
+        short_verdicts(arms, FURTHER_CLAIMS),
+        "## How to read a verdict",
+        READING.strip(),
     ]
-    parts += ["## Verdicts", verdicts(rows, CLAIMS)]
-    parts += ["## Further claims", verdicts(rows, FURTHER_CLAIMS), PICTURE]
     return "\n\n".join(parts) + "\n"
 
 
 def studies_page(head: dict[str, Any], rows: Sequence[Row], verdicts: str) -> str:
     """The page of every study and run; `verdicts` is the file beside it that draws the conclusions."""
-    parts = ["# Studies and runs", f"What [the verdicts]({verdicts}) rest on. {_source(head)}"]
+    how = f"[How to read a verdict]({verdicts}#how-to-read-a-verdict)"
+    parts = ["# Studies and runs", f"What [the verdicts]({verdicts}) rest on. {how}. {_source(head)}"]
+    parts += ["## Verdicts", verdict_table(grouped(rows), CLAIMS)]
+    parts += ["## Further claims", verdict_table(grouped(rows), FURTHER_CLAIMS)]
     for study, arms in grouped(rows).items():
         parts += [
             f"## Study: {study}",

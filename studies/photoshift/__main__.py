@@ -13,7 +13,7 @@ from studies.emojishift.rows import write
 from studies.figure import save
 from studies.photoshift.bridge import PROMPT, bridge
 from studies.photoshift.figure import frontiers, moving_teachers
-from studies.photoshift.page import FIGURE, WHEN, adapter_tables, moving_gains
+from studies.photoshift.page import FIGURE, WHEN, adapter_tables, moving_gains, tables_page
 from studies.photoshift.page import page as text_of_page
 from studies.photoshift.pictures import PHOTOS, photos
 from studies.photoshift.rows import read, stored, with_starts
@@ -93,14 +93,16 @@ def study(
 
 
 def page(results: Path, out: Path) -> None:
-    """Write the page of a result file, and its figure beside it.
+    """Write the page of a result file, and beside it its tables and figures.
 
     Args:
         results: result file.
         out: Markdown page.
     """
     head, rows = read(results)
-    write_text(out, text_of_page(head, rows))
+    tables = out.with_stem(f"{out.stem}-tables")
+    write_text(out, text_of_page(rows, tables.name))
+    write_text(tables, tables_page(head, rows, out.name))
     for figure, place in ((frontiers(rows), FIGURE), (moving_teachers(dict(moving_gains(rows))), WHEN)):
         save(figure, out.parent / place.parent, place.stem, ["svg"])
     say(f"page: {out}")

@@ -1,4 +1,4 @@
-"""The page docs/photoshift.md, and the table of verdicts on both benchmarks, from their result files."""
+"""The pages docs/photoshift.md and docs/photoshift-tables.md, and the verdicts on both benchmarks side by side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from studies.emojishift.checks import Arms
 from studies.emojishift.compare import difference, value
-from studies.emojishift.page import percent, verdict_table
+from studies.emojishift.page import percent, short_verdicts, verdict_table
 from studies.emojishift.rows import Measure
 from studies.emojishift.verdict import Claim, claim_comparisons, verdict
 from studies.photoshift.claims import (
@@ -59,10 +59,10 @@ every run with its command and commit.
 READING = """
 A claim needs three runs of each arm for a verdict. An interval is 95 %, over pictures (an emoji in all its styles is
 one) and seeds, paired where two arms are compared; with two seeds its seed part is coarse, with one it is absent. ✓
-supports a claim, ✗ contradicts it, · does neither; [Evidence](evidence.md) says how a verdict is made of them, and has
-those of both benchmarks side by side. *One setting* is rate 3e-4 and λ = 0.9 for the three teachers; *chosen settings*
-are those of highest accuracy on held-out training pictures; *all settings* compares the areas under frontiers. CaRot
-has fewer seeds: where a claim of the paper names it beside others, those are compared, and CaRot in claims of its own.
+supports a claim, ✗ contradicts it, · does neither; [Evidence](evidence.md#how-to-read-a-verdict) says how a verdict is
+made of them. *One setting* is rate 3e-4 and λ = 0.9 for the three teachers; *chosen settings* are those of highest
+accuracy on held-out training pictures; *all settings* compares the areas under frontiers. CaRot has fewer seeds: where
+a claim of the paper names it beside others, those are compared, and CaRot in claims of its own.
 """
 AREAS = """
 The area under task accuracy × share kept, in %, over all settings and α. What should be kept can improve, and such a
@@ -70,43 +70,68 @@ share counts as more than one; the fourth column, added after results were seen,
 """
 MOVING_TEXT = """
 Animals are repeated with one thing changed each time: fewer and more pictures, fewer and more steps, and a start whose
-projection was computed from fewer names (of 1 000), so that it knows less. Areas are those of frontiers, as above.
+projection was computed from fewer names (of 1 000), so that it knows less. What is compared is the area under the
+frontier of each teacher, over all its settings and α. [All differences](TABLES#when-does-a-moving-teacher-help).
 """
 
 
-def page(head: dict[str, Any], rows: Sequence[PhotoRow]) -> str:
-    """The whole page."""
+def page(rows: Sequence[PhotoRow], tables: str) -> str:
+    """What was found, on one short page; `tables` is the file beside it that holds every number."""
+    of = studies(rows)
+    setting, arms = "At the settings that held-out pictures chose", of[CHOSEN]
+    if not arms:
+        setting, arms = "At one setting", of[ONE]
+    count = len({row.study for own in arms.values() for row in own})
+    parts = [
+        INTRODUCTION.strip(),
+        f"Every number with its interval, by task and variant: [PhotoShift in tables]({tables}).",
+        "## Learned and kept",
+        f"{setting}, means over {count} tasks, in % with 95 % intervals:",
+        overview(arms),
+        f"![Task accuracy against what is kept, for every setting and α]({FIGURE})",
+        "*Large: finetuned; small: mixed with the start (WiSE-FT); a line joins the best points of an arm.*",
+    ]
+    if of[ALL]:
+        parts += [
+            "## When does a moving teacher help?",
+            f"{MOVING_TEXT.strip().replace('TABLES', tables)} {beyond_noise(rows)}",
+            f"![What moving teachers add to a static one, by pictures, steps, start and task]({WHEN})",
+        ]
+    parts += [
+        "## Verdicts",
+        "Beside those of EmojiShift: [Evidence](evidence.md#both-benchmarks).",
+        short_verdicts(of, CLAIMS),
+        "What else was asked:",
+        short_verdicts(of, FURTHER_CLAIMS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def tables_page(head: dict[str, Any], rows: Sequence[PhotoRow], summary: str) -> str:
+    """Every number that the page `summary` rests on."""
     of = studies(rows)
     commit = f", commit `{head['commit'][:10]}`" if "commit" in head else ""
     source = f"`{head['command']}`, {head['date']}, torch {head['versions']['torch']}{commit}"
     parts = [
-        INTRODUCTION.strip(),
-        f"{extent(rows)} ({source}).",
+        "# PhotoShift in tables",
+        f"What [PhotoShift]({summary}) rests on. {extent(rows)} ({source}).",
+        "## Tasks",
         tasks(rows),
         "## Verdicts",
         READING.strip(),
         verdict_table(of, CLAIMS),
         verdict_table(of, FURTHER_CLAIMS),
-        "## Frontiers",
-        f"![Task accuracy against what is kept, for every setting and α]({FIGURE})",
-        "*Large: finetuned; small: mixed with the start (WiSE-FT); a line joins the best points of an arm.*",
-        AREAS.strip() if of[ALL] else "",
-        area_table(of[ALL]),
-        "## When does a moving teacher help?" if of[ALL] else "",
-        f"{MOVING_TEXT.strip()}\n{beyond_noise(rows)}" if of[ALL] else "",
-        moving_table(rows) if of[ALL] else "",
-        f"![What moving teachers add to a static one, by pictures, steps, start and task]({WHEN})"
-        if of[ALL]
-        else "",
-        "## Variants of TRACER" if of[VARIED] else "",
-        f"Rate {RATE:g} and λ = 0.9; differences from TRACER are paired." if of[VARIED] else "",
-        variant_table(of[VARIED]) if of[VARIED] else "",
-        "## At one setting",
-        overview(of[ONE]),
-        "## At the chosen settings" if of[CHOSEN] else "",
-        overview(of[CHOSEN]) if of[CHOSEN] else "",
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    if of[ALL]:
+        parts += ["## Frontiers", AREAS.strip(), area_table(of[ALL])]
+        parts += ["## When does a moving teacher help?", moving_table(rows)]
+    if of[VARIED]:
+        note = f"Rate {RATE:g} and λ = 0.9; differences from TRACER are paired."
+        parts += ["## Variants of TRACER", note, variant_table(of[VARIED])]
+    parts += ["## At one setting", overview(of[ONE])]
+    if of[CHOSEN]:
+        parts += ["## At the chosen settings", overview(of[CHOSEN])]
+    return "\n\n".join(parts) + "\n"
 
 
 def extent(rows: Sequence[PhotoRow]) -> str:

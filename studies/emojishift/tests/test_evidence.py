@@ -30,7 +30,16 @@ from studies.emojishift.compare import answers, difference, per_style, seed_erro
 from studies.emojishift.frontiers import frontiers
 from studies.emojishift.further_claims import FURTHER_CLAIMS
 from studies.emojishift.measure import packed_bits, packed_shares, unpacked_bits, unpacked_shares
-from studies.emojishift.page import edges, overview, page, percent, sentence, setting, studies_page, verdicts
+from studies.emojishift.page import (
+    edges,
+    overview,
+    page,
+    percent,
+    sentence,
+    setting,
+    studies_page,
+    verdict_table,
+)
 from studies.emojishift.rows import Row, command, corrupted_shifts, ids, read, write
 from studies.emojishift.runner import Workspace, _trials, best, run_studies
 from studies.emojishift.study import (
@@ -278,8 +287,10 @@ def test_result_files_come_back_and_make_a_page(tmp_path: Path, monkeypatch: pyt
         assert f"| {arm.name} |" in tables
         assert f"`{arm.name}-0`" in tables
     claims = (*CLAIMS, *FURTHER_CLAIMS)
-    assert verdicts(back, claims).count("not tested yet") == sum(claim.study != "main" for claim in claims)
-    assert text.count("not tested yet") == 1 + verdicts(back, claims).count("not tested yet")
+    untested = sum(claim.study != "main" for claim in claims)
+    assert verdict_table(grouped(back), claims).count("not tested yet") == untested
+    assert tables.count("not tested yet") == untested
+    assert text.count("not tested yet") == untested + 1  # and the words are explained
 
 
 def test_a_file_without_results_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from studies.photoshift.bridge import PROMPT, config, joined, ridge
 from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, FURTHER_CLAIMS, ONE, VARIED, chosen, studies
 from studies.photoshift.figure import frontiers, moving_teachers, pareto
 from studies.photoshift.frontier import area_difference, areas
-from studies.photoshift.page import moving_gains, page, side_by_side
+from studies.photoshift.page import moving_gains, page, side_by_side, tables_page
 from studies.photoshift.rows import ZERO_SHOT, PhotoRow, read, row, with_starts
 from studies.photoshift.runner import Workspace, measured, zero_shot
 from studies.photoshift.study import ARM_OF, ARMS, SCALES, VARIANTS, Job, Scale, Setting, jobs
@@ -247,11 +247,12 @@ def test_other_lengths_of_training_have_no_part_in_the_verdicts(rows: list[Photo
 
 def test_the_page_has_every_verdict_and_area(rows: list[PhotoRow]) -> None:
     head = {"command": "c", "date": "d", "versions": {"torch": "2"}, "commit": "0123456789"}
-    text = page(head, rows)
+    text, tables = page(rows, "tables.md"), tables_page(head, rows, "page.md")
     assert "| TRACER and a static teacher forget less than L2-SP |" in text
     assert "*holds partly" in text
     assert "not tested yet" not in text
-    assert "63 of 735 runs of `full`" in text
+    assert all(claim.text in text and claim.text in tables for claim in (*CLAIMS, *FURTHER_CLAIMS))
+    assert "63 of 735 runs of `full`" in tables
     assert len(frontiers(rows).axes) >= 1
     assert len(moving_teachers(dict(moving_gains(rows))).axes) == 4
     both = side_by_side({}, studies(rows), CLAIMS)
