@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax
 
-from tracer.core.batch import Embedding, Scene
+from tracer.core.batch import Embedding, Scene, required
 from tracer.core.objective import Term
 from tracer.core.terms.contrastive import Targets, check_targets, matches, positives, symmetric_infonce
 from tracer.core.terms.sigmoid import Logits, bernoulli_divergence, pair_logits, sigmoid_loss
@@ -136,6 +136,4 @@ def divergence(target: Float[Tensor, "n k"], logits: Float[Tensor, "n k"]) -> Fl
 
 
 def _text(embedding: Embedding) -> Tensor:
-    if embedding.text is None:
-        raise ValueError("distillation needs the text embeddings of student and teacher")
-    return embedding.text
+    return required(embedding.text, "distillation needs the text embeddings of student and teacher")
