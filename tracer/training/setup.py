@@ -27,9 +27,8 @@ from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.factor_gap import FactorGap
-from tracer.training.learner import Learner, step_seed
+from tracer.training.learner import Learner, ReplicatedLearner, step_seed
 from tracer.training.optim import adamw
-from tracer.training.replicas import ReplicatedLearner
 from tracer.training.schedule import Schedule
 from tracer.training.step import State
 
