@@ -33,9 +33,11 @@ def flag(name: str, value: Any) -> list[str]:
 def flag_values(arguments: Sequence[str]) -> dict[str, list[str]]:
     """The values of each flag, by the name of the setting."""
     values: dict[str, list[str]] = {}
+    name = ""
     for argument in arguments:
         if argument.startswith("--"):
-            values[argument[2:].replace("-", "_")] = []
-        elif values:
-            values[[*values][-1]].append(argument)
+            name = argument[2:].replace("-", "_")
+            values[name] = []
+        elif name:
+            values[name].append(argument)
     return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -54,9 +54,6 @@ class Sharded(Group):
         wrapped: Any = self._wrapped.get(model)
         return function(model, *arguments) if wrapped is None else wrapped(function, *arguments)
 
-    def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-        return _full(super().clip(parameters, max_norm))
-
     def attach(
         self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]
     ) -> Attached:
@@ -71,7 +68,8 @@ class Sharded(Group):
     def full_tensors(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
         gathered: Weights = {}
         for name, tensor in weights.items():  # one at a time: a device holds one full tensor at most
-            full = _full(tensor.detach())
+            full = tensor.detach()
+            full = full.full_tensor() if isinstance(full, DTensor) else full
             if self.first or everywhere:
                 gathered[name] = full.reshape(()).cpu() if self._scalar(name) else full.cpu()
         return gathered
@@ -135,10 +133,6 @@ def _mesh(kind: str, size: int, local_size: int) -> DeviceMesh:
     if local_size in (1, size) or size % local_size:
         return init_device_mesh(kind, (size,))
     return init_device_mesh(kind, (size // local_size, local_size), mesh_dim_names=("machine", "process"))
-
-
-def _full(tensor: Tensor) -> Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def _shard_tensor(tensor: Tensor, like: Tensor | None) -> Tensor:

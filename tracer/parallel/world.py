@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -81,10 +81,6 @@ class World:
         """The scene of the global batch, in at least fp32, so that no loss term depends on processes."""
         half = (torch.bfloat16, torch.float16)
         return tree_map_only(Tensor, lambda each: each.float() if each.dtype in half else each, scene)
-
-    def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-        """Clip the gradient to `max_norm`; returns its norm before clipping."""
-        return nn.utils.clip_grad_norm_(parameters, max_norm)
 
     def attach(
         self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]
