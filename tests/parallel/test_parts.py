@@ -1,4 +1,4 @@
-"""The parts that need no second process: blocks, the heartbeat and the arithmetic of cost."""
+"""The parts that need no second process: shares, blocks, the heartbeat and the arithmetic of cost."""
 
 from __future__ import annotations
 
@@ -13,12 +13,21 @@ from torch import nn
 
 from studies.bench.communication import Model, cost, similarity
 from tracer.methods.base import method
+from tracer.parallel.group import _shares
 from tracer.parallel.heartbeat import Heartbeat
 from tracer.parallel.replicated import Replicated
 from tracer.parallel.sharded import blocks
 from tracer.parallel.world import Lost
 
 MODEL = Model(parameters=1000, width=64, work=1e6)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 1000])
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_shares_hold_every_row_once_and_differ_by_at_most_one(count: int, size: int) -> None:
+    shares = _shares(count, size)
+    assert [row for share in shares for row in share] == list(range(count))
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
 def test_blocks_are_the_repeated_parts() -> None:

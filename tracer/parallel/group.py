@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -62,15 +62,16 @@ class Group(World):
         return global_scene(super().gather(scene))
 
     def share(self, rows: range) -> Sequence[int]:
-        own = np.array_split(rows, self.size)[self.rank]
-        return own.tolist() or rows[:1]  # without rows: one, which `collect` drops
+        own = _shares(len(rows), self.size)[self.rank]
+        return rows[own.start : own.stop] or rows[:1]  # without rows: one, which `collect` drops
 
     def collect(self, own: Tensor, count: int) -> Tensor:
-        counts = [len(part) for part in np.array_split(range(count), self.size)]
-        padded = own.new_zeros(counts[0], *own.shape[1:])  # the first share is the longest
-        padded[: counts[self.rank]] = own[: counts[self.rank]]
+        shares = _shares(count, self.size)
+        padded = own.new_zeros(len(shares[0]), *own.shape[1:])  # the first share is the longest
+        count_here = len(shares[self.rank])
+        padded[:count_here] = own[:count_here]
         parts = all_gather(padded).chunk(self.size)
-        return torch.cat([part[:length] for part, length in zip(parts, counts, strict=True)])
+        return torch.cat([part[: len(share)] for part, share in zip(parts, shares, strict=True)])
 
     def all_or_none(self, action: Callable[[], T]) -> T:
         try:
@@ -142,3 +143,10 @@ def _meet() -> tuple[dist.Store, int, int]:
         raise UserError(message) from None
     store.set_timeout(TIMEOUT)
     return store, rank, size
+
+
+def _shares(count: int, size: int) -> list[range]:
+    """Rows 0…count−1 in `size` consecutive shares, the earlier ones at most one row longer."""
+    length, rest = divmod(count, size)
+    starts = [rank * length + min(rank, rest) for rank in range(size + 1)]
+    return [range(start, stop) for start, stop in pairwise(starts)]
