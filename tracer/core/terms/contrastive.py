@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from tracer.core.batch import Scene, required
 from tracer.core.errors import unknown
 from tracer.core.objective import Term
-from tracer.core.terms.sigmoid import pair_logits, sigmoid_loss
+from tracer.core.terms.sigmoid import over_pairs, pair_logits, sigmoid_loss
 
 Targets = Literal["pair", "class"]
 
@@ -51,7 +51,7 @@ def contrast(scene: Scene, targets: Targets) -> Float[Tensor, ""]:
     student = scene.student
     if student.bias is not None:
         logits = pair_logits(student, student.image, student.text)
-        return sigmoid_loss(logits, matches(scene, targets), len(student.image), scene.share)
+        return over_pairs(scene, sigmoid_loss, logits, matches(scene, targets))
     return symmetric_infonce(student.logits, student.logits.T, positives(scene, targets))
 
 
