@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tracer.core import metrics
 from tracer.core.errors import UserError
-from tracer.core.metrics import METRICS, accuracy, agreement, brier, ece, kl, macro_f1, nll, temperature, topk
+from tracer.core.metrics import METRICS, accuracy, agreement, brier, ece, kl, macro_f1, nll, temperature, top5
 
 
 def predictions(n: int, k: int, seed: int = 0, sharpness: float = 2.0) -> tuple[Tensor, Tensor]:
@@ -121,7 +121,6 @@ def test_refuses_what_cannot_be_measured(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_says_what_it_is(name: str) -> None:
     assert METRICS[name].name == name
-    assert METRICS[name].about
     assert METRICS[name].ceiling >= METRICS[name](*predictions(50, 3)) >= 0
 
 
@@ -136,8 +135,6 @@ def test_hand_cases() -> None:
     logits = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7], [0.5, 0.4, 0.1]]).double().log()
     label = torch.tensor([0, 0, 2, 1])
     assert accuracy(logits, label) == 0.5
-    assert topk(logits, label, k=2) == 0.75
-    assert topk(logits, label, k=3) == 1.0
     # class 0: 1 hit of 2 predicted and 2 actual; class 1: none; class 2: 1 of 1 and 1
     assert macro_f1(logits, label) == pytest.approx((1 / 2 + 0 + 1) / 3)
     assert nll(logits, label) == pytest.approx(-math.log(0.6 * 0.2 * 0.7 * 0.4) / 4)
@@ -150,7 +147,7 @@ def test_hand_cases() -> None:
 def test_equal_logits_choose_the_first_class() -> None:
     logits = torch.zeros(3, 4)
     assert accuracy(logits, torch.tensor([0, 1, 3])) == pytest.approx(1 / 3)
-    assert topk(logits, torch.tensor([0, 1, 3]), k=2) == pytest.approx(2 / 3)
+    assert top5(torch.zeros(3, 8), torch.tensor([0, 4, 5])) == pytest.approx(2 / 3)
 
 
 def test_f1_leaves_out_classes_that_never_occur() -> None:
@@ -159,9 +156,9 @@ def test_f1_leaves_out_classes_that_never_occur() -> None:
     assert macro_f1(torch.eye(5)[[0, 4]], label) == pytest.approx(1 / 2)
 
 
-@pytest.mark.parametrize("option", [{"bins": 0}, {"k": 0}, {"batch": 0}])
+@pytest.mark.parametrize("option", [{"bins": 0}, {"batch": 0}])
 def test_options_are_checked(option: dict[str, int]) -> None:
-    measure = {"bins": ece, "k": topk, "batch": metrics.ece_batched}[next(iter(option))]
+    measure = {"bins": ece, "batch": metrics.ece_batched}[next(iter(option))]
     with pytest.raises(ValueError, match="at least 1"):
         measure(*predictions(5, 3), **option)
 

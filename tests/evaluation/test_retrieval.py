@@ -14,7 +14,6 @@ from tracer.core.metrics import (
     accuracy,
     bootstrap,
     ece,
-    match_ranks,
     mean_interval,
     pair_ranks,
     temperature,
@@ -42,7 +41,7 @@ def test_recall_of_ranks_is_recall_of_features() -> None:
     generator = torch.Generator().manual_seed(0)
     image, text = torch.randn(20, 8, generator=generator), torch.randn(50, 8, generator=generator)
     owners = torch.arange(50) % 20
-    ranks = match_ranks(image, text, owners)
+    ranks = pair_ranks(image, text, owners, torch.arange(50))
     found = Retrieval(*ranks).recalls()
     for depth in DEPTHS:
         image_to_text, text_to_image = (float((each < depth).double().mean()) for each in ranks)

@@ -20,8 +20,7 @@ from tracer.core.errors import UserError
 from tracer.core.metrics import bootstrap
 from tracer.data.options import Options
 from tracer.methods.base import method, methods, options
-from tracer.methods.catalogue import entries, page
-from tracer.methods.cost import cost
+from tracer.methods.catalogue import cost, entries, page
 from tracer.models import trainable as tune
 from tracer.runs.experiment import Experiment, Settings
 

@@ -11,7 +11,7 @@ import torch
 
 from tracer.api.run import Machine, Observer, run
 from tracer.cli.app import main
-from tracer.core.flags import flag
+from tracer.core.command_line import flag
 from tracer.methods.base import methods
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import read_weights

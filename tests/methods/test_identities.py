@@ -146,7 +146,7 @@ def test_starfts_weight_falls_at_the_start_of_each_epoch() -> None:
 
 def test_replicas_see_other_data_and_end_as_one(experiment: Make) -> None:
     from tracer.core.model_stock import stock
-    from tracer.training.replicas import ReplicatedLearner
+    from tracer.training.learner import ReplicatedLearner
 
     learner = first_stage(plan(experiment("stock")), World("cpu", "fp32"), 3)
     assert isinstance(learner, ReplicatedLearner)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.api.inputs import data_names
-from tracer.core.flags import flag_values
+from tracer.core.command_line import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import PREFIX as MEMORY

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
+
+T = TypeVar("T")
 
 PAIRED = ("image", "text", "scores", "features", "tokens")  # fields of an Embedding with a row for each pair
 
@@ -67,9 +69,8 @@ class Embedding(NamedTuple):
     @property
     def logits(self) -> Float[Tensor, "n n"]:
         """Scaled similarity of every image to every text, plus the bias if the model has one."""
-        if self.text is None:
-            raise ValueError("this embedding has no text: the objective did not ask for it")
-        logits = self.scale * self.image @ self.text.T
+        text = required(self.text, "this embedding has no text: the objective did not ask for it")
+        logits = self.scale * self.image @ text.T
         return logits if self.bias is None else logits + self.bias
 
 
@@ -107,6 +108,12 @@ class Scene(NamedTuple):
     @property
     def taught(self) -> tuple[Embedding, Embedding]:
         """Student and teacher; raises ValueError without a teacher."""
-        if self.teacher is None:
-            raise ValueError("this term compares with a teacher, and the scene has none")
-        return self.student, self.teacher
+        teacher = required(self.teacher, "this term compares with a teacher, and the scene has none")
+        return self.student, teacher
+
+
+def required(value: T | None, message: str) -> T:
+    """A value that a loss term needs; raises ValueError with the message where the scene lacks it."""
+    if value is None:
+        raise ValueError(message)
+    return value

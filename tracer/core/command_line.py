@@ -1,8 +1,10 @@
-"""The commands that messages advise."""
+"""Commands that messages advise, and settings as arguments of a command and back."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from typing import Any
 
 
 def command_line(*words: object) -> str:
@@ -16,3 +18,26 @@ def command_line(*words: object) -> str:
 def path_word(path: str) -> str:
     """A path as an argument: one that begins with a dash would be taken for a flag."""
     return f"./{path}" if path.startswith("-") else path
+
+
+def flag(name: str, value: Any) -> list[str]:
+    """A setting as arguments of the command line."""
+    word = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [word if value else f"--no-{word[2:]}"]
+    if isinstance(value, tuple):
+        return [word, *(str(part) for part in value)]
+    return [word, str(value)]
+
+
+def flag_values(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The values of each flag, by the name of the setting."""
+    values: dict[str, list[str]] = {}
+    name = ""
+    for argument in arguments:
+        if argument.startswith("--"):
+            name = argument[2:].replace("-", "_")
+            values[name] = []
+        elif name:
+            values[name].append(argument)
+    return values

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from tracer.core.metrics import METRICS, ece, metric_interval, sigmoid_ece, temperature
-from tracer.core.metrics.scaling import HIGHEST, LOWEST
+from tracer.core.metrics.calibration import HIGHEST, LOWEST
 from tracer.evaluation.held_out import evenly_spaced
 from tracer.evaluation.predict import Classifiers, ImageFeatures, Predictions, Scorer
 from tracer.evaluation.probe import NAME, can_name, emoji_probe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from tracer.evaluation.predict import Predictions, Scorer
 from tracer.evaluation.retrieval import Retrieval, retrieve
 from tracer.evaluation.suites import Opened
 
-SCALED_ECE = ece.fixed("scaled_ece")  # after temperature scaling
+SCALED_ECE = replace(ece, name="scaled_ece")  # after temperature scaling
 
 
 class Row(NamedTuple):

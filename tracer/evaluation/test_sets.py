@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tracer.core.command_line import flag, flag_values
 from tracer.core.errors import UserError, unknown
-from tracer.core.flags import flag, flag_values
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, parse_locations, with_role
 from tracer.evaluation.suites import corrupt as corrupted

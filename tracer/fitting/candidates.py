@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tracer.methods.base import method
-from tracer.methods.cost import cost
+from tracer.methods.catalogue import cost
 from tracer.runs.experiment import Experiment
 
 RATES = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)

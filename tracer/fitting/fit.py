@@ -12,9 +12,8 @@ from typing import Any
 from tracer.api.inputs import data_names, data_settings, model_name, model_run
 from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import say
-from tracer.core.command_line import command_line
+from tracer.core.command_line import command_line, flag
 from tracer.core.errors import UserError, unknown
-from tracer.core.flags import flag
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import PREFIX
 from tracer.fitting.budget import Budget, Schedule, Speed, budget_text, doubled, planned

@@ -17,7 +17,7 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple, get_type_hints
 
 from tracer.core.errors import UserError, unknown
-from tracer.core.objective import Objective, Sum, Term
+from tracer.core.objective import Objective, Sum
 from tracer.core.regularizers import Regularizer
 from tracer.core.teachers import Buffers, Teacher
 from tracer.core.validation import fits
@@ -207,28 +207,10 @@ def options(name: str) -> list[Option]:
 
 def arguments(docstring: str | None) -> dict[str, str]:
     """The description of each argument in the "Args:" section of a docstring."""
-    return dict(_ARGUMENT.findall((docstring or "").partition("Args:\n")[2]))
+    section = (docstring or "").partition("Args:\n")[2]
+    return dict(re.findall(r"^ +(\w+): (.+)$", section, re.MULTILINE))
 
 
 def summary(name: str) -> str:
     """The first sentence of a method's docstring."""
     return (inspect.getdoc(methods()[name]) or "").split("\n")[0]
-
-
-_ARGUMENT = re.compile(r"^ +(\w+): (.+)$", re.MULTILINE)  # a line of an "Args:" section
-
-__all__ = [
-    "Merge",
-    "Method",
-    "Objective",
-    "Option",
-    "Recipe",
-    "Replicas",
-    "Stage",
-    "Term",
-    "arguments",
-    "method",
-    "methods",
-    "options",
-    "summary",
-]

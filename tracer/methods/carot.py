@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracer.core.teachers import EMA, Buffers
 from tracer.core.terms import contrastive, cross_frobenius, orthogonal, soft_pairs
 from tracer.core.terms.contrastive import Targets
-from tracer.core.terms.orthogonal import Side
+from tracer.core.terms.projections import Side
 from tracer.methods.base import Method, Stage
 from tracer.models.trainable import Towers, towers
 

@@ -1,4 +1,4 @@
-"""The list of methods, for `tracer list methods` and docs/methods.md."""
+"""The list of methods, with the cost of each, for `tracer list methods` and docs/methods.md."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from tracer.core.markdown import markdown_table
 from tracer.core.regularizers import REGULARIZERS
-from tracer.methods.base import Option, method, methods, options, summary
-from tracer.methods.cost import cost
+from tracer.methods.base import Method, Option, Stage, method, methods, options, summary
 
 
 class Entry(NamedTuple):
@@ -35,7 +34,6 @@ COLUMNS = (
     "what it does",
 )
 
-
 # What to try first: a method, and the data that it is for.
 RECOMMENDED = {
     "lipsum": "class labels, and a model that knows the classes at least in part",
@@ -51,6 +49,39 @@ RECOMMENDATION = "\n".join(
         "`tracer merge --wise` often matter more than the method.",
     ]
 )
+
+
+class Cost(NamedTuple):
+    """The cost beyond plain finetuning: additional forwards per step, and additional copies of the weights."""
+
+    forwards: tuple[str, ...]
+    copies: int
+
+
+def cost(method: Method) -> Cost:
+    """The cost of the most expensive stage; each replica adds a student."""
+    costs = [_stage_cost(stage) for stage in method.stages]
+    highest = max(costs, key=lambda each: (len(each.forwards), each.copies), default=Cost((), 0))
+    copies = max((each.copies for each in costs), default=0)
+    if method.replicas is None:
+        return Cost(highest.forwards, copies)
+    more = method.replicas.count - 1
+    return Cost((*highest.forwards, f"{more} more student{'s' * (more > 1)}"), copies + more + 1)  # and θ₀
+
+
+def _stage_cost(stage: Stage) -> Cost:
+    needs = stage.objective.needs
+    forwards = []
+    if "teacher" in needs:
+        forwards.append("teacher on images")
+        if "text" in needs:
+            forwards.append("teacher on texts")
+    if "probe" in needs and stage.probe is not None and stage.probe.drawn:
+        forwards.append("student and teacher on probe texts")
+    if "anchors" in needs:
+        forwards.append("student on anchor pairs")
+    copies = (stage.teacher is not None) + (stage.regularizer.copies if stage.regularizer else 0)
+    return Cost(tuple(forwards), copies)
 
 
 def entries() -> list[Entry]:

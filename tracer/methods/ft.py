@@ -16,8 +16,6 @@ Temperature = Literal["learned", "fixed"]
 def ft(*, smoothing: float = 0.0, temperature: Temperature = "learned", frozen_head: bool = False) -> Method:
     """Cross-entropy on the image tower and a head that starts zero-shot.
 
-    The head starts as the zero-shot classifier.
-
     Args:
         smoothing: label smoothing.
         temperature: "learned" folds it into the head's weights; "fixed" keeps it constant, without a bias.

@@ -19,8 +19,6 @@ def lpft(
 ) -> Method:
     """A linear probe, then cross-entropy on the image tower and that head.
 
-    The head of the second stage is the probe's.
-
     Args:
         solver: of the probe: "steps" of training, or "lbfgs" on features computed once.
         unit: normalise the features to unit length.

@@ -139,29 +139,10 @@ def _wrapped_captions(
 
 
 # Settings that change an image but not its class.
-SETTINGS = (
-    "{} in the forest.",
-    "{} on a beach.",
-    "{} in the snow.",
-    "{} in the desert.",
-    "{} under water.",
-    "{} in the sky.",
-    "{} on a lawn.",
-    "{} beside a river.",
-    "{} on a mountain.",
-    "{} in a city street.",
-    "{} in a kitchen.",
-    "{} in a living room.",
-    "{} in an office.",
-    "{} on a white table.",
-    "{} against a brick wall.",
-    "{} before a black background.",
-    "{} at night.",
-    "{} in the rain.",
-    "{} in the fog.",
-    "{} at sunset.",
-    "{} behind a fence.",
-    "{} held in a hand.",
-    "{} among a crowd.",
-    "{} with a striped pattern.",
+_PLACES = (
+    "in the forest; on a beach; in the snow; in the desert; under water; in the sky; on a lawn; "
+    "beside a river; on a mountain; in a city street; in a kitchen; in a living room; in an office; "
+    "on a white table; against a brick wall; before a black background; at night; in the rain; "
+    "in the fog; at sunset; behind a fence; held in a hand; among a crowd; with a striped pattern"
 )
+SETTINGS = tuple(f"{{}} {place}." for place in _PLACES.split("; "))

@@ -69,7 +69,7 @@ def global_scene(scene: Scene) -> Scene:
     """
     sigmoid = scene.student.bias is not None
     return scene._replace(
-        share=Share(dist.get_rank(), dist.get_world_size(), _total) if sigmoid else scene.share,
+        share=Share(dist.get_rank(), dist.get_world_size(), Total.apply) if sigmoid else scene.share,
         student=_global(scene.student),
         teacher=None if scene.teacher is None else _global(scene.teacher),
         label=None if scene.label is None else all_gather(scene.label),
@@ -81,7 +81,3 @@ def _global(embedding: Embedding) -> Embedding:
     shared = embedding.bias is not None
     anchors = None if embedding.anchors is None else _global(embedding.anchors)
     return embedding.with_rows(lambda own: Gather.apply(own, shared))._replace(anchors=anchors)
-
-
-def _total(own: Tensor) -> Tensor:
-    return Total.apply(own)  # pyright: ignore[reportReturnType]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from tracer.core.shadow import Shadow
 from tracer.core.weights import Weights
 from tracer.parallel.group import FunctionOf, Group
 
@@ -24,10 +25,8 @@ class Replicated(Group):
         super().__init__(device, precision)
         self._wrapped: WeakKeyDictionary[nn.Module, DistributedDataParallel] = WeakKeyDictionary()
 
-    def prepare(
-        self, student: nn.Module, teacher: nn.Module | None = None, shared: Collection[str] = ()
-    ) -> None:
-        del teacher, shared  # equal in all processes: the same average of equal students
+    def prepare(self, student: nn.Module, shadow: Shadow[Any] | None = None) -> None:
+        del shadow  # equal in all processes: the same average of equal students
         self._wrapped[student] = DistributedDataParallel(
             FunctionOf(student),
             static_graph=True,  # every step of a stage uses the same parameters

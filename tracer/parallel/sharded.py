@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -14,6 +14,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.experimental import implicit_replication
 
 from tracer.core.regularizers.base import Attached, Regularizer
+from tracer.core.shadow import Shadow
 from tracer.core.weights import Weights
 from tracer.parallel.group import FunctionOf, Group
 
@@ -40,22 +41,18 @@ class Sharded(Group):
     def place(self, model: nn.Module) -> nn.Module:
         return model.to(self.device)  # not channels-last: FSDP shards contiguous weights only
 
-    def prepare(
-        self, student: nn.Module, teacher: nn.Module | None = None, shared: Collection[str] = ()
-    ) -> None:
+    def prepare(self, student: nn.Module, shadow: Shadow[Any] | None = None) -> None:
         self._scalars |= {name for name, p in student.named_parameters() if p.ndim == 0}
         self._wrapped[student] = _shard(student, FunctionOf(student), self.mesh)
-        if teacher is not None:  # called directly, without gradients
-            self._wrapped[teacher] = _shard(teacher, teacher, self.mesh)
+        if shadow is not None:  # called directly, without gradients
+            self._wrapped[shadow.model] = _shard(shadow.model, shadow.model, self.mesh)
             shards = student.state_dict()
-            teacher.load_state_dict({name: shards[name] for name in shared}, strict=False, assign=True)
+            shared = {name: shards[name] for name in shadow.shared}
+            shadow.model.load_state_dict(shared, strict=False, assign=True)
 
     def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
         wrapped: Any = self._wrapped.get(model)
         return function(model, *arguments) if wrapped is None else wrapped(function, *arguments)
-
-    def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-        return _full(super().clip(parameters, max_norm))
 
     def attach(
         self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]
@@ -71,7 +68,8 @@ class Sharded(Group):
     def full_tensors(self, weights: Mapping[str, Tensor], *, everywhere: bool = False) -> Weights:
         gathered: Weights = {}
         for name, tensor in weights.items():  # one at a time: a device holds one full tensor at most
-            full = _full(tensor.detach())
+            full = tensor.detach()
+            full = full.full_tensor() if isinstance(full, DTensor) else full
             if self.first or everywhere:
                 gathered[name] = full.reshape(()).cpu() if self._scalar(name) else full.cpu()
         return gathered
@@ -135,10 +133,6 @@ def _mesh(kind: str, size: int, local_size: int) -> DeviceMesh:
     if local_size in (1, size) or size % local_size:
         return init_device_mesh(kind, (size,))
     return init_device_mesh(kind, (size // local_size, local_size), mesh_dim_names=("machine", "process"))
-
-
-def _full(tensor: Tensor) -> Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def _shard_tensor(tensor: Tensor, like: Tensor | None) -> Tensor:

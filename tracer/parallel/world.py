@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_map_only
 from tracer.core.batch import Batch, Scene
 from tracer.core.errors import UserError
 from tracer.core.regularizers.base import Attached, Regularizer
+from tracer.core.shadow import Shadow
 from tracer.core.weights import Weights
 from tracer.parallel import device as devices
 
@@ -57,13 +58,8 @@ class World:
         placed = model.to(self.device)
         return devices.channels_last(placed) if self.device.type in ("cpu", "cuda") else placed
 
-    def prepare(
-        self, student: nn.Module, teacher: nn.Module | None = None, shared: Collection[str] = ()
-    ) -> None:
-        """Wrap a student, and shard its teacher, once its trainable parameters are chosen.
-
-        Parameters that they hold in common are `shared`, and stay so.
-        """
+    def prepare(self, student: nn.Module, shadow: Shadow[Any] | None = None) -> None:
+        """Wrap a student, and shard its teacher, once its trainable parameters are chosen."""
 
     def forward(self, function: Callable[..., T], model: nn.Module, *arguments: Any) -> T:
         """`function(model, …)` on full weights; the backward averages gradients over processes."""
@@ -81,10 +77,6 @@ class World:
         """The scene of the global batch, in at least fp32, so that no loss term depends on processes."""
         half = (torch.bfloat16, torch.float16)
         return tree_map_only(Tensor, lambda each: each.float() if each.dtype in half else each, scene)
-
-    def clip(self, parameters: Iterable[Tensor], max_norm: float) -> Tensor:
-        """Clip the gradient to `max_norm`; returns its norm before clipping."""
-        return nn.utils.clip_grad_norm_(parameters, max_norm)
 
     def attach(
         self, regularizer: Regularizer, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]

@@ -10,8 +10,8 @@ from typing import NoReturn
 
 from PIL import Image
 
+from tracer.core.command_line import flag_values
 from tracer.core.errors import UserError
-from tracer.core.flags import flag_values
 from tracer.data.division import divide
 from tracer.data.encoded import BROKEN, draft
 from tracer.data.examples import Examples

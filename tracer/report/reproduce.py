@@ -8,8 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracer.core.command_line import command_line
-from tracer.core.flags import flag
+from tracer.core.command_line import command_line, flag
 from tracer.data.sources import EMBEDDED
 from tracer.report.run_data import RunData
 from tracer.report.scored import eval_flags

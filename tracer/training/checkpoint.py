@@ -35,9 +35,14 @@ def capture(state: State) -> Checkpoint:
     """Everything that changes in training, as full tensors and counters, independent of the number of processes."""
     world = state.world
     world.reshard(state.student)
+    moments = {
+        f"{name}/{key}": value
+        for name, parameter in _optimised(state).items()
+        for key, value in state.optimiser.state.get(parameter, {}).items()
+    }
     tensors = {
         "student": world.full_tensors(_changing(state.student, state.student.state_dict())),
-        "optimiser": world.full_tensors(_optimiser_tensors(state)),
+        "optimiser": world.full_tensors(moments),
     }
     counters: dict[str, Any] = {"stage_step": state.step}
     if state.shadow:
@@ -143,14 +148,6 @@ def _optimised(state: State) -> dict[str, nn.Parameter]:
     """The parameters of the optimiser by name, in its order."""
     names = {id(parameter): name for name, parameter in state.student.named_parameters()}
     return {names[id(p)]: p for group in state.optimiser.param_groups for p in group["params"]}
-
-
-def _optimiser_tensors(state: State) -> Weights:
-    return {
-        f"{name}/{key}": value
-        for name, parameter in _optimised(state).items()
-        for key, value in state.optimiser.state.get(parameter, {}).items()
-    }
 
 
 def _load_optimiser(state: State, tensors: Weights) -> None:

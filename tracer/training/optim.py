@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import torch
 from torch import nn
 from torch.optim import AdamW
 
@@ -25,8 +24,5 @@ def adamw(model: nn.Module, decay: float, decay_on: Decay = "matrices") -> AdamW
     decayed = [p for p in trainable if decay_on == "all" or p.ndim >= 2]
     undecayed = [p for p in trainable if decay_on != "all" and p.ndim < 2]
     groups = [{"params": decayed, "weight_decay": decay}, {"params": undecayed, "weight_decay": 0.0}]
-    return AdamW([group for group in groups if group["params"]], lr=0.0, fused=_fusible(trainable))
-
-
-def _fusible(parameters: list[nn.Parameter]) -> bool:
-    return all(p.device.type in ("cpu", "cuda", "mps") and torch.is_floating_point(p) for p in parameters)
+    fused = all(p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point() for p in trainable)
+    return AdamW([group for group in groups if group["params"]], lr=0.0, fused=fused)

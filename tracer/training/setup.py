@@ -27,9 +27,8 @@ from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.factor_gap import FactorGap
-from tracer.training.learner import Learner, step_seed
+from tracer.training.learner import Learner, ReplicatedLearner, step_seed
 from tracer.training.optim import adamw
-from tracer.training.replicas import ReplicatedLearner
 from tracer.training.schedule import Schedule
 from tracer.training.step import State
 
@@ -130,11 +129,10 @@ def _state(
     plan: Plan, stage: Stage, steps: int, student: Student, pretrained: Weights, world: World
 ) -> State:
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
+    # CLIP's bound, ln 100, or the pretrained scale where that is higher, as in SigLIP.
+    max_log_scale = max(MAX_LOG_SCALE, float(pretrained["clip.logit_scale"].max()))
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
-    if shadow:
-        world.prepare(student, shadow.model, shadow.shared)
-    else:
-        world.prepare(student)
+    world.prepare(student, shadow)
     if experiment.compile:
         compile_towers(student, *([shadow.model] if shadow else []))
     if stage.regularizer is not None:
@@ -150,7 +148,7 @@ def _state(
         schedule=Schedule(experiment.lr * stage.rate, min(plan.warmup, steps - 1), steps),
         world=world,
         clip=experiment.clip,
-        max_log_scale=_max_log_scale(pretrained) if experiment.clamp_scale else None,
+        max_log_scale=max_log_scale if experiment.clamp_scale else None,
         prefix=share_prefix(student, shadow.model, stage.distill_pairs)
         if shadow and shares(plan, stage)
         else None,
@@ -165,11 +163,6 @@ def _averages_both(student: Student, policy: Teacher | None) -> bool:
     return not isinstance(policy, Frozen | None) and any(
         p.requires_grad for name, p in named if name.endswith(A)
     )
-
-
-def _max_log_scale(pretrained: Weights) -> float:
-    """CLIP's bound, ln 100, or the pretrained scale where that is higher, as in SigLIP."""
-    return max(MAX_LOG_SCALE, float(pretrained["clip.logit_scale"].max()))
 
 
 def _batches(plan: Plan, state: State, replica: int) -> Batches:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
 from tracer.core.batch import Batch, Scene
 from tracer.core.objective import Loss
@@ -63,7 +64,7 @@ def step(state: State, batch: Batch) -> Loss:
     if state.regularizer:
         state.regularizer.pull()
     if state.clip:
-        world.clip(student.parameters(), state.clip)
+        nn.utils.clip_grad_norm_(student.parameters(), state.clip)
     for group in state.optimiser.param_groups:
         group["lr"] = lr
     state.optimiser.step()

@@ -26,22 +26,20 @@ class Watch:
         scorer = Scorer(state.student, self.world, self.plan.train.classes, self.workers)
         features = scorer.embed(self.plan.held_out.take(self.indices))
         accuracy = held_out_accuracy(scorer, features, self.prompts)
-        self._log(step, accuracy=accuracy, images=len(self.indices), **self.weight_gap(state))
+        gap = self.weight_gap(state)
+        self.run.recorder.log(step, "held_out", accuracy=accuracy, images=len(self.indices), **gap)
         return accuracy
 
     def log_hits(self, step: int, hits: Sequence[bool], **more: float) -> float:
         """The accuracy of these answers for the whole held-out set on the images that are watched, logged."""
         accuracy = sum(hits[i] for i in self.indices) / len(self.indices)
-        self._log(step, accuracy=accuracy, images=len(self.indices), **more)
+        self.run.recorder.log(step, "held_out", accuracy=accuracy, images=len(self.indices), **more)
         return accuracy
 
     def weight_gap(self, state: State) -> dict[str, float]:
         """The distance between student and teacher, if there is one."""
         self.world.reshard(state.student)
         return {"weight_gap": float(distance(state.student, state.shadow.model))} if state.shadow else {}
-
-    def _log(self, step: int, **values: float) -> None:
-        self.run.recorder.log(step, "held_out", **values)
 
 
 def few(templates: Sequence[str], classes: int) -> Sequence[str]:

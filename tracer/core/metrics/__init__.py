@@ -11,6 +11,7 @@ from tracer.core.metrics.calibration import (
     noise_floor,
     reliability,
     sigmoid_ece,
+    temperature,
 )
 from tracer.core.metrics.intervals import (
     Interval,
@@ -25,11 +26,8 @@ from tracer.core.metrics.intervals import (
 from tracer.core.metrics.metric import Metric
 from tracer.core.metrics.resampling import bootstrap, mean_interval, metric_interval, optimism, paired
 from tracer.core.metrics.retention import agreement, kl
-from tracer.core.metrics.retrieval import match_ranks, pair_ranks
-from tracer.core.metrics.scaling import temperature
-from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, topk
-
-top5 = topk.fixed("top5", k=5)
+from tracer.core.metrics.retrieval import pair_ranks
+from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, top5
 
 METRICS: dict[str, Metric[...]] = {
     metric.name: metric for metric in (accuracy, top5, macro_f1, nll, brier, ece, adaptive_ece, ece_batched)
@@ -52,7 +50,6 @@ __all__ = [
     "ece_batched",
     "kl",
     "macro_f1",
-    "match_ranks",
     "mean_interval",
     "mean_std",
     "metric_interval",
@@ -68,6 +65,5 @@ __all__ = [
     "t_quantile",
     "temperature",
     "top5",
-    "topk",
     "wilson_interval",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Concatenate, Generic, Literal, ParamSpec
 
 import torch
@@ -32,7 +31,6 @@ class Metric(Generic[Options]):
     summary: Summary
     score: Callable[Concatenate[Tensor, Options], Tensor]  # summaries [*m, n, c] to values [*m]
     better: Literal["higher", "lower"]
-    about: str = ""
     percent: bool = False  # shown as a percentage in tables
     ordered: bool = False  # depends on the order of the samples
 
@@ -57,20 +55,14 @@ class Metric(Generic[Options]):
         parts = zip(logits.split(ROWS), label.split(ROWS), strict=True)
         return torch.cat([self.summary(rows.double(), target).double().cpu() for rows, target in parts])
 
-    def fixed(self, name: str, *args: Options.args, **kwargs: Options.kwargs) -> Metric[[]]:
-        """The same metric under another name, with fixed options."""
-        score = partial(self.score, *args, **kwargs)
-        return Metric(name, self.summary, score, self.better, self.about, self.percent, self.ordered)
-
 
 def metric(
     of: Summary, better: Literal["higher", "lower"], percent: bool = False, ordered: bool = False
 ) -> Callable[[Callable[Concatenate[Tensor, Options], Tensor]], Metric[Options]]:
-    """Decorate a score over the summaries `of` into a Metric with the name and docstring of the function."""
+    """Decorate a score over the summaries `of` into a Metric with the name of the function."""
 
     def wrap(score: Callable[Concatenate[Tensor, Options], Tensor]) -> Metric[Options]:
-        name = getattr(score, "__name__", "metric")
-        return Metric(name, of, score, better, (score.__doc__ or "").strip(), percent, ordered)
+        return Metric(getattr(score, "__name__", "metric"), of, score, better, percent, ordered)
 
     return wrap
 

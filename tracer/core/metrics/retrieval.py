@@ -7,24 +7,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from tracer.core.errors import UserError
 from tracer.core.metrics.metric import check_logits
 from tracer.core.metrics.scores import rank
 
 SIMILARITIES = 2**24  # computed at a time, to bound memory
-
-
-def match_ranks(
-    image_features: Float[Tensor, "n d"], text_features: Float[Tensor, "m d"], owners: Int[Tensor, " m"]
-) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
-    """The rank of each image's best caption among the texts, and of each caption's image; 0 is the nearest.
-
-    `owners[j]` is the image that caption j describes; recall at k is the share of ranks below k. Ranks are by cosine
-    similarity, and ties are ordered by index, so that collapsed features score at chance.
-    """
-    check_owners(owners, images=len(image_features), texts=len(text_features))
-    own = owners.to(image_features.device, torch.int64)
-    return pair_ranks(image_features, text_features, own, torch.arange(len(own)).to(own))
 
 
 def pair_ranks(
@@ -33,9 +19,11 @@ def pair_ranks(
     images: Int[Tensor, " p"],
     texts: Int[Tensor, " p"],
 ) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]]:
-    """The ranks where image `images[i]` and text `texts[i]` belong together: those of the best match of each.
+    """The rank of each image's best match among the texts, and of each text's among the images; 0 is the nearest.
 
-    A text may belong to several images. Every image and every text must occur.
+    Image `images[i]` and text `texts[i]` belong together; each of both must occur, and may do so several times. Recall
+    at k is the share of ranks below k. Ranks are by cosine similarity, and ties are ordered by index, so that collapsed
+    features score at chance.
     """
     check_logits(image_features)
     check_logits(text_features)
@@ -56,25 +44,7 @@ def _best_ranks(
         here = (own >= start) & (own < start + len(part))
         match = torch.zeros(len(part), len(others), dtype=torch.bool, device=queries.device)
         match[own[here] - start, matches[here]] = True
-        ranks.append(best_rank(part @ others.T, match))
+        similarity = part @ others.T
+        nearest = similarity.masked_fill(~match, -torch.inf).argmax(dim=1)
+        ranks.append(rank(similarity, nearest))
     return torch.cat(ranks)
-
-
-def best_rank(similarity: Float[Tensor, "n m"], match: Tensor) -> Int[Tensor, " n"]:
-    """The rank of the most similar match of each row."""
-    nearest = similarity.masked_fill(~match, -torch.inf).argmax(dim=1)
-    return rank(similarity, nearest)
-
-
-def check_owners(owners: Int[Tensor, " m"], images: int, texts: int) -> None:
-    """Raise if a caption belongs to no image or an image has no caption."""
-    if owners.shape != (texts,):
-        raise ValueError(f"one owner for each of {texts} captions expected, not {list(owners.shape)}")
-    first, last = int(owners.min()), int(owners.max())
-    if first < 0 or last >= images:
-        raise UserError(f"captions belong to images {first}…{last}, but there are {images}")
-    without = images - len(owners.unique())
-    if without:
-        raise UserError(
-            f"{without} of {images} images have no caption: leave them out before measuring retrieval"
-        )

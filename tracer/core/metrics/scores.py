@@ -1,4 +1,4 @@
-"""Classification scores: accuracy, top-k, macro-F1, NLL and Brier score."""
+"""Classification scores: accuracy, top-5, macro-F1, NLL and Brier score."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import nll_loss, one_hot
 
-from tracer.core.metrics.metric import metric, positive
+from tracer.core.metrics.metric import metric
 
 
 def rank(logits: Float[Tensor, "n k"], label: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
@@ -45,9 +45,9 @@ def accuracy(ranks: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
 
 
 @metric(of=label_rank, better="higher", percent=True)
-def topk(ranks: Float[Tensor, "*m n 1"], k: int = 5) -> Float[Tensor, "*m"]:
-    """Share of samples whose label is among the k largest logits."""
-    return (ranks[..., 0] < positive("k", k)).double().mean(dim=-1)
+def top5(ranks: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
+    """Share of samples whose label is among the five largest logits."""
+    return (ranks[..., 0] < 5).double().mean(dim=-1)
 
 
 @metric(of=choice, better="higher", percent=True)

@@ -1,14 +1,11 @@
 """Loss terms: pure functions of a scene. Each docstring gives one sentence, the formula and the reference."""
 
-from tracer.core.terms.anchors import anchored
-from tracer.core.terms.classify import classify
-from tracer.core.terms.contrastive import contrastive
+from tracer.core.terms.classify import classify, margin
+from tracer.core.terms.contrastive import anchored, contrastive
 from tracer.core.terms.distill import cross, feature, interactive, relational
-from tracer.core.terms.frobenius import cross_frobenius
 from tracer.core.terms.intermediate import intermediate, token_features
-from tracer.core.terms.margin import margin
-from tracer.core.terms.orthogonal import orthogonal
 from tracer.core.terms.probe import context, energy, spurious
+from tracer.core.terms.projections import cross_frobenius, orthogonal
 from tracer.core.terms.soft import soft_classes, soft_pairs
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Cross-entropy on the classification head."""
+"""Cross-entropy over the classes of a head, plain and with a margin."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from torch.nn.functional import cross_entropy
 
 from tracer.core.batch import Scene
 from tracer.core.objective import Term
+
+_SCORES = frozenset({"scores"})
 
 
 def classify(smoothing: float = 0.0) -> Term:
@@ -17,4 +19,22 @@ def classify(smoothing: float = 0.0) -> Term:
             raise ValueError("classify needs the head's scores and the labels")
         return cross_entropy(scene.student.scores, scene.label, label_smoothing=smoothing)
 
-    return Term("classify", formula, needs=frozenset({"scores"}))
+    return Term("classify", formula, needs=_SCORES)
+
+
+def margin(strength: float = 0.3) -> Term:
+    """CLIPood's margin metric softmax: cross-entropy with a larger margin to classes farther from the label.
+
+    L = mean_i CE(z_i, y_i), z_ic = s ( ⟨f_i, t_c⟩ − λ ⟨t_{y_i}, t_c⟩ ): up to a shift by sλ, which the
+    softmax ignores, a margin of λ (1 − ⟨t_y, t_c⟩), 0 for the label. Reference: CLIPood (arXiv 2302.00864).
+    """
+
+    def formula(scene: Scene) -> Tensor:
+        classes = scene.student.classes
+        if classes is None or scene.label is None:
+            raise ValueError("margin needs the head's class embeddings and the labels")
+        label_similarity = (classes @ classes.T)[scene.label]
+        logits = scene.student.scale * (scene.student.image @ classes.T - strength * label_similarity)
+        return cross_entropy(logits, scene.label)
+
+    return Term("margin", formula, needs=_SCORES)

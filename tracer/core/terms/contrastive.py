@@ -1,4 +1,4 @@
-"""The contrastive loss that CLIP was trained with, and its label-aware form."""
+"""The contrastive loss that CLIP was trained with, its label-aware form, and the loss of a second stream of pairs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from tracer.core.batch import Scene
+from tracer.core.batch import Scene, required
 from tracer.core.errors import unknown
 from tracer.core.objective import Term
-from tracer.core.terms.sigmoid import pair_logits, sigmoid_loss
+from tracer.core.terms.sigmoid import over_pairs, pair_logits, sigmoid_loss
 
 Targets = Literal["pair", "class"]
 
@@ -32,12 +32,26 @@ def contrastive(targets: Targets = "pair") -> Term:
     return Term("contrastive", lambda scene: contrast(scene, targets), needs=frozenset({"text"}))
 
 
+def anchored() -> Term:
+    """ARF: the loss of `contrastive` on anchor pairs, each pair its own positive.
+
+    Anchors are the task's images with rich captions, or pairs retrieved from data like that of pretraining.
+    Reference: ARF (arXiv 2404.06244).
+    """
+
+    def formula(scene: Scene) -> Tensor:
+        anchors = required(scene.student.anchors, "anchored needs a second stream of pairs")
+        return contrast(Scene(anchors, share=scene.share), "pair")
+
+    return Term("anchored", formula, needs=frozenset({"anchors"}))
+
+
 def contrast(scene: Scene, targets: Targets) -> Float[Tensor, ""]:
     """The formula of `contrastive`."""
     student = scene.student
     if student.bias is not None:
         logits = pair_logits(student, student.image, student.text)
-        return sigmoid_loss(logits, matches(scene, targets), len(student.image), scene.share)
+        return over_pairs(scene, sigmoid_loss, logits, matches(scene, targets))
     return symmetric_infonce(student.logits, student.logits.T, positives(scene, targets))
 
 

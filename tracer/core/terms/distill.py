@@ -10,16 +10,21 @@ of CRD are then the same sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax
 
-from tracer.core.batch import Embedding, Scene
+from tracer.core.batch import Embedding, Scene, required
 from tracer.core.objective import Term
 from tracer.core.terms.contrastive import Targets, check_targets, matches, positives, symmetric_infonce
-from tracer.core.terms.sigmoid import Logits, bernoulli_divergence, pair_logits, sigmoid_loss
+from tracer.core.terms.sigmoid import (
+    Loss,
+    Rows,
+    bernoulli_divergence,
+    over_pairs,
+    pair_logits,
+    sigmoid_loss,
+)
 
 _PAIRS = frozenset({"text", "teacher"})
 
@@ -63,8 +68,9 @@ def interactive(targets: Targets = "pair") -> Term:
     def formula(scene: Scene) -> Tensor:
         if scene.student.bias is not None:
             images, texts = _mixed_pairs(scene)
-            rest = matches(scene, targets), len(scene.student.image), scene.share
-            return (sigmoid_loss(images, *rest) + sigmoid_loss(texts, *rest)) / 2
+            positive = matches(scene, targets)
+            of_images = over_pairs(scene, sigmoid_loss, images, positive)
+            return (of_images + over_pairs(scene, sigmoid_loss, texts, positive)) / 2
         return symmetric_infonce(*mixed_logits(scene), positives(scene, targets))
 
     return Term("interactive", formula, needs=_PAIRS)
@@ -84,10 +90,8 @@ def cross() -> Term:
             rows = pair_logits(teacher, teacher.image, teacher.text)
             columns = pair_logits(teacher, teacher.text, teacher.image)
             images, texts = _mixed_pairs(scene)
-            rest = len(student.image), scene.share
-            return (
-                bernoulli_divergence(rows, images, *rest) + bernoulli_divergence(columns, texts, *rest)
-            ) / 2
+            of_images = over_pairs(scene, bernoulli_divergence, rows, images)
+            return (of_images + over_pairs(scene, bernoulli_divergence, columns, texts)) / 2
         target = teacher.logits.detach()
         image_logits, text_logits = mixed_logits(scene)
         return (divergence(target, image_logits) + divergence(target.T, text_logits)) / 2
@@ -95,9 +99,7 @@ def cross() -> Term:
     return Term("cross", formula, needs=_PAIRS)
 
 
-def both_directions(
-    scene: Scene, by_softmax: Callable[[Tensor, Tensor], Tensor], by_sigmoid: Callable[..., Tensor]
-) -> Float[Tensor, ""]:
+def both_directions(scene: Scene, by_softmax: Loss, by_sigmoid: Loss) -> Float[Tensor, ""]:
     """A distance of the student's similarities from the teacher's: of images to texts plus of texts to images.
 
     With a logit bias both are the same sum over pairs.
@@ -106,7 +108,7 @@ def both_directions(
     if student.bias is not None:
         target = pair_logits(teacher, teacher.image, teacher.text)
         logits = pair_logits(student, student.image, student.text)
-        return 2 * by_sigmoid(target, logits, len(student.image), scene.share)
+        return 2 * over_pairs(scene, by_sigmoid, target, logits)
     target, logits = teacher.logits.detach(), student.logits
     return by_softmax(target, logits) + by_softmax(target.T, logits.T)
 
@@ -119,7 +121,7 @@ def mixed_logits(scene: Scene) -> tuple[Float[Tensor, "n n"], Float[Tensor, "n n
     return image_logits, text_logits
 
 
-def _mixed_pairs(scene: Scene) -> tuple[Logits, Logits]:
+def _mixed_pairs(scene: Scene) -> tuple[Rows, Rows]:
     """The logits of `mixed_logits` with the student's bias, row by row."""
     student, teacher = scene.taught
     return (
@@ -136,6 +138,4 @@ def divergence(target: Float[Tensor, "n k"], logits: Float[Tensor, "n k"]) -> Fl
 
 
 def _text(embedding: Embedding) -> Tensor:
-    if embedding.text is None:
-        raise ValueError("distillation needs the text embeddings of student and teacher")
-    return embedding.text
+    return required(embedding.text, "distillation needs the text embeddings of student and teacher")

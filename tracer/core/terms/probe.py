@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tracer.core.batch import Embedding, Scene
+from tracer.core.batch import Embedding, Scene, required
 from tracer.core.errors import unknown
 from tracer.core.objective import Term
 from tracer.core.terms.contrastive import matches
@@ -65,8 +65,7 @@ def spurious() -> Term:
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught
-        if scene.label is None:
-            raise ValueError("spurious needs labels, to leave out the texts of an image's own class")
+        required(scene.label, "spurious needs labels, to leave out the texts of an image's own class")
         masked = matches(scene, "class")(slice(None))
         target = probe_logits(teacher).detach()
         logits = probe_logits(student._replace(scale=torch.as_tensor(teacher.scale).detach()))
@@ -79,7 +78,6 @@ def spurious() -> Term:
 
 def probe_logits(embedding: Embedding) -> Float[Tensor, "n k"]:
     """Scaled similarity of every image to every probe text, plus the bias if the model has one."""
-    if embedding.probe is None:
-        raise ValueError("this embedding has no probe: the method sets no probe texts")
-    logits = embedding.scale * embedding.image @ embedding.probe.T
+    probe = required(embedding.probe, "this embedding has no probe: the method sets no probe texts")
+    logits = embedding.scale * embedding.image @ probe.T
     return logits if embedding.bias is None else logits + embedding.bias

@@ -15,16 +15,17 @@ from torch import Tensor
 from torch.nn.functional import softplus
 from torch.utils.checkpoint import checkpoint
 
-from tracer.core.batch import Embedding, Share
+from tracer.core.batch import Embedding, Scene
 
 BLOCK = 1024  # rows of pairs computed at a time
 
-Logits = Callable[[slice], Tensor]  # rows of a matrix of pairs
+Rows = Callable[[slice], Tensor]  # rows of a matrix of pairs
+Loss = Callable[[Tensor, Tensor], Tensor]  # a sum over such rows, of logits and what they are compared with
 
 
 def pair_logits(
     model: Embedding, rows: Float[Tensor, "n d"] | None, columns: Float[Tensor, "n d"] | None
-) -> Logits:
+) -> Rows:
     """Rows of s R Cᵀ + b, with the scale and the bias of `model`."""
     bias = model.bias
     if rows is None or columns is None or bias is None:
@@ -32,47 +33,36 @@ def pair_logits(
     return lambda block: model.scale * rows[block] @ columns.T + bias
 
 
-def sigmoid_loss(
-    logits: Logits, positive: Callable[[slice], Bool[Tensor, "r n"]], count: int, share: Share
-) -> Float[Tensor, ""]:
-    """(1/n) Σ_ij −log σ(± l_ij), + for positive pairs and − for the others."""
-
-    def value(rows: slice) -> Tensor:
-        own = logits(rows)
-        return softplus(torch.where(positive(rows), -own, own)).sum()
-
-    return mean_over_pairs(value, count, share)
+def sigmoid_loss(logits: Float[Tensor, "r n"], positive: Bool[Tensor, "r n"]) -> Float[Tensor, ""]:
+    """Σ_ij −log σ(± l_ij), + for positive pairs and − for the others."""
+    return softplus(torch.where(positive, -logits, logits)).sum()
 
 
-def bernoulli_divergence(target: Logits, logits: Logits, count: int, share: Share) -> Float[Tensor, ""]:
-    """(1/n) Σ_ij KL( Bernoulli(σ(t_ij)) ‖ Bernoulli(σ(l_ij)) ); no gradient flows to the target.
+def bernoulli_divergence(target: Float[Tensor, "r n"], logits: Float[Tensor, "r n"]) -> Float[Tensor, ""]:
+    """Σ_ij KL( Bernoulli(σ(t_ij)) ‖ Bernoulli(σ(l_ij)) ); no gradient flows to the target.
 
     With ζ(x) = log(1 + eˣ), log σ(x) = x − ζ(x) and log(1 − σ(x)) = −ζ(x), so that each KL is
     σ(t) (t − l) + ζ(l) − ζ(t).
     """
-
-    def value(rows: slice) -> Tensor:
-        t, own = target(rows).detach(), logits(rows)
-        return (t.sigmoid() * (t - own) + softplus(own) - softplus(t)).sum()
-
-    return mean_over_pairs(value, count, share)
+    t = target.detach()
+    return (t.sigmoid() * (t - logits) + softplus(logits) - softplus(t)).sum()
 
 
-def bernoulli_entropy(target: Logits, logits: Logits, count: int, share: Share) -> Float[Tensor, ""]:
-    """(1/n) Σ_ij H( Bernoulli(σ(t_ij)), Bernoulli(σ(l_ij)) ) = (1/n) Σ_ij ζ(l) − σ(t) l."""
-
-    def value(rows: slice) -> Tensor:
-        own = logits(rows)
-        return (softplus(own) - target(rows).detach().sigmoid() * own).sum()
-
-    return mean_over_pairs(value, count, share)
+def bernoulli_entropy(target: Float[Tensor, "r n"], logits: Float[Tensor, "r n"]) -> Float[Tensor, ""]:
+    """Σ_ij H( Bernoulli(σ(t_ij)), Bernoulli(σ(l_ij)) ) = Σ_ij ζ(l) − σ(t) l; no gradient flows to the target."""
+    return (softplus(logits) - target.detach().sigmoid() * logits).sum()
 
 
-def mean_over_pairs(value: Callable[[slice], Tensor], count: int, share: Share) -> Float[Tensor, ""]:
-    """1/n times the sum of `value` over the rows of all processes, computed in blocks of BLOCK rows."""
-    own = share.rows(count)
+def over_pairs(scene: Scene, loss: Loss, first: Rows, second: Rows) -> Float[Tensor, ""]:
+    """1/n times the sum of a loss over the rows of all processes, computed in blocks of BLOCK rows."""
+    count, total = len(scene.student.image), scene.share.total
+    own = scene.share.rows(count)
     blocks = [slice(start, min(start + BLOCK, own.stop)) for start in range(own.start, own.stop, BLOCK)]
+
+    def value(rows: slice) -> Tensor:
+        return loss(first(rows), second(rows))
+
     if len(blocks) == 1:
-        return share.total(value(blocks[0])) / count
+        return total(value(blocks[0])) / count
     parts = [checkpoint(value, block, use_reentrant=False, preserve_rng_state=False) for block in blocks]
-    return share.total(torch.stack(parts).sum()) / count  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return total(torch.stack(parts).sum()) / count  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterable
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +16,8 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     UnsupportedFakeTensorException,
 )
-from torch.utils._pytree import tree_map_only
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tracer.core.batch import Batch, Embedding, Scene
 from tracer.data.loader import Batches
@@ -23,7 +27,6 @@ from tracer.models.gradient_cache import embed_both
 from tracer.models.prefix import share_prefix
 from tracer.models.student import Student
 from tracer.runs.plan import Plan
-from tracer.training.memory.allocations import AllocationCounter
 from tracer.training.setup import shares
 
 # Raised by operations whose output depends on values, which fake tensors do not have.
@@ -72,7 +75,6 @@ def _step_peak(
 
 def _loss_peak(stage: Stage, student: Student, batch: Batch, count: int) -> int:
     """Peak bytes of the loss for `count` images; similarities grow with the square of the batch."""
-
     with torch.no_grad():
         small: Embedding = student(batch, stage.objective.needs)
     full = small.with_rows(lambda rows: rows.new_zeros(count, *rows.shape[1:]).requires_grad_())
@@ -100,6 +102,35 @@ def sample_batch(plan: Plan, stage: Stage, student: Student, count: int) -> Batc
         distinct, caption = np.unique(texts, return_inverse=True)
         batch = batch._replace(text=student.tokeniser(distinct.tolist()), caption=torch.from_numpy(caption))
     return batch._replace(anchors=batch._replace(probe=None)) if "anchors" in needs else batch
+
+
+class AllocationCounter(TorchDispatchMode):
+    """A context that counts the bytes of tensors created inside: `current`, and their `peak`."""
+
+    def __init__(self, excluded: Iterable[Tensor] = ()) -> None:
+        super().__init__()
+        self.current = self.peak = 0
+        self._storages = {tensor.untyped_storage()._cdata for tensor in excluded}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        outputs = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(outputs):
+            if isinstance(tensor, Tensor):
+                self._add(tensor)
+        self.peak = max(self.peak, self.current)
+        return outputs
+
+    def _add(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()  # shared by views, so that bytes are counted once
+        key, size = storage._cdata, storage.nbytes()
+        if key not in self._storages:
+            self._storages.add(key)
+            self.current += size
+            weakref.finalize(storage, self._remove, key, size).atexit = False
+
+    def _remove(self, key: int, size: int) -> None:
+        self._storages.discard(key)
+        self.current -= size
 
 
 def _fake(student: Student, mode: FakeTensorMode) -> Student:

@@ -1,4 +1,4 @@
-"""A penalty that keeps the columns, or the rows, of the image projection orthonormal."""
+"""Penalties on the last linear layers of the two towers, their projections."""
 
 from __future__ import annotations
 
@@ -8,11 +8,27 @@ import torch
 from torch import Tensor
 from torch.linalg import matrix_norm
 
-from tracer.core.batch import Scene
+from tracer.core.batch import Scene, required
 from tracer.core.errors import unknown
 from tracer.core.objective import Term
 
 Side = Literal["columns", "rows"]
+
+_PROJECTIONS = frozenset({"projections"})
+
+
+def cross_frobenius(squared: bool = False) -> Term:
+    """‖P_v P_tᵀ‖_F of the image and text projections, or ½‖P_v P_tᵀ‖²_F with squared=True.
+
+    The theory of TRACER has the squared form (ρ/2)‖W_Iᵀ W_T‖²; the released recipes use 0.05 times the norm.
+    """
+
+    def formula(scene: Scene) -> Tensor:
+        image, text = required(scene.student.projections, "cross_frobenius needs the towers' projections")
+        norm = matrix_norm(image @ text.T)
+        return norm.square() / 2 if squared else norm
+
+    return Term("cross_frobenius", formula, needs=_PROJECTIONS)
 
 
 def orthogonal(of: Side = "columns") -> Term:
@@ -25,10 +41,8 @@ def orthogonal(of: Side = "columns") -> Term:
         raise unknown("side of the projection", of, get_args(Side))
 
     def formula(scene: Scene) -> Tensor:
-        if scene.student.projections is None:
-            raise ValueError("orthogonal needs the towers' projections")
-        image, _ = scene.student.projections
+        image, _ = required(scene.student.projections, "orthogonal needs the towers' projections")
         product = image.T @ image if of == "columns" else image @ image.T
         return matrix_norm(product - torch.eye(len(product), dtype=image.dtype, device=image.device))
 
-    return Term("orthogonal", formula, needs=frozenset({"projections"}))
+    return Term("orthogonal", formula, needs=_PROJECTIONS)
