@@ -75,7 +75,7 @@ def plan(
     if check_model:
         locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     reading = {"strict": experiment.strict, "skip_unreadable": experiment.skip_unreadable}
-    check = partial(scan, progress=progress, **reading) if check_images else _unchecked
+    check = partial(scan, progress=progress, **reading) if check_images else lambda examples: examples
     division = division or divide(
         experiment.data,
         experiment.held_out,
@@ -87,7 +87,11 @@ def plan(
     train = division.train
     if not len(division.held_out):
         raise UserError(f"nothing is held out of {experiment.data} ({division.source}): {MEASURE}")
-    _check_labels(experiment, recipe, train)
+    if "scores" in recipe.needs and not train.labelled:
+        raise UserError(
+            f"method {experiment.method} trains a classifier and {experiment.data} has no labels: "
+            "give --label-column, or use a method that learns from captions (tracer, flyp)"
+        )
     settled = replace(
         experiment, held_out_share=division.share, adapter=None if adapted is None else str(adapted)
     )
@@ -115,10 +119,6 @@ def plan(
 def prompts_for(examples: Examples, name: str | None = None) -> tuple[str, ...]:
     """The prompt templates of this name; by default those of the data set, else OpenAI's."""
     return templates(name) if name else examples.templates or templates("openai")
-
-
-def _unchecked(examples: Examples) -> Examples:
-    return examples
 
 
 def retained_data(spec: str, check: Scan = scan) -> Examples:
@@ -179,14 +179,6 @@ def _check_teachers(result: Plan) -> None:
     for stage, steps in zip(result.method.stages, result.stage_steps, strict=True):
         if steps and (policy := stage.policy(steps)) is not None:
             check_interval(policy, steps)
-
-
-def _check_labels(experiment: Experiment, recipe: Method, train: Examples) -> None:
-    if "scores" in recipe.needs and not train.labelled:
-        raise UserError(
-            f"method {experiment.method} trains a classifier and {experiment.data} has no labels: "
-            "give --label-column, or use a method that learns from captions (tracer, flyp)"
-        )
 
 
 def _resolve(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
