@@ -21,8 +21,8 @@ from tracer.data.split import align_labels
 from tracer.evaluation.probe import MOST, NAME, emoji_probe
 from tracer.merging import merges
 from tracer.merging.choose import check_keep
+from tracer.merging.dawin import Kind
 from tracer.merging.evaluator import Evaluator
-from tracer.merging.inference import Kind
 from tracer.merging.merges import Merged
 from tracer.merging.run_group import RunGroup, run_group, same_held_out
 from tracer.merging.wise import alphas

@@ -135,33 +135,22 @@ def strongest(candidates: Sequence[Candidate], keep: float, before: Scores, imag
     within = [each for each in candidates if each.scores.retention(before) >= keep]
     chosen = max(within, key=lambda each: each.alpha, default=None)
     if chosen is None or chosen.alpha == 0:
-        raise _none_keeps(candidates, keep, before, images)
+        mixtures = [each for each in candidates if each.alpha]
+        most = max(mixtures, key=lambda each: each.scores.retention(before), default=None)
+        closest = (
+            "" if most is None else f": α = {most.alpha:g} keeps most, {most.scores.retention(before):.3f}"
+        )
+        raise UserError(
+            f"no mixture of the sweep keeps {keep:g} of {images}{closest}. No weights are written; give a smaller "
+            "--keep, --retain DATA with more images, or a sweep with smaller α"
+        )
     measured, bound = chosen.scores.retention(before), chosen.scores.retention_bound(before)
     why = f"the strongest that keeps {keep:g} of {images}: {measured:.3f}, and with 95 % at least {bound:.3f}"
-    if bound >= keep:
-        return Choice(chosen, why)
-    sure = [each.alpha for each in _sure(candidates, keep, before) if each.alpha]
-    known = (
-        f"α = {max(sure):g} is sure to" if sure else "no α is sure to, for which --retain needs more images"
-    )
-    return Choice(chosen, f"{why}; {known}")
-
-
-def _none_keeps(candidates: Sequence[Candidate], keep: float, before: Scores, images: str) -> UserError:
-    """The error where no mixture keeps enough, with the one that keeps most."""
-    mixtures = [each for each in candidates if each.alpha]
-    most = max(mixtures, key=lambda each: each.scores.retention(before), default=None)
-    closest = "" if most is None else f": α = {most.alpha:g} keeps most, {most.scores.retention(before):.3f}"
-    return UserError(
-        f"no mixture of the sweep keeps {keep:g} of {images}{closest}. No weights are written; give a smaller "
-        "--keep, --retain DATA with more images, or a sweep with smaller α"
-    )
-
-
-def _sure(candidates: Sequence[Candidate], keep: float, before: Scores) -> list[Candidate]:
-    """Candidates from the start on, until the first whose bound is below `keep`.
-
-    A fixed sequence of tests needs no correction for their number.
-    """
-    path = sorted(candidates, key=lambda each: abs(each.alpha))
-    return list(takewhile(lambda each: each.scores.retention_bound(before) >= keep, path))
+    if bound < keep:
+        # From the start on until the first that is not sure: a fixed sequence of tests needs no correction.
+        path = sorted(candidates, key=lambda each: abs(each.alpha))
+        sure = list(takewhile(lambda each: each.scores.retention_bound(before) >= keep, path))
+        highest = max((each.alpha for each in sure if each.alpha), default=None)
+        none = "no α is sure to, for which --retain needs more images"
+        why += f"; {none}" if highest is None else f"; α = {highest:g} is sure to"
+    return Choice(chosen, why)

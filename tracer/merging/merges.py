@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from statistics import median_high
 from typing import Any
 
 import torch
@@ -45,7 +47,11 @@ def interpolation(
     evaluator: Evaluator, alphas: Sequence[float], how: str = "wise", keep: float | None = None
 ) -> Merged:
     """The chosen α of an interpolation of all weights ("wise"), the image tower ("paint"), or by Fisher ("fisher")."""
-    merge = _interpolation(evaluator, how)
+    start, end = single_run(evaluator.group, how)
+    merge = partial(interpolate, start, end, prefix=IMAGE_TOWER if how == "paint" else "")
+    if how == "fisher":
+        f0, f1 = (_fisher_information(evaluator, weights) for weights in (start, end))
+        merge = partial(fisher, start, end, f0=f0, f1=f1)
     candidates = tuple(choose.sweep(alphas, merge, evaluator))
     if keep is not None:
         choice = choose.strongest(candidates, keep, evaluator.before, _retention_images(evaluator))
@@ -68,29 +74,34 @@ def soup(evaluator: Evaluator, kind: str) -> Merged:
         weights = evaluator.with_batchnorm_statistics(uniform(list(ends.values())))
         notes = [f"the mean of {len(ends)} runs"]
         if kind == "greedy":
-            notes.append(
+            notes += [
                 f"{images} held-out images are too few to leave runs out by (--held-out gives more data)"
-            )
+            ]
         return Merged("soup-uniform", weights, evaluator(weights), tuple(notes))
-    best = greedy(ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy)
-    weights = best.weights if len(best.members) == 1 else evaluator.with_batchnorm_statistics(best.weights)
-    return Merged(
-        "soup-greedy", weights, evaluator(weights), best.notes, details={"members": list(best.members)}
+    weights, members, notes = greedy(
+        ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy
     )
+    if len(members) > 1:
+        weights = evaluator.with_batchnorm_statistics(weights)
+    return Merged("soup-greedy", weights, evaluator(weights), tuple(notes), details={"members": members})
 
 
 def model_stock(evaluator: Evaluator, by: By) -> Merged:
     """Model Stock of all runs, with the angle between the runs for every tensor that changed."""
     start, ends = evaluator.group.start, list(evaluator.group.ends.values())
     merged, cosines = stock(start, ends, by)
-    changed = {
-        name: cos
+    angles = {
+        name: float(torch.rad2deg(torch.acos(torch.tensor(cos))))
         for name, cos in cosines.items()
         if any(not torch.equal(start[name], end[name]) for end in ends)
     }
-    angles = {name: float(torch.rad2deg(torch.acos(torch.tensor(cos)))) for name, cos in changed.items()}
+    note = "no tensor has changed"
+    if angles:
+        lowest, median, highest = (pick(angles.values()) for pick in (min, median_high, max))
+        span = f"{lowest:.1f}° to {highest:.1f}°, median {median:.1f}°"
+        note = f"angles between the runs: {span} over {len(angles)} tensors"
     weights = evaluator.with_batchnorm_statistics(merged)
-    return Merged(f"stock-{by}", weights, evaluator(weights), _angle_note(angles), details={"angles": angles})
+    return Merged(f"stock-{by}", weights, evaluator(weights), (note,), details={"angles": angles})
 
 
 def tpgm(evaluator: Evaluator, norm: Norm, steps: int) -> Merged:
@@ -100,7 +111,7 @@ def tpgm(evaluator: Evaluator, norm: Norm, steps: int) -> Merged:
     weights, learned = learn_radii(start, end, student, _batches(evaluator, steps), norm)
     weights = evaluator.with_batchnorm_statistics({name: tensor.detach() for name, tensor in weights.items()})
     shares = {name: float(radius) / learned.farthest[name] for name, radius in learned.radius.items()}
-    median = sorted(shares.values())[len(shares) // 2] if shares else 1.0
+    median = median_high(shares.values()) if shares else 1.0
     note = f"{len(shares)} radii; the median tensor keeps {median:.1%} of its largest row's distance"
     return Merged("tpgm", weights, evaluator(weights), (note,), details={"kept_share": shares})
 
@@ -113,15 +124,6 @@ def single_run(group: RunGroup, how: str) -> tuple[Weights, Weights]:
         )
     (end,) = group.ends.values()
     return group.start, end
-
-
-def _interpolation(evaluator: Evaluator, how: str) -> Callable[[float], Weights]:
-    start, end = single_run(evaluator.group, how)
-    if how == "fisher":
-        f0, f1 = (_fisher_information(evaluator, weights) for weights in (start, end))
-        return lambda alpha: fisher(start, end, alpha, f0, f1)
-    prefix = IMAGE_TOWER if how == "paint" else ""
-    return lambda alpha: interpolate(start, end, alpha, prefix)
 
 
 def _fisher_information(evaluator: Evaluator, weights: Weights) -> Weights:
@@ -160,12 +162,3 @@ def _retention_images(evaluator: Evaluator) -> str:
         return " and of ".join(f"{data.name} ({len(data)} images)" for data in evaluator.retain)
     images = describe_compared(len(evaluator.held_out))
     return f"the names given to {images} (of a model that can name little: --retain DATA says more)"
-
-
-def _angle_note(angles: dict[str, float]) -> tuple[str, ...]:
-    if not angles:
-        return ("no tensor has changed",)
-    order = sorted(angles.values())
-    median = order[len(order) // 2]
-    span = f"{order[0]:.1f}° to {order[-1]:.1f}°"
-    return (f"angles between the runs: {span}, median {median:.1f}° over {len(order)} tensors",)
