@@ -133,7 +133,7 @@ def fitted(request: Request, machine: Machine, tell: Tell) -> Fitted:
     """The result of a request: planned, searched, chosen and tested."""
     search = prepare(request, machine, tell)
     search.run()
-    return finish(search, machine.device)
+    return finish(search)
 
 
 def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
@@ -155,8 +155,10 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
     first = time.monotonic() - begun
     check_known(finished.result["before"]["retain"])
-    if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
-        search.parts = parts = parts.without_retain()
+    if not finished.result["changes"][
+        "retain"
+    ]:  # it cannot name emoji: agreement with its ImageNet names is left
+        search.parts = parts = replace(parts, retain=(), test_retain=())
     split = "" if settled.test is not None else f", {len(parts.test)} in the split test"
     tell(f"{settled.division}{split}")
     kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
