@@ -10,7 +10,7 @@ from typing import Any
 
 from tracer.runs.files import read_json
 from tracer.runs.record import Recorder, read
-from tracer.runs.sinks.sink import Line, Sink
+from tracer.runs.sinks.tools import Line, Sink
 
 
 class ForwardingRecorder(Recorder):
