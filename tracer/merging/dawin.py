@@ -87,12 +87,8 @@ def mixed(
     `predict(λ, indices)` returns the logits of the samples with the same λ: one merged model for each distinct value.
     """
     values, group = coefficient.unique(return_inverse=True)
-    rows: list[Tensor] = []
-    order: list[Tensor] = []
-    for index, value in enumerate(values.tolist()):
-        indices = torch.nonzero(group == index).squeeze(1)
-        rows.append(predict(value, indices))
-        order.append(indices)
+    order = [torch.nonzero(group == index).squeeze(1) for index in range(len(values))]
+    rows = [predict(value, indices) for value, indices in zip(values.tolist(), order, strict=True)]
     return torch.cat(rows)[torch.cat(order).argsort()]
 
 

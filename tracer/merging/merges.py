@@ -127,33 +127,32 @@ def single_run(group: RunGroup, how: str) -> tuple[Weights, Weights]:
 
 
 def _fisher_information(evaluator: Evaluator, weights: Weights) -> Weights:
-    _require_labels(evaluator, "fisher")
-    student, world = evaluator.scorer(weights).student, evaluator.world
+    prompts = _prompts(evaluator, "fisher")
+    student, device = evaluator.scorer(weights).student, evaluator.world.device
     rows = range(min(FISHER_IMAGES, len(evaluator.held_out)))
-    images = Transform(student.preprocess_cfg).batch(evaluator.held_out.images, rows).to(world.device)
-    information = fisher_information(student, images, _prompts(evaluator).to(world.device))
+    images = Transform(student.preprocess_cfg).batch(evaluator.held_out.images, rows)
+    information = fisher_information(student, images.to(device), prompts.to(device))
     return {name: tensor.cpu() for name, tensor in information.items()}
 
 
 def _batches(evaluator: Evaluator, steps: int) -> Iterator[Batch]:
     """Batches of held-out images with labels, and one prompt per class."""
-    _require_labels(evaluator, "tpgm")
-    transform, prompts = Transform(evaluator.group.student.preprocess_cfg), _prompts(evaluator)
+    transform, prompts = Transform(evaluator.group.student.preprocess_cfg), _prompts(evaluator, "tpgm")
     size = min(64, len(evaluator.held_out))
     batches = Batches(evaluator.held_out, batch=size, seed=0, transform=transform)
     for step in range(steps):
         yield evaluator.world.to_device(batches[step]._replace(text=prompts))
 
 
-def _prompts(evaluator: Evaluator) -> torch.Tensor:
-    plan = evaluator.group.plan
-    return evaluator.group.student.tokeniser([render(plan.templates[0], name) for name in plan.train.classes])
-
-
-def _require_labels(evaluator: Evaluator, how: str) -> None:
+def _prompts(evaluator: Evaluator, how: str) -> torch.Tensor:
+    """One prompt per class; UserError if the held-out images have no labels."""
+    group = evaluator.group
     if not evaluator.held_out.labelled:
-        run = evaluator.group.runs[0].folder
-        raise UserError(f"{how} needs labels, and {evaluator.held_out.name}, held out by {run}, has none")
+        data = f"{evaluator.held_out.name}, held out by {group.runs[0].folder}"
+        raise UserError(f"{how} needs labels, and {data}, has none")
+    return group.student.tokeniser(
+        [render(group.plan.templates[0], name) for name in group.plan.train.classes]
+    )
 
 
 def _retention_images(evaluator: Evaluator) -> str:

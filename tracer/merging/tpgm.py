@@ -43,24 +43,20 @@ def projected(start: Weights, end: Weights, radius: dict[str, Tensor], norm: Nor
 
 
 def learn_radii(
-    start: Weights,
-    end: Weights,
-    student: Student,
-    batches: Iterable[Batch],
-    norm: Norm = "rows",
-    rate: float = 1e-2,
+    start: Weights, end: Weights, student: Student, batches: Iterable[Batch], norm: Norm = "rows"
 ) -> tuple[Weights, Radii]:
     """Learn the radii by Adam on the cross-entropy of `batches`, one step per batch, with all weights fixed.
 
     Published for CLIP on ImageNet: 200 batches of 64 held-out images. Reference: TPGM (arXiv 2303.10720).
     """
     radii = first_radii(start, end, norm)
+    if not radii.radius:
+        return end, radii
     learned = {name: value.clone().requires_grad_(True) for name, value in radii.radius.items()}
-    adam = torch.optim.Adam(learned.values(), lr=rate) if learned else None
+    adam = torch.optim.Adam(learned.values(), lr=1e-2)
     student.eval().requires_grad_(False)
     for batch in batches:
-        if adam is None or batch.label is None:
-            break
+        assert batch.label is not None
         logits = class_logits(student, batch, projected(start, end, learned, norm))
         adam.zero_grad()
         cross_entropy(logits, batch.label).backward()

@@ -112,7 +112,10 @@ def plan(
         division=str(division),
         warnings=(*division.warnings, *trained_retained(train, retain), *_slow_adapter(experiment)),
     )
-    _check_teachers(result)
+    # A teacher that would move less than once in its stage is refused.
+    for stage, stage_steps in zip(recipe.stages, result.stage_steps, strict=True):
+        if stage_steps and (policy := stage.policy(stage_steps)) is not None:
+            check_interval(policy, stage_steps)
     return result
 
 
@@ -172,13 +175,6 @@ def _slow_adapter(experiment: Experiment) -> tuple[str, ...]:
     if experiment.adapter is None or experiment.lr > MAX_TOWER_LR:
         return ()
     return (f"--adapter with --lr {experiment.lr:g} learns little: adapters usually need 1e-4 to 1e-3",)
-
-
-def _check_teachers(result: Plan) -> None:
-    """Raise UserError if a teacher would move less than once in its stage."""
-    for stage, steps in zip(result.method.stages, result.stage_steps, strict=True):
-        if steps and (policy := stage.policy(steps)) is not None:
-            check_interval(policy, steps)
 
 
 def _resolve(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
