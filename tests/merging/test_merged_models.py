@@ -12,10 +12,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tracer.core.batch import Batch
-from tracer.merging.classes import class_logits
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.fisher import fisher_information
-from tracer.merging.tpgm import first_radii, learn_radii, projected
+from tracer.merging.tpgm import class_logits, first_radii, learn_radii, projected
 from tracer.models.student import Head, Student
 from tracer.models.trainable import HeadOnly, ImageTower
 

@@ -114,9 +114,8 @@ def score(finished: Run, parts: Parts, device: str) -> tuple[Scores, Mapping[flo
     """The scores of the pretrained model, and of each mixture; those of a run without training at α = 1 only."""
     group = run_group([finished])
     evaluator = Evaluator(group, World(device, "fp32"), retain=parts.retain, compare=not parts.retain)
-    (end,) = group.ends.values()
     alphas = ALPHAS if finished.experiment.method != "zeroshot" else ()
-    return evaluator.before, dict(sweep(alphas, partial(interpolate, group.start, end), evaluator))
+    return evaluator.before, dict(sweep(alphas, partial(interpolate, group.start, group.end), evaluator))
 
 
 def write_state(path: Path, value: dict[str, Any]) -> None:

@@ -13,7 +13,6 @@ from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.evaluation.predict import Predictions
 from tracer.merging.evaluator import Evaluator
-from tracer.merging.merges import single_run
 from tracer.merging.wise import interpolate
 
 EDGE = 1e-6  # distance kept from 0 and 1, where a Beta density may be infinite
@@ -26,7 +25,7 @@ def accuracies(evaluator: Evaluator, dawin: Kind | None, share: float) -> dict[s
 
     Combined by DaWin, of this kind; without it their outputs, with this share of the finetuned model's.
     """
-    start, end = single_run(evaluator.group, "an ensemble")
+    start, end = evaluator.group.start, evaluator.group.end
 
     def predict(weights: Weights, examples: Examples = evaluator.held_out) -> Predictions:
         with torch.no_grad():

@@ -20,7 +20,7 @@ from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
 from tracer.evaluation.held_out import held_out_hits
 from tracer.evaluation.measured import compared_indices, imagenet_logits
-from tracer.evaluation.predict import ImageFeatures, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.evaluation.verdict import Change, Verdict
 from tracer.merging.run_group import RunGroup
 from tracer.models.student import initialise_from
@@ -125,19 +125,14 @@ class Evaluator:
     def __call__(self, weights: Weights) -> Scores:
         scorer, plan = self.scorer(weights), self.group.plan
         held_out = scorer.embed(self.held_out)
-        return Scores(
-            held_out_hits(scorer, held_out, plan.templates),
-            {data.name: scorer.predict(data, prompts_for(data)).hits for data in self.retain},
-            self._agreement(scorer, held_out),
-        )
-
-    def _agreement(self, scorer: Scorer, held_out: ImageFeatures) -> float:
+        hits = held_out_hits(scorer, held_out, plan.templates)
+        retained = {data.name: scorer.predict(data, prompts_for(data)).hits for data in self.retain}
         if not self.compare:
-            return math.nan
+            return Scores(hits, retained)
         logits = imagenet_logits(scorer, held_out)
         if self._pretrained is None:
             self._pretrained = logits
-        return agreement(self._pretrained, logits)
+        return Scores(hits, retained, agreement(self._pretrained, logits))
 
     def scorer(self, weights: Weights) -> Scorer:
         """A scorer of the student with these weights."""
@@ -166,6 +161,6 @@ class Evaluator:
         examples = self.group.plan.train
         transform = Transform(self.group.student.preprocess_cfg)
         count = min(STATISTICS_IMAGES, len(examples))
-        indices = torch.linspace(0, len(examples) - 1, count).long().unique().tolist()
-        for part in torch.tensor(indices).tensor_split(math.ceil(len(indices) / BATCH)):
+        indices = torch.linspace(0, len(examples) - 1, count).long().unique()
+        for part in indices.tensor_split(math.ceil(len(indices) / BATCH)):
             yield transform.batch(examples.images, part.tolist()).to(self.world.device)

@@ -22,7 +22,6 @@ from tracer.merging import choose
 from tracer.merging.choose import Candidate, Choice
 from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.fisher import fisher, fisher_information
-from tracer.merging.run_group import RunGroup
 from tracer.merging.soup import greedy, uniform
 from tracer.merging.tpgm import learn_radii
 from tracer.merging.wise import IMAGE_TOWER, interpolate
@@ -47,7 +46,7 @@ def interpolation(
     evaluator: Evaluator, alphas: Sequence[float], how: str = "wise", keep: float | None = None
 ) -> Merged:
     """The chosen α of an interpolation of all weights ("wise"), the image tower ("paint"), or by Fisher ("fisher")."""
-    start, end = single_run(evaluator.group, how)
+    start, end = evaluator.group.start, evaluator.group.end
     merge = partial(interpolate, start, end, prefix=IMAGE_TOWER if how == "paint" else "")
     if how == "fisher":
         f0, f1 = (_fisher_information(evaluator, weights) for weights in (start, end))
@@ -67,8 +66,6 @@ def interpolation(
 
 def soup(evaluator: Evaluator, kind: str) -> Merged:
     """The uniform soup of all runs, or the greedy soup where there are enough held-out images to choose by."""
-    if kind not in ("uniform", "greedy"):
-        raise UserError(f"a soup is uniform or greedy, not {kind!r}")
     ends, images = evaluator.group.ends, len(evaluator.held_out)
     if kind == "uniform" or images < choose.FEWEST:
         weights = evaluator.with_batchnorm_statistics(uniform(list(ends.values())))
@@ -106,7 +103,7 @@ def model_stock(evaluator: Evaluator, by: By) -> Merged:
 
 def tpgm(evaluator: Evaluator, norm: Norm, steps: int) -> Merged:
     """TPGM: the run's weights projected to radii that are learned on the held-out data."""
-    start, end = single_run(evaluator.group, "tpgm")
+    start, end = evaluator.group.start, evaluator.group.end
     student = evaluator.scorer(end).student
     weights, learned = learn_radii(start, end, student, _batches(evaluator, steps), norm)
     weights = evaluator.with_batchnorm_statistics({name: tensor.detach() for name, tensor in weights.items()})
@@ -114,16 +111,6 @@ def tpgm(evaluator: Evaluator, norm: Norm, steps: int) -> Merged:
     median = median_high(shares.values()) if shares else 1.0
     note = f"{len(shares)} radii; the median tensor keeps {median:.1%} of its largest row's distance"
     return Merged("tpgm", weights, evaluator(weights), (note,), details={"kept_share": shares})
-
-
-def single_run(group: RunGroup, how: str) -> tuple[Weights, Weights]:
-    """The pretrained weights and those of the only run; an error if there are several."""
-    if len(group.ends) != 1:
-        raise UserError(
-            f"{how} merges one run with its pretrained model, and {len(group.ends)} runs are given"
-        )
-    (end,) = group.ends.values()
-    return group.start, end
 
 
 def _fisher_information(evaluator: Evaluator, weights: Weights) -> Weights:

@@ -27,6 +27,12 @@ class RunGroup(NamedTuple):
     start: Weights  # pretrained, with the zero-shot head if the runs have a head
     ends: dict[str, Weights]
 
+    @property
+    def end(self) -> Weights:
+        """The weights of the only run."""
+        (end,) = self.ends.values()
+        return end
+
 
 def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
     """Load the weights of runs; an error names two runs that cannot be merged."""

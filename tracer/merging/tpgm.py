@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from tracer.core.batch import Batch
+from tracer.core.batch import Batch, Embedding
 from tracer.core.projection import TINY, Norm, norms, project
 from tracer.core.weights import Weights
-from tracer.merging.classes import class_logits
 from tracer.models.student import Student
 
 
@@ -66,3 +67,13 @@ def learn_radii(
                 value.clamp_(TINY, radii.farthest[name])
     radius = {name: value.detach() for name, value in learned.items()}
     return projected(start, end, radius, norm), Radii(radius, radii.farthest)
+
+
+def class_logits(student: Student, batch: Batch, weights: Weights | None = None) -> Float[Tensor, "n c"]:
+    """Logits of the head if there is one, else of the prompts in `batch.text`, one per class.
+
+    Differentiable in `weights`, which replace the student's own without being loaded into it.
+    """
+    needs = frozenset({"text" if student.head is None else "scores"})
+    embedding: Embedding = functional_call(student, weights or {}, (batch, needs))
+    return embedding.logits if embedding.scores is None else embedding.scores

@@ -97,6 +97,10 @@ def plan(
     )
     resolved, steps, warmup = _resolve(settled, len(train))
     retain = tuple(retained_data(spec, check) for spec in experiment.retain)
+    warnings = [*division.warnings, *trained_retained(train, retain)]
+    if adapted is not None and experiment.lr <= MAX_TOWER_LR:  # updates of an adapter start at zero
+        lr = f"--lr {experiment.lr:g}"
+        warnings.append(f"--adapter with {lr} learns little: adapters usually need 1e-4 to 1e-3")
     result = Plan(
         experiment=resolved,
         method=recipe,
@@ -110,7 +114,7 @@ def plan(
         adapter=adapted,
         test=division.test,
         division=str(division),
-        warnings=(*division.warnings, *trained_retained(train, retain), *_slow_adapter(experiment)),
+        warnings=tuple(warnings),
     )
     # A teacher that would move less than once in its stage is refused.
     for stage, stage_steps in zip(recipe.stages, result.stage_steps, strict=True):
@@ -168,13 +172,6 @@ def _adapter(experiment: Experiment, recipe: Method) -> Adapter | None:
             f"--adapter prompts adds tokens, and method {experiment.method} compares those of all blocks: use lora"
         )
     return adapted
-
-
-def _slow_adapter(experiment: Experiment) -> tuple[str, ...]:
-    """A warning for adapters at a learning rate for full finetuning: their updates start at zero."""
-    if experiment.adapter is None or experiment.lr > MAX_TOWER_LR:
-        return ()
-    return (f"--adapter with --lr {experiment.lr:g} learns little: adapters usually need 1e-4 to 1e-3",)
 
 
 def _resolve(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
