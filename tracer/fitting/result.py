@@ -95,7 +95,7 @@ def finish(search: Search) -> Fitted:
         write_state(search.folder / FILE, known)
         write_json(run.folder / CHOSEN_FILE, {"weights": known["weights"], "sentence": known["sentence"]})
         run.weights = known["weights"]
-        link = search.folder / f".{BEST}.tmp"
+        link = search.folder / f".{BEST}.tmp"  # renamed, so that there is always one
         link.unlink(missing_ok=True)
         link.symlink_to(run.folder.relative_to(search.folder))
         link.replace(search.folder / BEST)

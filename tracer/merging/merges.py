@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median_high
@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from tracer.core.batch import Batch
 from tracer.core.errors import UserError
 from tracer.core.model_stock import By, stock
 from tracer.core.projection import Norm
@@ -103,9 +102,12 @@ def model_stock(evaluator: Evaluator, by: By) -> Merged:
 
 def tpgm(evaluator: Evaluator, norm: Norm, steps: int) -> Merged:
     """TPGM: the run's weights projected to radii that are learned on the held-out data."""
-    start, end = evaluator.group.start, evaluator.group.end
-    student = evaluator.scorer(end).student
-    weights, learned = learn_radii(start, end, student, _batches(evaluator, steps), norm)
+    start, end, held_out = evaluator.group.start, evaluator.group.end, evaluator.held_out
+    prompts, student = _prompts(evaluator, "tpgm"), evaluator.scorer(end).student
+    transform = Transform(student.preprocess_cfg)
+    drawn = Batches(held_out, batch=min(64, len(held_out)), seed=0, transform=transform)
+    batches = (evaluator.world.to_device(drawn[step]._replace(text=prompts)) for step in range(steps))
+    weights, learned = learn_radii(start, end, student, batches, norm)
     weights = evaluator.with_batchnorm_statistics({name: tensor.detach() for name, tensor in weights.items()})
     shares = {name: float(radius) / learned.farthest[name] for name, radius in learned.radius.items()}
     median = median_high(shares.values()) if shares else 1.0
@@ -120,15 +122,6 @@ def _fisher_information(evaluator: Evaluator, weights: Weights) -> Weights:
     images = Transform(student.preprocess_cfg).batch(evaluator.held_out.images, rows)
     information = fisher_information(student, images.to(device), prompts.to(device))
     return {name: tensor.cpu() for name, tensor in information.items()}
-
-
-def _batches(evaluator: Evaluator, steps: int) -> Iterator[Batch]:
-    """Batches of held-out images with labels, and one prompt per class."""
-    transform, prompts = Transform(evaluator.group.student.preprocess_cfg), _prompts(evaluator, "tpgm")
-    size = min(64, len(evaluator.held_out))
-    batches = Batches(evaluator.held_out, batch=size, seed=0, transform=transform)
-    for step in range(steps):
-        yield evaluator.world.to_device(batches[step]._replace(text=prompts))
 
 
 def _prompts(evaluator: Evaluator, how: str) -> torch.Tensor:
