@@ -267,6 +267,7 @@ def test_a_greedy_soup_without_held_out_data_is_refused(
         (["--soup", "uniform", "--keep", "0.9"], "--keep"),
         (["--wise", "0:1:0.5", "--keep", "2"], "between 0 and 1"),
         (["--stock", "tensor"], "two or more"),
+        (["--soup", "thick"], "a soup is uniform or greedy, not 'thick'"),
         (["--wise", "0.5", "--weights", "teacher"], "no teacher weights"),
     ],
 )
@@ -274,6 +275,18 @@ def test_what_makes_no_sense_is_refused(
     asked: list[str], told: str, finished: Finished, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told in refused(capsys, str(finished("ft")), *asked)
+
+
+@pytest.mark.parametrize(
+    ("way", "how"),
+    [(["--wise", "0.5"], "wise"), (["--tpgm", "rows"], "tpgm"), (["--ensemble", "0.5"], "an ensemble")],
+)
+def test_several_runs_for_one_are_refused_before_they_are_loaded(
+    way: list[str], how: str, finished: Finished, capsys: pytest.CaptureFixture[str], monkeypatch
+) -> None:
+    folders = str(finished("ft")), str(finished("flyp"))
+    monkeypatch.setattr("tracer.api.merge.run_group", None)
+    assert f"{how} merges one run with its pretrained model, and 2 runs" in refused(capsys, *folders, *way)
 
 
 def test_other_data_than_the_run_held_out_are_not_chosen_by(few: Path, tmp_path: Path) -> None:

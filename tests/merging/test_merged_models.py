@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +12,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from tracer.core.batch import Batch
-from tracer.merging.batchnorm import batchnorm_layers, reestimate
-from tracer.merging.classes import class_logits
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.fisher import fisher_information
-from tracer.merging.tpgm import first_radii, learn_radii, projected
+from tracer.merging.tpgm import class_logits, first_radii, learn_radii, projected
 from tracer.models.student import Head, Student
 from tracer.models.trainable import HeadOnly, ImageTower
 
@@ -47,10 +46,23 @@ def images(count: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(count, 3, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
+def reestimated(
+    student: Student, batches: list[torch.Tensor], settings: Sequence[str] = ("train",)
+) -> dict[str, torch.Tensor]:
+    """The weights of a student with the statistics of these batches, of runs with these settings of BatchNorm."""
+    runs = [SimpleNamespace(experiment=SimpleNamespace(batchnorm=each)) for each in settings]
+    evaluator: Any = SimpleNamespace(
+        group=SimpleNamespace(student=student, runs=runs),
+        world=SimpleNamespace(place=lambda module: module),
+        _images=lambda: batches,
+    )
+    weights = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+    return Evaluator.with_batchnorm_statistics(evaluator, weights)
+
+
 def test_statistics_are_those_of_the_images() -> None:
     student, batches = small(), [images(8, seed) for seed in range(4)]
-    assert batchnorm_layers(student)
-    reestimate(student, batches)
+    reestimated(student, batches)
     linear, norm = student.clip.visual[1], student.clip.visual[2]
     outputs = [linear(batch.flatten(1)).detach().numpy() for batch in batches]
     np.testing.assert_allclose(norm.running_mean.numpy(), np.mean([o.mean(axis=0) for o in outputs], axis=0))
@@ -63,25 +75,18 @@ def test_statistics_are_those_of_the_images() -> None:
 
 def test_statistics_that_all_runs_kept_are_not_estimated_anew() -> None:
     """Mixed weights whose ends have the pretrained statistics have them too."""
-    student = small()
-    weights = {name: tensor.clone() for name, tensor in student.state_dict().items()}
-
-    def mixed(*settings: str) -> dict[str, torch.Tensor]:
-        runs = [SimpleNamespace(experiment=SimpleNamespace(batchnorm=each)) for each in settings]
-        evaluator: Any = SimpleNamespace(
-            group=SimpleNamespace(student=student, runs=runs),
-            world=SimpleNamespace(place=lambda module: module),
-            _images=lambda: [images(8)],
-        )
-        return Evaluator.with_batchnorm_statistics(evaluator, weights)
-
-    name = "clip.visual.2.running_mean"
-    assert torch.equal(mixed("keep", "keep")[name], weights[name])
-    assert not torch.equal(mixed("keep", "train")[name], weights[name])
+    student, name = small(), "clip.visual.2.running_mean"
+    before = student.state_dict()[name].clone()
+    assert torch.equal(reestimated(student, [images(8)], ("keep", "keep"))[name], before)
+    assert not torch.equal(reestimated(student, [images(8)], ("keep", "train"))[name], before)
 
 
 def test_a_transformer_has_no_statistics(shared_student) -> None:
-    assert not batchnorm_layers(shared_student)
+    """And no image is read for any."""
+    unread: Any = None
+    before = shared_student.state_dict()
+    after = reestimated(shared_student, unread)
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
 
 
 def test_still_norms_stay_in_eval_mode_while_the_rest_trains() -> None:

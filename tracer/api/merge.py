@@ -21,8 +21,8 @@ from tracer.data.split import align_labels
 from tracer.evaluation.probe import MOST, NAME, emoji_probe
 from tracer.merging import merges
 from tracer.merging.choose import check_keep
+from tracer.merging.dawin import Kind
 from tracer.merging.evaluator import Evaluator
-from tracer.merging.inference import Kind
 from tracer.merging.merges import Merged
 from tracer.merging.run_group import RunGroup, run_group, same_held_out
 from tracer.merging.wise import alphas
@@ -90,6 +90,8 @@ class Merge:
             raise UserError(
                 "fisher is a weighted mean, whose weights would be negative: use wise to extrapolate"
             )
+        if way == "soup" and self.soup not in ("uniform", "greedy"):
+            raise UserError(f"a soup is uniform or greedy, not {self.soup!r}")
         if way in LINES:
             alphas(getattr(self, way), extrapolate=self.extrapolate)
         return way
@@ -143,7 +145,10 @@ def prepare(
     if not runs:
         raise UserError("give the runs to merge")
     runs[0].require_own_files()  # into which the weights are written
-    request.way  # noqa: B018  (raises before any work if the options do not fit)
+    way = request.way  # raises before any work if the options do not fit
+    if len(runs) > 1 and way not in ("soup", "stock"):
+        how = "an ensemble" if way in ("dawin", "ensemble") else way
+        raise UserError(f"{how} merges one run with its pretrained model, and {len(runs)} runs are given")
     group, world = run_group(runs, request.weights), World(device, "fp32")
     if request.held_out is None and request.soup == "greedy" and not same_held_out(runs):
         names = " and ".join(str(run.folder) for run in runs)

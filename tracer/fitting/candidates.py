@@ -84,14 +84,10 @@ LABELLED = (
     Candidate("l2sp", {"strength": 1.0}),
     Candidate("static_sd", {"strength": 10.0}),
 )
-CAPTIONED = (
-    Candidate("ema_sd", {"horizon": 0.05, "strength": 10.0}),
-    Candidate("tracer"),
-    Candidate("static_sd"),
-    Candidate("tracer", adapter="lora"),
-    Candidate("tracer", {"strength": 10.0}),
-    Candidate("l2sp", {"strength": 1.0, "loss": "contrastive"}),
-    Candidate("static_sd", {"strength": 10.0}),
+CAPTIONED = tuple(
+    replace(each, options={**each.options, "loss": "contrastive"}) if each.method == "l2sp" else each
+    for each in LABELLED
+    if each.method not in ("lipsum", "lpft")  # which need labels
 )
 
 

@@ -26,7 +26,7 @@ from tracer.fitting.trial import read_state, write_state
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment, Settings, TrialSettings
 from tracer.runs.identity import identity
-from tracer.runs.plan import Plan, plan
+from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.storage.lock import lock
 from tracer.training.setup import first_stage
@@ -132,7 +132,7 @@ def fitted(request: Request, machine: Machine, tell: Tell) -> Fitted:
     """The result of a request: planned, searched, chosen and tested."""
     search = prepare(request, machine, tell)
     search.run()
-    return finish(search, machine.device)
+    return finish(search)
 
 
 def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
@@ -155,7 +155,7 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     first = time.monotonic() - begun
     check_known(finished.result["before"]["retain"])
     if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
-        search.parts = parts = parts.without_retain()
+        search.parts = parts = replace(parts, retain=(), test_retain=())
     split = "" if settled.test is not None else f", {len(parts.test)} in the split test"
     tell(f"{settled.division}{split}")
     kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
@@ -163,7 +163,7 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     tell(f"What is kept: {f'measured on {kept}, and as many for the test' if kept else names}.")
     speed = Speed(0.0, 0.0)
     if budget.seconds is not None:
-        speed = Speed(_step(settled, search, machine), first)
+        speed = Speed(_step(search, full), first)
         # Refuse a budget that is too short now, before the probe is scored: what is left can only add to this time.
         _schedule(request.budget, folder, speed, full, parts.test.labelled)
     search.start(full)
@@ -193,11 +193,11 @@ def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool
     return planned(Budget.parse(budget), speed, full, most)
 
 
-def _step(settled: Plan, search: Search, machine: Machine) -> float:
+def _step(search: Search, full: int) -> float:
     """Seconds of a step of direct finetuning: the least of three."""
-    candidate = direct(settled.train.labelled)
-    direct_plan = plan(candidate.experiment(search.base, settled.experiment.steps or 1), check_images=False)
-    learner = first_stage(direct_plan, World(machine.device, settled.experiment.precision))
+    experiment = direct(search.parts.test.labelled).experiment(search.base, full)
+    world = World(search.machine.device, experiment.precision)
+    learner = first_stage(plan(experiment, check_images=False), world)
     times = []
     for number in range(1, 4):
         start = time.monotonic()

@@ -38,10 +38,6 @@ class Parts:
         """Whether a trained head answers on retained data, because they have the classes of the task."""
         return any(each.classes == self.test.classes for each in self.retain)
 
-    def without_retain(self) -> Parts:
-        """The same without retained data: retention is then the agreement with the pretrained model."""
-        return replace(self, retain=(), test_retain=())
-
 
 def with_test_share(experiment: Experiment) -> Experiment:
     """The experiment with a share of its data set apart for a test, unless the data have a split for it."""

@@ -76,47 +76,47 @@ class Fitted:
         return self.sentence
 
 
-def finish(search: Search, device: str) -> Fitted:
+def finish(search: Search) -> Fitted:
     """Choose, keep the mixture, test it once, and write `fit.json`, the link `best` and the page."""
     with lock(search.folder / ".locks" / FILE, wait=True):  # of two processes, one looks at the test images
-        return _finish(search, search.best(), device)
-
-
-def _finish(search: Search, choice: Choice, device: str) -> Fitted:
-    name = choice.point.trial
-    if name == PRETRAINED:
-        name = next(each.name for each in search.trials.values() if each.candidate.method == "zeroshot")
-    run, known = search.trials[name].run, _earlier(search.folder)
-    if (known.get("run"), known.get("alpha")) != (name, choice.point.alpha):
-        looks = known.get("looks", 0) + 1
-        search.tell(f"Testing the choice on {len(search.parts.test)} images.")
-        run, known = _tested(run, search.parts, choice, device)
-        known["looks"] = looks
-    # The same model may be chosen for another reason, out of more trials.
-    known |= _story(search, choice, run)
-    known["sentence"] = sentence(known, _label(search, choice.point))
-    write_state(search.folder / FILE, known)
-    write_json(run.folder / CHOSEN_FILE, {"weights": known["weights"], "sentence": known["sentence"]})
-    run.weights = known["weights"]
-    _link(search.folder, run.folder)
-    fitted = Fitted(
-        run,
-        choice.point.alpha,
-        choice.reason,
-        _verdict(known),
-        known["sentence"],
-        tuple(known["commands"]),
-        search.folder,
-        search.keep,
-        search.warning,
-        search.again,
-    )
-    folders = [trial.folder for trial in search.all_trials()]
-    steps = tuple(Command("the same model without the search", line) for line in fitted.commands)
-    export = () if fitted.pretrained else (Command("a model that open_clip loads", fitted.next),)
-    summary = Summary(fitted.sentence, (*export, *steps), chart(search, choice.point))
-    write_report(folders, search.folder / PAGE, summary=summary)
-    return fitted
+        choice, known = search.best(), _earlier(search.folder)
+        name, alpha = choice.point.trial, choice.point.alpha
+        if name == PRETRAINED:
+            name = next(each.name for each in search.trials.values() if each.candidate.method == "zeroshot")
+        run = search.trials[name].run
+        if (known.get("run"), known.get("alpha")) != (name, alpha):
+            looks = known.get("looks", 0) + 1
+            search.tell(f"Testing the choice on {len(search.parts.test)} images.")
+            run, known = _tested(run, search.parts, alpha, search.machine.device)
+            known["looks"] = looks
+        # The same model may be chosen for another reason, out of more trials.
+        known |= _story(search, choice, run)
+        known["sentence"] = _sentence(search, choice.point, known)
+        write_state(search.folder / FILE, known)
+        write_json(run.folder / CHOSEN_FILE, {"weights": known["weights"], "sentence": known["sentence"]})
+        run.weights = known["weights"]
+        link = search.folder / f".{BEST}.tmp"  # renamed, so that there is always one
+        link.unlink(missing_ok=True)
+        link.symlink_to(run.folder.relative_to(search.folder))
+        link.replace(search.folder / BEST)
+        fitted = Fitted(
+            run,
+            alpha,
+            choice.reason,
+            _verdict(known),
+            known["sentence"],
+            tuple(known["commands"]),
+            search.folder,
+            search.keep,
+            search.warning,
+            search.again,
+        )
+        steps = tuple(Command("the same model without the search", line) for line in fitted.commands)
+        export = () if fitted.pretrained else (Command("a model that open_clip loads", fitted.next),)
+        summary = Summary(fitted.sentence, (*export, *steps), chart(search, choice.point))
+        folders = [trial.folder for trial in search.all_trials()]
+        write_report(folders, search.folder / PAGE, summary=summary)
+        return fitted
 
 
 def chart(search: Search, chosen: Point) -> Chart:
@@ -155,10 +155,10 @@ def chart(search: Search, chosen: Point) -> Chart:
     )
 
 
-def _tested(run: Run, parts: Parts, choice: Choice, device: str) -> tuple[Run, dict[str, Any]]:
+def _tested(run: Run, parts: Parts, alpha: float, device: str) -> tuple[Run, dict[str, Any]]:
     """Keep the mixture in its run, and score it beside the pretrained model on the test parts."""
     evaluator = Evaluator(run_group([run]), World(device, "fp32"), parts.test, parts.test_retain)
-    alpha = choice.point.alpha or 1.0  # the run of the pretrained model holds it as its result
+    alpha = alpha or 1.0  # the run of the pretrained model holds it as its result
     merged = interpolation(evaluator, (alpha,))
     if alpha < 1:
         run = keep_merged(evaluator, merged)
@@ -194,33 +194,26 @@ def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:
     }
 
 
-def sentence(known: dict[str, Any], chosen: str) -> str:
+def _sentence(search: Search, chosen: Point, known: dict[str, Any]) -> str:
     """The closing sentence: what was chosen, and what it gained and lost on the test images; a warning, if any."""
     images, warning = "untouched test images", ""
-    if known["warning"]:
-        images, warning = "test images", f" Warning: {known['warning']}."
-    if not known["alpha"]:
-        task = Change.from_json(known["task"])
-        right = f"It gets {plus_minus(task.after)} of {task.n} {images}."
-        return f"The pretrained model stays as it is: {known['reason']}. {right}{warning}"
+    if search.warning:
+        images, warning = "test images", f" Warning: {search.warning}."
     verdict = _verdict(known)
+    if not chosen.alpha:
+        right = f"It gets {plus_minus(verdict.task.after)} of {verdict.task.n} {images}."
+        return f"The pretrained model stays as it is: {known['reason']}. {right}{warning}"
+    mixed = "" if chosen.alpha == 1 else f", mixed with the pretrained weights at α = {chosen.alpha:g}"
+    label = f"{search.trials[chosen.trial]}{mixed}, out of {len(search.trials)} trials"
     kept = ""
-    if not known["retain"]:
+    if not verdict.retained:
         kept = f" It gives {plus_minus(Interval(*known['agreement']))} of them the pretrained model's ImageNet name."
-    return f"Chosen: {chosen}. {verdict.sentence(images)}{kept}{warning}"
+    return f"Chosen: {label}. {verdict.sentence(images)}{kept}{warning}"
 
 
 def _verdict(known: dict[str, Any]) -> Verdict:
     retained = {name: Change.from_json(value) for name, value in known["retain"].items()}
     return Verdict(Change.from_json(known["task"]), retained)
-
-
-def _label(search: Search, point: Point) -> str:
-    if point.trial == PRETRAINED:
-        return PRETRAINED
-    trial = search.trials[point.trial]
-    mixed = "" if point.alpha == 1 else f", mixed with the pretrained weights at α = {point.alpha:g}"
-    return f"{trial}{mixed}, out of {len(search.trials)} trials"
 
 
 def _earlier(folder: Path) -> dict[str, Any]:
@@ -231,11 +224,3 @@ def _earlier(folder: Path) -> dict[str, Any]:
             f"{folder / FILE} is damaged: restore it, or delete it to look at the test images once more"
         )
     return known
-
-
-def _link(folder: Path, run: Path) -> None:
-    """`best`, a link to the chosen run; replaced atomically."""
-    temporary = folder / f".{BEST}.tmp"
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(run.relative_to(folder))
-    temporary.replace(folder / BEST)

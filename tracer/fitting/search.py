@@ -76,36 +76,33 @@ class Search:
     def run(self) -> None:
         """All trials of the schedule, or as many as the time allows."""
         try:
-            tried = self._climb()
-            first = [*(trial for trial, _ in tried), *self._ladder(tried)]
-            self._halve(first[: self.schedule.trials[0]])
+            trials, shares = self._climb()
+            collapse = cliff(shares)
+            rate = min(collapse, max(shares))
+            self.tell(
+                f"Direct finetuning at {rate:g} keeps {shares[rate]:.0%}: other methods are tried around that rate."
+            )
+            others = ladder(self.parts.test.labelled, collapse)
+            trials += [self.trial(candidate, self.schedule.steps[0]) for candidate in others]
+            self._halve(trials[: self.schedule.trials[0]])
         except OutOfTime:
             self.tell("The budget is spent: the choice is made from what has been tried.")
 
-    def _climb(self) -> list[tuple[Trial, float]]:
-        """Trials of direct finetuning at rising rates, each with the share that it keeps, until that collapses.
+    def _climb(self) -> tuple[list[Trial], dict[float, float]]:
+        """Trials of direct finetuning at rising rates, and the share kept at each rate, until that collapses.
 
         They are at most half of the first rung.
         """
-        tried: list[tuple[Trial, float]] = []
+        trials: list[Trial] = []
+        shares: dict[float, float] = {}
         most = max(1, self.schedule.trials[0] // 2)
-        while len(tried) < most and (rate := climb(_shares(tried))) is not None:
+        while len(trials) < most and (rate := climb(shares)) is not None:
             candidate = replace(direct(self.parts.test.labelled), lr=rate)
-            trial = self.trial(candidate, self.schedule.steps[0])
-            self.complete([trial])
-            path = self.paths[trial.name]
-            tried.append((trial, path[-1].retention(self.before) if path else 0.0))
-        return tried
-
-    def _ladder(self, tried: Sequence[tuple[Trial, float]]) -> list[Trial]:
-        shares = _shares(tried)
-        collapse = cliff(shares)
-        rate = min(collapse, max(shares))
-        self.tell(
-            f"Direct finetuning at {rate:g} keeps {shares[rate]:.0%}: other methods are tried around that rate."
-        )
-        candidates = ladder(self.parts.test.labelled, collapse)
-        return [self.trial(candidate, self.schedule.steps[0]) for candidate in candidates]
+            trials.append(self.trial(candidate, self.schedule.steps[0]))
+            self.complete(trials[-1:])
+            path = self.paths[trials[-1].name]
+            shares[rate] = path[-1].retention(self.before) if path else 0.0
+        return trials, shares
 
     def _halve(self, trials: list[Trial]) -> None:
         """Train all, then those that `promoted` names for longer, rung by rung."""
@@ -139,8 +136,7 @@ class Search:
                 time.sleep(PAUSE)
 
     def _carry_out(self, trial: Trial) -> None:
-        expected = trial.work * self._seconds / self._work if self._work else 0.0
-        self._in_time(expected)
+        self._in_time(trial.work * self._seconds / self._work if self._work else 0.0)
         start = time.monotonic()
         trial.carry_out(self.parts, self.machine, lambda report: self._in_time(0.0))
         self._seconds += time.monotonic() - start
@@ -212,8 +208,3 @@ class Search:
 
 def _accuracy(point: Point) -> str:
     return plus_minus(wilson_interval(point.accuracy, len(point.hits)))
-
-
-def _shares(tried: Sequence[tuple[Trial, float]]) -> dict[float, float]:
-    """The share that each trial keeps, by its learning rate."""
-    return {trial.candidate.lr: kept for trial, kept in tried}

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +103,8 @@ class Trial:
         except (NonFinite, NotAdaptable) as error:  # at a high rate, or with towers that have no blocks
             write_text(self.folder / FAILED, f"{error}\n")
             return
-        rows = [_row(alpha, each) for alpha, each in points.items()]
-        write_state(
-            self.folder / FILE,
-            {"seconds": time.monotonic() - start, "before": _row(0.0, before), "points": rows},
-        )
+        seconds, rows = time.monotonic() - start, [_row(alpha, each) for alpha, each in points.items()]
+        write_state(self.folder / FILE, {"seconds": seconds, "before": _row(0.0, before), "points": rows})
         for name in SPARE:  # only the result can be chosen, and there are many trials
             spare = self.folder / name
             shutil.rmtree(spare) if spare.is_dir() else spare.unlink(missing_ok=True)
@@ -116,10 +114,8 @@ def score(finished: Run, parts: Parts, device: str) -> tuple[Scores, Mapping[flo
     """The scores of the pretrained model, and of each mixture; those of a run without training at α = 1 only."""
     group = run_group([finished])
     evaluator = Evaluator(group, World(device, "fp32"), retain=parts.retain, compare=not parts.retain)
-    (end,) = group.ends.values()
     alphas = ALPHAS if finished.experiment.method != "zeroshot" else ()
-    candidates = sweep(alphas, lambda alpha: interpolate(group.start, end, alpha), evaluator)
-    return evaluator.before, {each.alpha: each.scores for each in candidates}
+    return evaluator.before, dict(sweep(alphas, partial(interpolate, group.start, group.end), evaluator))
 
 
 def write_state(path: Path, value: dict[str, Any]) -> None:

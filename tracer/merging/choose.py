@@ -53,23 +53,22 @@ def best(candidates: Sequence[Candidate]) -> Choice:
     0.5, the choice of WiSE-FT without validation data. Standard errors are of paired differences.
     """
     order = sorted(candidates, key=lambda each: abs(each.alpha))
-    hits = torch.tensor([each.scores.hits for each in order])
+    hits, middle = torch.tensor([each.scores.hits for each in order]), _middle(order)
     if hits.shape[1] < FEWEST:
-        return Choice(_middle(candidates), _cannot_tell(candidates))
-    middle = order.index(_middle(candidates))
+        return middle
 
     def choose(hits: Tensor) -> int:
         chosen = _nearest_to_the_best(hits)
-        return middle if chosen is None else chosen
+        return order.index(middle.candidate) if chosen is None else chosen
 
     chosen, too_high = _nearest_to_the_best(hits), optimism(hits, choose)
     if chosen is None:
-        return Choice(order[middle], _cannot_tell(candidates), too_high)
-    top = order[int(hits.sum(dim=1).argmax())]
+        return middle._replace(optimism=too_high)
+    top, images = order[int(hits.sum(dim=1).argmax())], f"{hits.shape[1]} held-out images"
     if order[chosen] is top:
-        return Choice(top, f"the best on {_images(candidates)}", too_high)
-    why = f"within one standard error of the best (α = {top.alpha:g}) on {_images(candidates)}, "
-    return Choice(order[chosen], f"{why}and nearer to the start", too_high)
+        return Choice(top, f"the best on {images}", too_high)
+    why = f"within one standard error of the best (α = {top.alpha:g}) on {images}, and nearer to the start"
+    return Choice(order[chosen], why, too_high)
 
 
 def _nearest_to_the_best(hits: Bool[Tensor, "k n"]) -> int | None:
@@ -90,7 +89,7 @@ def balanced(candidates: Sequence[Candidate]) -> Choice:
     order = sorted(candidates, key=lambda each: abs(each.alpha))
     hits = torch.tensor([each.scores.hits for each in order])
     if hits.shape[1] < FEWEST:
-        return Choice(_middle(candidates), _cannot_tell(candidates))
+        return _middle(order)
     retained = torch.tensor([_retained(each.scores) for each in order])
 
     def choose(hits: Tensor) -> int:
@@ -105,19 +104,13 @@ def _retained(scores: Scores) -> float:
     return sum(accuracies) / len(accuracies) if accuracies else scores.agreement
 
 
-def _middle(candidates: Sequence[Candidate]) -> Candidate:
-    """The candidate nearest to α = 0.5."""
-    return min(candidates, key=lambda each: (abs(each.alpha - 0.5), abs(each.alpha)))
-
-
-def _cannot_tell(candidates: Sequence[Candidate]) -> str:
-    """Why the middle is taken."""
-    images = _images(candidates)
-    return f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)"
-
-
-def _images(candidates: Sequence[Candidate]) -> str:
-    return f"{len(candidates[0].scores.hits)} held-out images"
+def _middle(candidates: Sequence[Candidate]) -> Choice:
+    """The candidate nearest to α = 0.5, where the held-out images cannot choose."""
+    middle = min(candidates, key=lambda each: (abs(each.alpha - 0.5), abs(each.alpha)))
+    images = f"{len(middle.scores.hits)} held-out images"
+    return Choice(
+        middle, f"{images} cannot tell these α apart, so the middle is taken (--held-out gives more data)"
+    )
 
 
 def check_keep(keep: float) -> None:
@@ -135,33 +128,22 @@ def strongest(candidates: Sequence[Candidate], keep: float, before: Scores, imag
     within = [each for each in candidates if each.scores.retention(before) >= keep]
     chosen = max(within, key=lambda each: each.alpha, default=None)
     if chosen is None or chosen.alpha == 0:
-        raise _none_keeps(candidates, keep, before, images)
+        mixtures = [each for each in candidates if each.alpha]
+        most = max(mixtures, key=lambda each: each.scores.retention(before), default=None)
+        closest = (
+            "" if most is None else f": α = {most.alpha:g} keeps most, {most.scores.retention(before):.3f}"
+        )
+        raise UserError(
+            f"no mixture of the sweep keeps {keep:g} of {images}{closest}. No weights are written; give a smaller "
+            "--keep, --retain DATA with more images, or a sweep with smaller α"
+        )
     measured, bound = chosen.scores.retention(before), chosen.scores.retention_bound(before)
     why = f"the strongest that keeps {keep:g} of {images}: {measured:.3f}, and with 95 % at least {bound:.3f}"
-    if bound >= keep:
-        return Choice(chosen, why)
-    sure = [each.alpha for each in _sure(candidates, keep, before) if each.alpha]
-    known = (
-        f"α = {max(sure):g} is sure to" if sure else "no α is sure to, for which --retain needs more images"
-    )
-    return Choice(chosen, f"{why}; {known}")
-
-
-def _none_keeps(candidates: Sequence[Candidate], keep: float, before: Scores, images: str) -> UserError:
-    """The error where no mixture keeps enough, with the one that keeps most."""
-    mixtures = [each for each in candidates if each.alpha]
-    most = max(mixtures, key=lambda each: each.scores.retention(before), default=None)
-    closest = "" if most is None else f": α = {most.alpha:g} keeps most, {most.scores.retention(before):.3f}"
-    return UserError(
-        f"no mixture of the sweep keeps {keep:g} of {images}{closest}. No weights are written; give a smaller "
-        "--keep, --retain DATA with more images, or a sweep with smaller α"
-    )
-
-
-def _sure(candidates: Sequence[Candidate], keep: float, before: Scores) -> list[Candidate]:
-    """Candidates from the start on, until the first whose bound is below `keep`.
-
-    A fixed sequence of tests needs no correction for their number.
-    """
-    path = sorted(candidates, key=lambda each: abs(each.alpha))
-    return list(takewhile(lambda each: each.scores.retention_bound(before) >= keep, path))
+    if bound < keep:
+        # From the start on until the first that is not sure: a fixed sequence of tests needs no correction.
+        path = sorted(candidates, key=lambda each: abs(each.alpha))
+        sure = list(takewhile(lambda each: each.scores.retention_bound(before) >= keep, path))
+        highest = max((each.alpha for each in sure if each.alpha), default=None)
+        none = "no α is sure to, for which --retain needs more images"
+        why += f"; {none}" if highest is None else f"; α = {highest:g} is sure to"
+    return Choice(chosen, why)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.optim.swa_utils import update_bn
 
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval, agreement, wilson_interval
@@ -18,9 +20,8 @@ from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
 from tracer.evaluation.held_out import held_out_hits
 from tracer.evaluation.measured import compared_indices, imagenet_logits
-from tracer.evaluation.predict import ImageFeatures, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.evaluation.verdict import Change, Verdict
-from tracer.merging.batchnorm import batchnorm_layers, reestimate
 from tracer.merging.run_group import RunGroup
 from tracer.models.student import initialise_from
 from tracer.parallel import World
@@ -124,19 +125,14 @@ class Evaluator:
     def __call__(self, weights: Weights) -> Scores:
         scorer, plan = self.scorer(weights), self.group.plan
         held_out = scorer.embed(self.held_out)
-        return Scores(
-            held_out_hits(scorer, held_out, plan.templates),
-            {data.name: scorer.predict(data, prompts_for(data)).hits for data in self.retain},
-            self._agreement(scorer, held_out),
-        )
-
-    def _agreement(self, scorer: Scorer, held_out: ImageFeatures) -> float:
+        hits = held_out_hits(scorer, held_out, plan.templates)
+        retained = {data.name: scorer.predict(data, prompts_for(data)).hits for data in self.retain}
         if not self.compare:
-            return math.nan
+            return Scores(hits, retained)
         logits = imagenet_logits(scorer, held_out)
         if self._pretrained is None:
             self._pretrained = logits
-        return agreement(self._pretrained, logits)
+        return Scores(hits, retained, agreement(self._pretrained, logits))
 
     def scorer(self, weights: Weights) -> Scorer:
         """A scorer of the student with these weights."""
@@ -146,16 +142,18 @@ class Evaluator:
         return Scorer(student, self.world, self.group.plan.train.classes)
 
     def with_batchnorm_statistics(self, weights: Weights) -> Weights:
-        """The weights with BatchNorm statistics estimated for them.
+        """The weights with BatchNorm statistics estimated for them, which cannot be averaged.
 
-        Unchanged if the model has none, or if all runs kept the pretrained ones (`batchnorm="keep"`).
+        Unchanged if the image tower has none, or if all runs kept the pretrained ones (`batchnorm="keep"`).
         """
         student = self.group.student
+        layers = [each for each in student.image_tower.modules() if isinstance(each, _BatchNorm)]
         kept = all(run.experiment.batchnorm == "keep" for run in self.group.runs)
-        if kept or not batchnorm_layers(student):
+        if kept or not any(layer.track_running_stats for layer in layers):
             return weights
         initialise_from(student, weights)
-        reestimate(self.world.place(student), self._images())  # pyright: ignore[reportArgumentType]
+        self.world.place(student).eval()
+        update_bn((student.pixels(batch) for batch in self._images()), student.image_tower)
         return {name: tensor.clone() for name, tensor in student.state_dict().items()}
 
     def _images(self) -> Iterator[Tensor]:
@@ -163,6 +161,6 @@ class Evaluator:
         examples = self.group.plan.train
         transform = Transform(self.group.student.preprocess_cfg)
         count = min(STATISTICS_IMAGES, len(examples))
-        indices = torch.linspace(0, len(examples) - 1, count).long().unique().tolist()
-        for part in torch.tensor(indices).tensor_split(math.ceil(len(indices) / BATCH)):
+        indices = torch.linspace(0, len(examples) - 1, count).long().unique()
+        for part in indices.tensor_split(math.ceil(len(indices) / BATCH)):
             yield transform.batch(examples.images, part.tolist()).to(self.world.device)

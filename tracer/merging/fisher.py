@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tracer.core.batch import Batch
 from tracer.core.weights import Weights
-from tracer.merging.classes import class_logits
+from tracer.merging.tpgm import class_logits
 from tracer.models.student import Student
 
 FLOOR = 1e-8

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from statistics import median_high
 from typing import Any
 
 import torch
 
-from tracer.core.batch import Batch
 from tracer.core.errors import UserError
 from tracer.core.model_stock import By, stock
 from tracer.core.projection import Norm
@@ -20,7 +21,6 @@ from tracer.merging import choose
 from tracer.merging.choose import Candidate, Choice
 from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.fisher import fisher, fisher_information
-from tracer.merging.run_group import RunGroup
 from tracer.merging.soup import greedy, uniform
 from tracer.merging.tpgm import learn_radii
 from tracer.merging.wise import IMAGE_TOWER, interpolate
@@ -45,7 +45,11 @@ def interpolation(
     evaluator: Evaluator, alphas: Sequence[float], how: str = "wise", keep: float | None = None
 ) -> Merged:
     """The chosen α of an interpolation of all weights ("wise"), the image tower ("paint"), or by Fisher ("fisher")."""
-    merge = _interpolation(evaluator, how)
+    start, end = evaluator.group.start, evaluator.group.end
+    merge = partial(interpolate, start, end, prefix=IMAGE_TOWER if how == "paint" else "")
+    if how == "fisher":
+        f0, f1 = (_fisher_information(evaluator, weights) for weights in (start, end))
+        merge = partial(fisher, start, end, f0=f0, f1=f1)
     candidates = tuple(choose.sweep(alphas, merge, evaluator))
     if keep is not None:
         choice = choose.strongest(candidates, keep, evaluator.before, _retention_images(evaluator))
@@ -61,97 +65,74 @@ def interpolation(
 
 def soup(evaluator: Evaluator, kind: str) -> Merged:
     """The uniform soup of all runs, or the greedy soup where there are enough held-out images to choose by."""
-    if kind not in ("uniform", "greedy"):
-        raise UserError(f"a soup is uniform or greedy, not {kind!r}")
     ends, images = evaluator.group.ends, len(evaluator.held_out)
     if kind == "uniform" or images < choose.FEWEST:
         weights = evaluator.with_batchnorm_statistics(uniform(list(ends.values())))
         notes = [f"the mean of {len(ends)} runs"]
         if kind == "greedy":
-            notes.append(
+            notes += [
                 f"{images} held-out images are too few to leave runs out by (--held-out gives more data)"
-            )
+            ]
         return Merged("soup-uniform", weights, evaluator(weights), tuple(notes))
-    best = greedy(ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy)
-    weights = best.weights if len(best.members) == 1 else evaluator.with_batchnorm_statistics(best.weights)
-    return Merged(
-        "soup-greedy", weights, evaluator(weights), best.notes, details={"members": list(best.members)}
+    weights, members, notes = greedy(
+        ends, lambda weights: evaluator(evaluator.with_batchnorm_statistics(weights)).accuracy
     )
+    if len(members) > 1:
+        weights = evaluator.with_batchnorm_statistics(weights)
+    return Merged("soup-greedy", weights, evaluator(weights), tuple(notes), details={"members": members})
 
 
 def model_stock(evaluator: Evaluator, by: By) -> Merged:
     """Model Stock of all runs, with the angle between the runs for every tensor that changed."""
     start, ends = evaluator.group.start, list(evaluator.group.ends.values())
     merged, cosines = stock(start, ends, by)
-    changed = {
-        name: cos
+    angles = {
+        name: float(torch.rad2deg(torch.acos(torch.tensor(cos))))
         for name, cos in cosines.items()
         if any(not torch.equal(start[name], end[name]) for end in ends)
     }
-    angles = {name: float(torch.rad2deg(torch.acos(torch.tensor(cos)))) for name, cos in changed.items()}
+    note = "no tensor has changed"
+    if angles:
+        lowest, median, highest = (pick(angles.values()) for pick in (min, median_high, max))
+        span = f"{lowest:.1f}° to {highest:.1f}°, median {median:.1f}°"
+        note = f"angles between the runs: {span} over {len(angles)} tensors"
     weights = evaluator.with_batchnorm_statistics(merged)
-    return Merged(f"stock-{by}", weights, evaluator(weights), _angle_note(angles), details={"angles": angles})
+    return Merged(f"stock-{by}", weights, evaluator(weights), (note,), details={"angles": angles})
 
 
 def tpgm(evaluator: Evaluator, norm: Norm, steps: int) -> Merged:
     """TPGM: the run's weights projected to radii that are learned on the held-out data."""
-    start, end = single_run(evaluator.group, "tpgm")
-    student = evaluator.scorer(end).student
-    weights, learned = learn_radii(start, end, student, _batches(evaluator, steps), norm)
+    start, end, held_out = evaluator.group.start, evaluator.group.end, evaluator.held_out
+    prompts, student = _prompts(evaluator, "tpgm"), evaluator.scorer(end).student
+    transform = Transform(student.preprocess_cfg)
+    drawn = Batches(held_out, batch=min(64, len(held_out)), seed=0, transform=transform)
+    batches = (evaluator.world.to_device(drawn[step]._replace(text=prompts)) for step in range(steps))
+    weights, learned = learn_radii(start, end, student, batches, norm)
     weights = evaluator.with_batchnorm_statistics({name: tensor.detach() for name, tensor in weights.items()})
     shares = {name: float(radius) / learned.farthest[name] for name, radius in learned.radius.items()}
-    median = sorted(shares.values())[len(shares) // 2] if shares else 1.0
+    median = median_high(shares.values()) if shares else 1.0
     note = f"{len(shares)} radii; the median tensor keeps {median:.1%} of its largest row's distance"
     return Merged("tpgm", weights, evaluator(weights), (note,), details={"kept_share": shares})
 
 
-def single_run(group: RunGroup, how: str) -> tuple[Weights, Weights]:
-    """The pretrained weights and those of the only run; an error if there are several."""
-    if len(group.ends) != 1:
-        raise UserError(
-            f"{how} merges one run with its pretrained model, and {len(group.ends)} runs are given"
-        )
-    (end,) = group.ends.values()
-    return group.start, end
-
-
-def _interpolation(evaluator: Evaluator, how: str) -> Callable[[float], Weights]:
-    start, end = single_run(evaluator.group, how)
-    if how == "fisher":
-        f0, f1 = (_fisher_information(evaluator, weights) for weights in (start, end))
-        return lambda alpha: fisher(start, end, alpha, f0, f1)
-    prefix = IMAGE_TOWER if how == "paint" else ""
-    return lambda alpha: interpolate(start, end, alpha, prefix)
-
-
 def _fisher_information(evaluator: Evaluator, weights: Weights) -> Weights:
-    _require_labels(evaluator, "fisher")
-    student, world = evaluator.scorer(weights).student, evaluator.world
+    prompts = _prompts(evaluator, "fisher")
+    student, device = evaluator.scorer(weights).student, evaluator.world.device
     rows = range(min(FISHER_IMAGES, len(evaluator.held_out)))
-    images = Transform(student.preprocess_cfg).batch(evaluator.held_out.images, rows).to(world.device)
-    information = fisher_information(student, images, _prompts(evaluator).to(world.device))
+    images = Transform(student.preprocess_cfg).batch(evaluator.held_out.images, rows)
+    information = fisher_information(student, images.to(device), prompts.to(device))
     return {name: tensor.cpu() for name, tensor in information.items()}
 
 
-def _batches(evaluator: Evaluator, steps: int) -> Iterator[Batch]:
-    """Batches of held-out images with labels, and one prompt per class."""
-    _require_labels(evaluator, "tpgm")
-    transform, prompts = Transform(evaluator.group.student.preprocess_cfg), _prompts(evaluator)
-    size = min(64, len(evaluator.held_out))
-    batches = Batches(evaluator.held_out, batch=size, seed=0, transform=transform)
-    for step in range(steps):
-        yield evaluator.world.to_device(batches[step]._replace(text=prompts))
-
-
-def _prompts(evaluator: Evaluator) -> torch.Tensor:
-    plan = evaluator.group.plan
-    return evaluator.group.student.tokeniser([render(plan.templates[0], name) for name in plan.train.classes])
-
-
-def _require_labels(evaluator: Evaluator, how: str) -> None:
+def _prompts(evaluator: Evaluator, how: str) -> torch.Tensor:
+    """One prompt per class; UserError if the held-out images have no labels."""
+    group = evaluator.group
     if not evaluator.held_out.labelled:
-        run = evaluator.group.runs[0].folder
-        raise UserError(f"{how} needs labels, and {evaluator.held_out.name}, held out by {run}, has none")
+        data = f"{evaluator.held_out.name}, held out by {group.runs[0].folder}"
+        raise UserError(f"{how} needs labels, and {data}, has none")
+    return group.student.tokeniser(
+        [render(group.plan.templates[0], name) for name in group.plan.train.classes]
+    )
 
 
 def _retention_images(evaluator: Evaluator) -> str:
@@ -160,12 +141,3 @@ def _retention_images(evaluator: Evaluator) -> str:
         return " and of ".join(f"{data.name} ({len(data)} images)" for data in evaluator.retain)
     images = describe_compared(len(evaluator.held_out))
     return f"the names given to {images} (of a model that can name little: --retain DATA says more)"
-
-
-def _angle_note(angles: dict[str, float]) -> tuple[str, ...]:
-    if not angles:
-        return ("no tensor has changed",)
-    order = sorted(angles.values())
-    median = order[len(order) // 2]
-    span = f"{order[0]:.1f}° to {order[-1]:.1f}°"
-    return (f"angles between the runs: {span}, median {median:.1f}° over {len(order)} tensors",)

@@ -27,6 +27,12 @@ class RunGroup(NamedTuple):
     start: Weights  # pretrained, with the zero-shot head if the runs have a head
     ends: dict[str, Weights]
 
+    @property
+    def end(self) -> Weights:
+        """The weights of the only run."""
+        (end,) = self.ends.values()
+        return end
+
 
 def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
     """Load the weights of runs; an error names two runs that cannot be merged."""
@@ -46,8 +52,12 @@ def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
                 f"{first.folder} and {other.folder} do not start from the same weights: "
                 f"{_start(first)} and {_start(other)}"
             )
-        ends[str(other.folder)] = other.stored_weights(weights)
-        _check_head(first, other, ends)
+        end = ends[str(other.folder)] = other.stored_weights(weights)
+        if unshared := sorted(end.keys() ^ ends[str(first.folder)].keys()):
+            without, with_it = (first, other) if unshared[0] in end else (other, first)
+            raise UserError(
+                f"{with_it.folder} has {unshared[0]} and {without.folder} has not: they cannot be merged"
+            )
     first_plan = plan(first.experiment)
     first.require(first_plan)  # else the weights would be chosen on other data than the run held out
     start = _with_head(first, first_plan, student, pretrained, ends)
@@ -100,15 +110,6 @@ def _check_config(first: Run, other: Run, config: dict[str, Any], other_config: 
         f"{first.folder} ({first.experiment.model}) and {other.folder} ({other.experiment.model}) have different "
         f"{kind}: {key} is {one.get(key)} and {two.get(key)}"
     )
-
-
-def _check_head(first: Run, other: Run, ends: dict[str, Weights]) -> None:
-    one, two = ends[str(first.folder)], ends[str(other.folder)]
-    if unshared := sorted(one.keys() ^ two.keys()):
-        with_it, without = (first, other) if unshared[0] in one else (other, first)
-        raise UserError(
-            f"{with_it.folder} has {unshared[0]} and {without.folder} has not: they cannot be merged"
-        )
 
 
 def _flat(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

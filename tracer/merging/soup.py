@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from tracer.core.weights import Weights, mean
-
-
-class GreedySoup(NamedTuple):
-    """A greedy soup: its weights, its members, and one note on each model."""
-
-    weights: Weights
-    members: tuple[str, ...]
-    notes: tuple[str, ...]
 
 
 def uniform(models: Sequence[Weights]) -> Weights:
@@ -25,10 +16,12 @@ def uniform(models: Sequence[Weights]) -> Weights:
     return merged
 
 
-def greedy(models: Mapping[str, Weights], score: Callable[[Weights], float]) -> GreedySoup:
+def greedy(
+    models: Mapping[str, Weights], score: Callable[[Weights], float]
+) -> tuple[Weights, list[str], list[str]]:
     """Start from the model with the best score; add each next one if the score of the mean rises.
 
-    Reference: model soups (arXiv 2203.05482).
+    Returns the weights, their members, and a note on each model. Reference: model soups (arXiv 2203.05482).
     """
     alone = {name: score(weights) for name, weights in models.items()}
     best, *others = sorted(models, key=lambda name: -alone[name])  # equal scores keep their order
@@ -44,4 +37,4 @@ def greedy(models: Mapping[str, Weights], score: Callable[[Weights], float]) -> 
             notes.append(
                 f"{name} is left out: with it the mean would score {trial_score:.4f}, not above {highest:.4f}"
             )
-    return GreedySoup(soup, tuple(members), tuple(notes))
+    return soup, members, notes

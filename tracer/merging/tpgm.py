@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from tracer.core.batch import Batch
+from tracer.core.batch import Batch, Embedding
 from tracer.core.projection import TINY, Norm, norms, project
 from tracer.core.weights import Weights
-from tracer.merging.classes import class_logits
 from tracer.models.student import Student
 
 
@@ -43,24 +44,20 @@ def projected(start: Weights, end: Weights, radius: dict[str, Tensor], norm: Nor
 
 
 def learn_radii(
-    start: Weights,
-    end: Weights,
-    student: Student,
-    batches: Iterable[Batch],
-    norm: Norm = "rows",
-    rate: float = 1e-2,
+    start: Weights, end: Weights, student: Student, batches: Iterable[Batch], norm: Norm = "rows"
 ) -> tuple[Weights, Radii]:
     """Learn the radii by Adam on the cross-entropy of `batches`, one step per batch, with all weights fixed.
 
     Published for CLIP on ImageNet: 200 batches of 64 held-out images. Reference: TPGM (arXiv 2303.10720).
     """
     radii = first_radii(start, end, norm)
+    if not radii.radius:
+        return end, radii
     learned = {name: value.clone().requires_grad_(True) for name, value in radii.radius.items()}
-    adam = torch.optim.Adam(learned.values(), lr=rate) if learned else None
+    adam = torch.optim.Adam(learned.values(), lr=1e-2)
     student.eval().requires_grad_(False)
     for batch in batches:
-        if adam is None or batch.label is None:
-            break
+        assert batch.label is not None
         logits = class_logits(student, batch, projected(start, end, learned, norm))
         adam.zero_grad()
         cross_entropy(logits, batch.label).backward()
@@ -70,3 +67,13 @@ def learn_radii(
                 value.clamp_(TINY, radii.farthest[name])
     radius = {name: value.detach() for name, value in learned.items()}
     return projected(start, end, radius, norm), Radii(radius, radii.farthest)
+
+
+def class_logits(student: Student, batch: Batch, weights: Weights | None = None) -> Float[Tensor, "n c"]:
+    """Logits of the head if there is one, else of the prompts in `batch.text`, one per class.
+
+    Differentiable in `weights`, which replace the student's own without being loaded into it.
+    """
+    needs = frozenset({"text" if student.head is None else "scores"})
+    embedding: Embedding = functional_call(student, weights or {}, (batch, needs))
+    return embedding.logits if embedding.scores is None else embedding.scores

@@ -31,23 +31,6 @@ class Data(TypedDict, total=False):
     held_out_fingerprint: str
 
 
-class Description(TypedDict, total=False):
-    """What was asked for, and what a run began with."""
-
-    id: str
-    content: dict[str, str | None]
-    experiment: dict[str, Any]
-    start: str | None
-    fetched: dict[str, str]
-    steps: int
-    data: Data
-    classes: list[str]
-    versions: dict[str, str]
-    git: str | None
-    created: str
-    machine: dict[str, str | int]
-
-
 class Change(TypedDict):
     """The accuracy of two models on the same images, and its paired difference."""
 
@@ -74,15 +57,24 @@ class Retention(TypedDict, total=False):
     interval: Interval
 
 
-class Result(TypedDict, total=False):
-    """What a run gained and lost; scores before and after may be of any form, and are checked where they are used."""
-
-    changes: Changes
-    retention: Retention
-    warnings: list[str]
-
-
-SHAPES: dict[str, Any] = {DESCRIPTION: Description, RESULT: Result}
+# Types of the entries of each file. Scores before and after may be of any form, and are checked where they are used.
+SHAPES: dict[str, dict[str, Any]] = {
+    DESCRIPTION: {  # what was asked for, and what a run began with
+        "id": str,
+        CONTENT: dict[str, str | None],
+        "experiment": dict[str, Any],
+        "start": str | None,
+        FETCHED: dict[str, str],
+        "steps": int,
+        "data": Data,
+        "classes": list[str],
+        "versions": dict[str, str],
+        "git": str | None,
+        "created": str,
+        "machine": dict[str, str | int],
+    },
+    RESULT: {"changes": Changes, "retention": Retention, "warnings": list[str]},
+}
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -91,8 +83,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises ValueError if it is no object, does not match its checksum or has values of a wrong type; OSError.
     """
     value = verify_checksum(path.read_text(encoding="utf-8"))
-    if path.name in SHAPES:
-        _require(value, get_type_hints(SHAPES[path.name]))
+    _require(value, SHAPES.get(path.name, {}))
     if path.name == DESCRIPTION:
         hints = get_type_hints(Experiment)  # other versions have other choices, but no other types
         choices = {name: str for name, hint in hints.items() if get_origin(hint) is Literal}

@@ -75,7 +75,7 @@ def plan(
     if check_model:
         locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
     reading = {"strict": experiment.strict, "skip_unreadable": experiment.skip_unreadable}
-    check = partial(scan, progress=progress, **reading) if check_images else _unchecked
+    check = partial(scan, progress=progress, **reading) if check_images else lambda examples: examples
     division = division or divide(
         experiment.data,
         experiment.held_out,
@@ -87,12 +87,20 @@ def plan(
     train = division.train
     if not len(division.held_out):
         raise UserError(f"nothing is held out of {experiment.data} ({division.source}): {MEASURE}")
-    _check_labels(experiment, recipe, train)
+    if "scores" in recipe.needs and not train.labelled:
+        raise UserError(
+            f"method {experiment.method} trains a classifier and {experiment.data} has no labels: "
+            "give --label-column, or use a method that learns from captions (tracer, flyp)"
+        )
     settled = replace(
         experiment, held_out_share=division.share, adapter=None if adapted is None else str(adapted)
     )
     resolved, steps, warmup = _resolve(settled, len(train))
     retain = tuple(retained_data(spec, check) for spec in experiment.retain)
+    warnings = [*division.warnings, *trained_retained(train, retain)]
+    if adapted is not None and experiment.lr <= MAX_TOWER_LR:  # updates of an adapter start at zero
+        lr = f"--lr {experiment.lr:g}"
+        warnings.append(f"--adapter with {lr} learns little: adapters usually need 1e-4 to 1e-3")
     result = Plan(
         experiment=resolved,
         method=recipe,
@@ -106,19 +114,18 @@ def plan(
         adapter=adapted,
         test=division.test,
         division=str(division),
-        warnings=(*division.warnings, *trained_retained(train, retain), *_slow_adapter(experiment)),
+        warnings=tuple(warnings),
     )
-    _check_teachers(result)
+    # A teacher that would move less than once in its stage is refused.
+    for stage, stage_steps in zip(recipe.stages, result.stage_steps, strict=True):
+        if stage_steps and (policy := stage.policy(stage_steps)) is not None:
+            check_interval(policy, stage_steps)
     return result
 
 
 def prompts_for(examples: Examples, name: str | None = None) -> tuple[str, ...]:
     """The prompt templates of this name; by default those of the data set, else OpenAI's."""
     return templates(name) if name else examples.templates or templates("openai")
-
-
-def _unchecked(examples: Examples) -> Examples:
-    return examples
 
 
 def retained_data(spec: str, check: Scan = scan) -> Examples:
@@ -165,28 +172,6 @@ def _adapter(experiment: Experiment, recipe: Method) -> Adapter | None:
             f"--adapter prompts adds tokens, and method {experiment.method} compares those of all blocks: use lora"
         )
     return adapted
-
-
-def _slow_adapter(experiment: Experiment) -> tuple[str, ...]:
-    """A warning for adapters at a learning rate for full finetuning: their updates start at zero."""
-    if experiment.adapter is None or experiment.lr > MAX_TOWER_LR:
-        return ()
-    return (f"--adapter with --lr {experiment.lr:g} learns little: adapters usually need 1e-4 to 1e-3",)
-
-
-def _check_teachers(result: Plan) -> None:
-    """Raise UserError if a teacher would move less than once in its stage."""
-    for stage, steps in zip(result.method.stages, result.stage_steps, strict=True):
-        if steps and (policy := stage.policy(steps)) is not None:
-            check_interval(policy, steps)
-
-
-def _check_labels(experiment: Experiment, recipe: Method, train: Examples) -> None:
-    if "scores" in recipe.needs and not train.labelled:
-        raise UserError(
-            f"method {experiment.method} trains a classifier and {experiment.data} has no labels: "
-            "give --label-column, or use a method that learns from captions (tracer, flyp)"
-        )
 
 
 def _resolve(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:

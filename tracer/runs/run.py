@@ -89,10 +89,7 @@ class Run:
     @property
     def description(self) -> dict[str, Any]:
         """What `experiment.json` holds: the id, the experiment and the classes; a UserError if it is damaged."""
-        try:
-            description = read_json(self.folder / DESCRIPTION)
-        except (ValueError, OSError) as error:
-            raise UserError(f"{self.folder / DESCRIPTION} is not readable: {error}") from None
+        description = self._read(DESCRIPTION)
         if missing := [name for name in ("id", "experiment", "classes") if name not in description]:
             raise UserError(f"{self.folder / DESCRIPTION} does not describe a run: it has no {missing[0]}")
         return description
@@ -169,12 +166,13 @@ class Run:
     @property
     def result(self) -> dict[str, Any]:
         """The contents of `result.json`; empty if the run is not finished."""
-        if not self.finished:
-            return {}
+        return self._read(RESULT) if self.finished else {}
+
+    def _read(self, name: str) -> dict[str, Any]:
         try:
-            return read_json(self.folder / RESULT)
+            return read_json(self.folder / name)
         except (ValueError, OSError) as error:
-            raise UserError(f"{self.folder / RESULT} is not readable: {error}") from None
+            raise UserError(f"{self.folder / name} is not readable: {error}") from None
 
     def weights_file(self, name: str) -> Path:
         """Where the weights of this name lie, or would lie: student, teacher, result, or a merge."""
@@ -210,17 +208,13 @@ class Run:
         changes = self.result.get("changes") if self.weights == "result" else None
         if not changes:
             return f"<p>{escape(repr(self))}</p>"
-        sets = {"held-out": changes["task"]} | {
-            f"retained: {name}": each for name, each in changes["retain"].items()
-        }
-        rows = [
-            (name, *(f"{100 * each[side][1]:.1f} %" for side in ("before", "after")), str(each["n"]))
-            for name, each in sets.items()
-        ]
-        lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
-        head = "<th></th><th>before</th><th>after</th><th>images</th>"
-        body = "".join(f"<tr>{line}</tr>" for line in (head, *lines))
-        return f"<p>{escape(repr(self))}</p><table>{body}</table>"
+        rows = "<tr><th></th><th>before</th><th>after</th><th>images</th></tr>"
+        retained = {f"retained: {name}": change for name, change in changes["retain"].items()}
+        for name, change in {"held-out": changes["task"], **retained}.items():
+            before, after = (f"{100 * change[side][1]:.1f} %" for side in ("before", "after"))
+            cells = (escape(name), before, after, change["n"])
+            rows += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
 
     def student(self, name: str | None = None) -> Student:
         """The model with weights of this run: result, student, teacher, pretrained, or the name of a merge."""
@@ -228,13 +222,12 @@ class Run:
         experiment = self.experiment
         if name == "pretrained":
             self.require_start()
-        self._require_config()
-        weights = (
-            None if name == "pretrained" else self.stored_weights(name)
-        )  # first: loading a model is slow
-        student = load(
-            experiment.model, pretrained_tag(experiment.model, experiment.pretrained), seed=experiment.seed
-        )
+            weights = None
+        else:
+            self._require_config()
+            weights = self.stored_weights(name)  # first: loading a model is slow
+        tag = pretrained_tag(experiment.model, experiment.pretrained)
+        student = load(experiment.model, tag, seed=experiment.seed)
         if experiment.adapter is not None:
             adapter(experiment.adapter).prepare(student)
         if weights is not None:

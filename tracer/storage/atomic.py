@@ -7,8 +7,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,16 @@ from tracer.core.errors import UserError
 def write_file(path: Path, fill: Callable[[Path], object]) -> None:
     """Call `fill` with a temporary path to write to, then rename the file to `path`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _parents(path):
+    with _Writing(path):
         try:
-            with _SystemErrors(path):
-                fill(temporary)
-                sync_file(temporary)
-                temporary.replace(path)
+            fill(temporary)
+            _sync(temporary)
+            temporary.replace(path)
         finally:
-            with suppress(
-                OSError
-            ):  # in a read-only folder the error of the write counts, not that of the clean-up
+            # In a read-only folder the error of the write counts, not that of the clean-up.
+            with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    _sync(path.parent)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -61,45 +59,47 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, replace: bool = Tr
     temporary, backup = (path.with_name(f".{path.name}.{os.getpid()}.{suffix}") for suffix in ("tmp", "old"))
     for leftover in (temporary, backup):
         shutil.rmtree(leftover, ignore_errors=True)
-    with _parents(path):
+    with _Writing(path):
         temporary.mkdir()
         try:
-            with _SystemErrors(path):
-                fill(temporary)
-                for entry in temporary.rglob("*"):
-                    sync_folder(entry) if entry.is_dir() else sync_file(entry)
-                sync_folder(temporary)
-                if replace and path.exists():
-                    # Renamed, not deleted in place: a crash here must not leave half of the old folder.
-                    path.replace(backup)
-                try:
-                    temporary.replace(path)
-                except OSError as error:
-                    # There may be no backup, or another process has written the folder meanwhile.
-                    with suppress(OSError):
-                        backup.replace(path)
-                    if not replace and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                        raise UserError(f"{path} is not empty: choose another folder") from None
-                    raise
+            fill(temporary)
+            for entry in (*temporary.rglob("*"), temporary):
+                _sync(entry)
+            if replace and path.exists():
+                # Renamed, not deleted in place: a crash here must not leave half of the old folder.
+                path.replace(backup)
+            try:
+                temporary.replace(path)
+            except OSError as error:
+                # There may be no backup, or another process has written the folder meanwhile.
+                with suppress(OSError):
+                    backup.replace(path)
+                if not replace and error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise UserError(f"{path} is not empty: choose another folder") from None
+                raise
             shutil.rmtree(backup, ignore_errors=True)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-    sync_folder(path.parent)
+    _sync(path.parent)
 
 
-class _SystemErrors:
-    """A context whose errors of the system are an OSError that names `path`, or a file in it.
+class _Writing:
+    """A context in which the folder of `path` is there; folders that are new and still empty go again.
 
-    Writing to a full disk names none, and libraries in Rust (safetensors, tokenizers) have the number in a text only.
+    Its errors of the system are an OSError that names `path`, or a file in it: writing to a full disk names none, and
+    libraries in Rust (safetensors, tokenizers) have the number in a text only.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.new = path, [folder for folder in path.parents if not folder.exists()]
 
     def __enter__(self) -> None:
-        pass
+        self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        with suppress(OSError):  # they are not empty, or another process was faster
+            for folder in self.new:
+                folder.rmdir()
         if isinstance(error, OSError):
             if error.errno is not None:  # else the name would stand in place of the message
                 error.filename = error.filename or str(self.path)
@@ -108,31 +108,14 @@ class _SystemErrors:
             raise OSError(code, os.strerror(code), str(self.path)) from error
 
 
-@contextmanager
-def _parents(path: Path) -> Iterator[None]:
-    """A context in which the folder of `path` is there; folders that are new and still empty go again."""
-    new = [folder for folder in path.parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # they are not empty, or another process was faster
-            for folder in new:
-                folder.rmdir()
-
-
-def sync_file(path: Path) -> None:
-    """Flush a file to the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def sync_folder(path: Path) -> None:
-    """Flush a folder's entries to the disk, so that a rename survives a power cut; no-op where the system cannot."""
+def _sync(path: Path) -> None:
+    """Flush a file to the disk, or the entries of a folder, so that a rename survives a power cut."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
-        return
+        if path.is_dir():  # which some systems cannot open
+            return
+        raise
     try:
         os.fsync(descriptor)
     finally:

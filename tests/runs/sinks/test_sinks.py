@@ -17,10 +17,7 @@ from tracer.core.errors import UserError
 from tracer.runs.record import read
 from tracer.runs.sinks import check_installed
 from tracer.runs.sinks.forwarding import ForwardingRecorder
-from tracer.runs.sinks.mlflow import MLflow
-from tracer.runs.sinks.sink import Line, scalars
-from tracer.runs.sinks.tensorboard import TensorBoard
-from tracer.runs.sinks.wandb import WeightsAndBiases
+from tracer.runs.sinks.tools import Line, MLflow, TensorBoard, WeightsAndBiases, scalars
 
 DESCRIPTION = {"id": "1a2b", "experiment": {"data": "digits", "options": {"beta": 0.5}}}
 

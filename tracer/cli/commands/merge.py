@@ -16,8 +16,8 @@ from tracer.core.command_line import command_line
 from tracer.core.metrics import wilson_interval
 from tracer.evaluation.measured import compared_indices
 from tracer.evaluation.verdict import plus_minus
+from tracer.merging.dawin import accuracies
 from tracer.merging.evaluator import Evaluator, Scores
-from tracer.merging.inference import ModelPair
 from tracer.merging.merges import Merged
 from tracer.runs.run import Run
 
@@ -100,13 +100,7 @@ def _show(evaluator: Evaluator, result: Merged, by_names: bool) -> None:
 
 def _measure(request: Merge, evaluator: Evaluator) -> int:
     """Print the accuracy of two models combined at inference, which gives no merged weights."""
-    pair = ModelPair(evaluator)
-    rows = [("pretrained", pair.pretrained.accuracy), ("finetuned", pair.finetuned.accuracy)]
-    if request.dawin is not None:
-        share = pair.coefficients(request.dawin)
-        rows += [("outputs mixed by λ", pair.ensemble(share).accuracy), ("DaWin", pair.dawin(share).accuracy)]
-    else:
-        rows.append((f"ensemble {request.ensemble:g}", pair.ensemble(request.ensemble or 0.0).accuracy))
+    rows = accuracies(evaluator, request.dawin, request.ensemble or 0.0).items()
     title = f"{evaluator.group.runs[0].folder} on {evaluator.held_out.name}, {len(evaluator.held_out)} images"
     show_table(title, ("model", "accuracy"), [(name, percent(value)) for name, value in rows])
     return 0

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Literal
 
 from tracer.core.errors import UserError, unknown
 from tracer.runs.run import Run
 from tracer.runs.sinks.forwarding import ForwardingRecorder
-from tracer.runs.sinks.sink import Sink
+from tracer.runs.sinks.tools import MLflow, Sink, TensorBoard, WeightsAndBiases
 
 Name = Literal["tensorboard", "wandb", "mlflow"]
-# The module of each sink, which has the name of the package that it needs, and the class in it.
-SINKS: dict[str, str] = {"tensorboard": "TensorBoard", "wandb": "WeightsAndBiases", "mlflow": "MLflow"}
+# By the name of the package that each needs.
+SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases, "mlflow": MLflow}
 
 
 def check_installed(names: Sequence[str]) -> None:
@@ -29,18 +28,14 @@ def check_installed(names: Sequence[str]) -> None:
             )
 
 
-def sink(name: str, run: Run) -> Sink:
-    """The sink of this name for one run."""
-    return getattr(import_module(f"tracer.runs.sinks.{name}"), SINKS[name])(run.folder, run.description)
-
-
 @contextmanager
 def forward_to_sinks(run: Run, names: Sequence[str], warn: Callable[[str], object]) -> Iterator[None]:
     """A context in which the run's log lines also go to these sinks, and its result at the end."""
     if not names:
         yield
         return
-    recorder = ForwardingRecorder(run.recorder.path, {name: sink(name, run) for name in names}, warn)
+    sinks = {name: SINKS[name](run.folder, run.description) for name in names}
+    recorder = ForwardingRecorder(run.recorder.path, sinks, warn)
     previous, run.recorder = run.recorder, recorder
     try:
         yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -11,7 +10,7 @@ from typing import Any
 
 from tracer.runs.files import read_json
 from tracer.runs.record import Recorder, read
-from tracer.runs.sinks.sink import Sink
+from tracer.runs.sinks.tools import Line, Sink
 
 
 class ForwardingRecorder(Recorder):
@@ -38,7 +37,7 @@ class ForwardingRecorder(Recorder):
         last_step = max((line["step"] for line in read(self.path)), default=-1) if self.path.exists() else -1
         unreadable = super().rewind(step)
         for thread in self.threads:
-            thread.submit(partial(thread.sink.begin, last_step))
+            thread.calls.put(lambda sink: sink.begin(last_step))
         for line in read(self.path) if self.path.exists() else ():
             self._forward(line)
         self.started = True
@@ -53,40 +52,36 @@ class ForwardingRecorder(Recorder):
             self._forward({"step": last_step, "kind": "result", **scores})
         for thread in self.threads:
             if self.started:
-                thread.submit(thread.sink.end)
+                thread.calls.put(lambda sink: sink.end())
             thread.close(self.timeout)
 
-    def _forward(self, line: dict[str, Any]) -> None:
+    def _forward(self, line: Line) -> None:
         for thread in self.threads:
-            thread.submit(partial(thread.sink.write, line))
+            thread.calls.put(lambda sink: sink.write(line))
 
 
-class SinkThread:
-    """Calls one sink from a thread; after the first exception it warns and ends."""
+class SinkThread(Thread):
+    """Makes the calls that are put into its queue on one sink; after the first exception it warns and ends."""
 
     def __init__(self, name: str, sink: Sink, warn: Callable[[str], object]) -> None:
-        self.name, self.sink, self.warn = name, sink, warn
-        self.queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self.thread = Thread(target=self._work, name=f"sink {name}", daemon=True)
-        self.thread.start()
+        super().__init__(name=name, daemon=True)
+        self.sink, self.warn = sink, warn
+        self.calls: SimpleQueue[Callable[[Sink], None] | None] = SimpleQueue()
+        self.start()
 
-    def submit(self, call: Callable[[], None]) -> None:
-        """Queue a call; returns at once."""
-        self.queue.put(call)
-
-    def close(self, timeout: float) -> None:
-        """Wait until all calls are done, at most `timeout` seconds; then warn and abandon the thread."""
-        self.queue.put(None)
-        self.thread.join(timeout)
-        if self.thread.is_alive():
-            self.warn(
-                f"{self.name} did not finish within {timeout:g} s and may be incomplete; the log is complete"
-            )
-
-    def _work(self) -> None:
+    def run(self) -> None:
         try:
-            while (call := self.queue.get()) is not None:
-                call()
+            while (call := self.calls.get()) is not None:
+                call(self.sink)
         except Exception as error:  # noqa: BLE001  (third-party code may raise anything; the run must go on)
             reason = f"{type(error).__name__}: {error}".strip()
             self.warn(f"{self.name} failed, the run goes on without it: {reason}")
+
+    def close(self, timeout: float) -> None:
+        """Wait until all calls are done, at most `timeout` seconds; then warn and abandon the thread."""
+        self.calls.put(None)
+        self.join(timeout)
+        if self.is_alive():
+            self.warn(
+                f"{self.name} did not finish within {timeout:g} s and may be incomplete; the log is complete"
+            )

@@ -7,8 +7,16 @@ import pytest
 import torch
 from scipy import stats
 
-from tracer.merging.dawin import clustered, coefficients, ensemble, entropies, mixed
-from tracer.merging.mixture import Mixture, clusters, fit
+from tracer.merging.dawin import (
+    Mixture,
+    clustered,
+    clusters,
+    coefficients,
+    ensemble,
+    entropies,
+    fit,
+    mixed,
+)
 
 
 def logits(seed: int, n: int = 20, k: int = 4) -> np.ndarray:
@@ -85,7 +93,7 @@ def test_density_of_the_mixture() -> None:
     x = np.linspace(0.05, 0.95, 7)
     joint = np.stack([0.4 * stats.beta(2, 3).pdf(x), 0.6 * stats.beta(5, 1.5).pdf(x)], axis=1)
     np.testing.assert_allclose(mixture.log_joint(torch.from_numpy(x)).exp().numpy(), joint, rtol=1e-10)
-    found = mixture.responsibilities(torch.from_numpy(x)).numpy()
+    found = mixture.log_joint(torch.from_numpy(x)).softmax(dim=1).numpy()
     np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-10)
 
 

@@ -1,0 +1,149 @@
+"""Tools that show curves of a run. Their packages are optional, and imported when a run begins to log to them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tracer.core.markdown import markdown_table
+from tracer.storage.atomic import write_text
+
+Line = dict[str, Any]  # a log line: {"step": …, "kind": …, …values}
+
+
+class Sink:
+    """One tool. Its methods are called from one thread. An exception ends it with one warning, and the run goes on."""
+
+    def __init__(self, folder: Path, description: dict[str, Any]) -> None:
+        self.folder, self.description = folder, description
+
+    def begin(self, last_step: int) -> None:
+        """Start or resume: earlier processes logged up to step `last_step` (-1: none). Then `write` gets every line."""
+        raise NotImplementedError
+
+    def write(self, line: Line) -> None:
+        """Add one line."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Flush and close."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the experiment and the options of its method, by name."""
+        settings = dict(self.description["experiment"])
+        return settings | settings.pop("options")
+
+
+class TensorBoard(Sink):
+    """Event files in the run's folder: `tensorboard --logdir runs`.
+
+    A resumed run rewrites its one file from the log, so that no step appears twice.
+    """
+
+    def begin(self, last_step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        del last_step
+        folder = self.folder / "tensorboard"
+        for old in folder.glob("events.out.tfevents.*"):
+            old.unlink()
+        # purge_step makes a running TensorBoard discard what it read from the old file.
+        self.writer = SummaryWriter(folder, purge_step=0, flush_secs=30)
+        rows = [(name, f"`{value}`") for name, value in self.settings().items()]
+        self.writer.add_text("experiment", markdown_table(("setting", "value"), rows, align_right=False), 0)
+
+    def write(self, line: Line) -> None:
+        for name, value in scalars(line).items():
+            self.writer.add_scalar(name, value, line["step"])
+
+    def end(self) -> None:
+        self.writer.close()
+
+
+class WeightsAndBiases(Sink):
+    """W&B; WANDB_PROJECT, WANDB_ENTITY and WANDB_MODE=offline work as usual.
+
+    One W&B run per run folder. A resumed run keeps its id and does not log a step twice.
+    """
+
+    def begin(self, last_step: int) -> None:
+        wandb: Any = import_module("wandb")
+        file = self.folder / "wandb" / "id.txt"  # per folder: an experiment may be run in several
+        resumed = file.exists()
+        if not resumed:
+            write_text(file, f"{self.description['id']}-{secrets.token_hex(3)}")
+        self.run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "tracer"),
+            id=file.read_text(),
+            name=self.folder.name,
+            dir=self.folder,
+            config=self.description["experiment"],
+            resume="allow",
+            settings=wandb.Settings(console="off", login_timeout=30),
+        )
+        # Online, the server gives the next step; offline it is 0 and the log decides.
+        self.first_step = self.run.step or (last_step + 1 if resumed else 0)
+
+    def write(self, line: Line) -> None:
+        if line["step"] >= self.first_step:
+            self.run.log(scalars(line), step=line["step"])
+
+    def end(self) -> None:
+        self.run.finish()
+
+
+class MLflow(Sink):
+    """MLflow; MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME and the like work as usual.
+
+    One MLflow run per run folder. A resumed run keeps its id and does not log a step twice.
+    """
+
+    def begin(self, last_step: int) -> None:
+        mlflow: Any = import_module("mlflow")
+        self.entities = mlflow.entities
+        self.client = mlflow.MlflowClient()  # not the global functions: several runs may log in one process
+        file = self.folder / "mlflow" / "id.txt"  # per folder: an experiment may be run in several
+        resumed = file.exists()
+        if not resumed:
+            write_text(file, self._create_run())
+        self.id = file.read_text()
+        self.client.update_run(self.id, status="RUNNING")
+        self.first_step = last_step + 1 if resumed else 0
+
+    def _create_run(self) -> str:
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "tracer")
+        existing = self.client.get_experiment_by_name(name)
+        experiment = existing.experiment_id if existing else self.client.create_experiment(name)
+        run = self.client.create_run(experiment, run_name=self.folder.name)
+        params = [self.entities.Param(name, str(value)[:6000]) for name, value in self.settings().items()]
+        self.client.log_batch(run.info.run_id, params=params)
+        return run.info.run_id
+
+    def write(self, line: Line) -> None:
+        if line["step"] >= self.first_step:
+            now, step = int(1000 * time.time()), line["step"]
+            metrics = [self.entities.Metric(name, value, now, step) for name, value in scalars(line).items()]
+            self.client.log_batch(self.id, metrics=metrics)
+
+    def end(self) -> None:
+        self.client.set_terminated(self.id)
+
+
+def scalars(line: Line) -> dict[str, float]:
+    """The numbers of a line by the name of their curve: train/loss, held_out/accuracy."""
+    values = {name: value for name, value in line.items() if name not in ("step", "kind")}
+    return dict(_leaves(values, line["kind"]))
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{path}/{name}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, float(value)
