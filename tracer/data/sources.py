@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tracer.core.errors import UserError, near, unknown
@@ -23,10 +24,10 @@ from tracer.data.options import Options
 
 EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits": digits,
-    "digits:coloured": lambda split, folder: coloured_digits(split, folder=folder),
-    "digits:colour": lambda split, folder: coloured_digits(split, task="colour", folder=folder),
-    "digits:group": lambda split, folder: coloured_digits(split, task="group", folder=folder),
-    "digits:flipped": lambda split, folder: coloured_digits(split, flipped=True, folder=folder),
+    "digits:coloured": coloured_digits,
+    "digits:colour": partial(coloured_digits, task="colour"),
+    "digits:group": partial(coloured_digits, task="group"),
+    "digits:flipped": partial(coloured_digits, flipped=True),
 }
 BUILT_IN = "embedded:"  # prefix of a built-in set, where a file has its name
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")

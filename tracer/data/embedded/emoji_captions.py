@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from tracer.data.embedded.emoji import Emoji
-from tracer.data.embedded.emoji_kinds import KIND_OF, KINDS
+from tracer.data.embedded.emoji import KIND_OF, KINDS, Emoji
 from tracer.models.prompts import render
 
 Regime = Literal["strong", "weak"]
