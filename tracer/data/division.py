@@ -77,8 +77,7 @@ class Division:
 
     def _contradictions(self) -> Iterator[str]:
         """Images that are in the training data more than once, as different classes."""
-        known = self.train.contents is not None and self.train.labelled
-        if known and (groups := duplicates(self.train).contradicting):
+        if groups := duplicates(self.train, contradicting=True):
             first = " and ".join(groups[0][:2])
             yield f"{len(groups)} images are trained on as more than one class, such as {first}"
 

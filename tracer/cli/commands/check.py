@@ -11,6 +11,7 @@ import tyro
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
 from tracer.core.errors import UserError
+from tracer.data.checking.report import command as train_command
 from tracer.data.checking.report import describe
 from tracer.data.division import divide
 from tracer.data.options import has_split
@@ -50,16 +51,8 @@ def main(
         test = None
         if has_split(division.train.splits, "test"):
             test = check(load(data, split="test", **reading.keywords))
-    lines = describe(
-        division.train,
-        division.held_out,
-        test,
-        source=division.source,
-        flags={"data": data, **reading.flags},
-        switches=("skip-unreadable",) if skip_unreadable else (),
-        warnings=tuple(division.shortage),
-    )
-    for line in lines:
+    training = train_command({"data": data, **reading.flags}, ("skip-unreadable",) if skip_unreadable else ())
+    for line in describe(division, test, training):
         say(line)
     return 0
 
