@@ -12,7 +12,7 @@ from tracer.data.classes import readable_name, refuse_one_name
 from tracer.data.encoded import Encoded, read_image
 from tracer.data.examples import Examples
 from tracer.data.formats.assembly import assemble
-from tracer.data.formats.columns import find_columns, row_splits, split_column
+from tracer.data.formats.columns import SPLIT, column, find_columns, row_splits
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
 
@@ -140,7 +140,7 @@ def _splits(data: Any) -> dict[str, Any]:
 
 def _split_columns(dataset: Any) -> list[str]:
     """Columns that may say which split a row belongs to: the one called so, and those of text, or of yes and no."""
-    called = split_column(dataset.column_names)
+    called = column(dataset.column_names, None, SPLIT)
     kinds = {name: getattr(kind, "dtype", "") for name, kind in dataset.features.items()}
     return [
         name for name, kind in kinds.items() if name == called or kind in ("string", "large_string", "bool")
