@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.classes import Spec
 from tracer.data.examples import Examples, Pixels
 from tracer.data.formats.assembly import assemble
 from tracer.data.formats.columns import find_columns, row_splits
@@ -37,7 +36,10 @@ def read_arrays(path: Path, options: Options) -> Examples:
     """Read an `.npz` file, whose arrays are recognised by name like the columns of a table."""
     options.refuse("a NumPy file", "separator")
     arrays = _read(path)
-    class_names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
+    own_names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
+    naming = options.classes
+    if naming is None and own_names is not None:
+        naming = [str(name) for name in np.atleast_1d(own_names)]
     arrays = _joined(arrays, path)
     pictures = [name for name, array in arrays.items() if array.ndim > 2]
     alone = pictures[0] if len(pictures) == 1 and options.image is None else None
@@ -61,7 +63,7 @@ def read_arrays(path: Path, options: Options) -> Examples:
         Pixels(pixels),
         [f"{i:06d}" for i in range(len(pixels))],
         keys=[text(value) for value in arrays[columns.label].tolist()] if columns.label else None,
-        naming=_naming(options, class_names),
+        naming=naming,
         numbered=one_hot,
         captions=[texts(value) for value in arrays[columns.caption].tolist()] if columns.caption else None,
         splits=split.names,
@@ -103,13 +105,6 @@ def _labels(labels: np.ndarray) -> np.ndarray:
             f"the labels have the shape {labels.shape} and are not one-hot: give each image one label, [n]"
         )
     return labels
-
-
-def _naming(options: Options, class_names: np.ndarray | None) -> Spec | None:
-    """The names in the options; without them, those in the file."""
-    if options.classes is not None or class_names is None:
-        return options.classes
-    return [str(name) for name in np.atleast_1d(class_names)]
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

@@ -6,12 +6,15 @@ import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
-from tracer.data.examples import Examples
+from tracer.data.examples import Examples, Images, Subset
 from tracer.data.formats.assembly import assemble
 from tracer.data.formats.columns import Columns, find_columns, row_splits
-from tracer.data.formats.table import Table, parse_table, read_images
+from tracer.data.formats.hub import encoded_images, read_parquet_file
+from tracer.data.formats.table import Table, parse_table
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
 
@@ -38,16 +41,14 @@ def read_table(path: Path, options: Options) -> Examples:
     splits, part = split.names, split.choose(options, path.name)
     embedded = columns.image in table.binary
     entries = _entries(table, columns, split.of_row, path)
-    own = [entry for entry in entries if not splits or entry.split == part]
-    rows = split.of_row.count(part) if splits else len(table)
-    if not embedded:
+    own = [entry for entry in entries if entry.split == part]
+    if embedded:
+        every = encoded_images(read_parquet_file(path), columns.image, str(path))
+        images: Images = Subset(every, np.array([entry.row for entry in own], np.int64))
+    else:
         _refuse_all_missing(path, own)
-    repeats = rows - len(own)
-    images = (
-        read_images(path, columns.image, [entry.row for entry in own])
-        if embedded
-        else Files(path.parent, tuple(entry.image for entry in own))
-    )
+        images = Files(path.parent, tuple(entry.image for entry in own))
+    repeats = (split.of_row.count(part) if splits else len(table)) - len(own)
     return assemble(
         str(path),
         images,
