@@ -78,7 +78,9 @@ def _source(name: str, options: Options) -> Examples:
         return _directory(Path(name), options)
     if Path(name).is_file():
         return _file(Path(name), options)
-    close = near(name, (*EMBEDDED, *_neighbours(Path(name))))
+    folder = Path(name).parent
+    neighbours = map(str, folder.iterdir()) if folder.is_dir() else ()
+    close = near(name, (*EMBEDDED, *neighbours))
     built_in = f"{', '.join(EMBEDDED)} and emoji:names:strong"
     hint = f": did you mean {' or '.join(close)}?" if close else ""
     raise UserError(f"there is no file or folder {name}{hint or f'; built-in data are {built_in}'}")
@@ -143,10 +145,3 @@ def _either_split(source: Callable[[Split], Examples], options: Options, name: s
         labels = mapping.labels(examples.classes)[examples.labels]
         examples = replace(examples, classes=mapping.names, labels=labels)
     return replace(examples, name=name, splits=splits, detected=(f"split: {split} of {', '.join(splits)}",))
-
-
-def _neighbours(path: Path) -> list[str]:
-    """All paths in the folder of `path`, for suggestions."""
-    if not path.parent.is_dir():
-        return []
-    return [str(each) for each in path.parent.iterdir()]

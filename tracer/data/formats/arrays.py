@@ -5,16 +5,14 @@ Arrays of several splits are called `x_train` and `x_test`, or `train_images` an
 
 from __future__ import annotations
 
-import struct
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.examples import Examples, Pixels
-from tracer.data.formats.assembly import assemble
+from tracer.data.encoded import BROKEN
+from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.formats.columns import find_columns, row_splits
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
@@ -25,11 +23,7 @@ UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio
 
 CLASSES = ("classes", "class_names", "classnames", "names")
 
-# Raised by NumPy and zipfile on damaged or mislabelled files; RuntimeError if an archive has a password.
-UNREADABLE = (
-    *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError, MemoryError),
-    *(struct.error, zipfile.BadZipFile, zlib.error),
-)
+UNREADABLE = (*BROKEN, zipfile.BadZipFile)  # raised by NumPy and zipfile on damaged or mislabelled files
 
 
 def read_arrays(path: Path, options: Options) -> Examples:

@@ -11,8 +11,7 @@ from posixpath import commonpath
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES, Files
-from tracer.data.examples import Examples
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, assemble
 from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.

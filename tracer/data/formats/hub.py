@@ -11,8 +11,7 @@ from typing import Any
 from tracer.core.errors import UserError
 from tracer.data.classes import readable_name, refuse_one_name
 from tracer.data.encoded import Encoded, read_image
-from tracer.data.examples import Examples
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, assemble
 from tracer.data.formats.columns import SPLIT, column, find_columns, row_splits
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options

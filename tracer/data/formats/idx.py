@@ -16,8 +16,7 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.examples import Examples, Pixels
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.pixels import refuse_black
 
 Split = Literal["train", "test"]

@@ -16,9 +16,8 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.encoded import BROKEN, HASH_SIZE, SUFFIXES, Files, hash_image
-from tracer.data.examples import Examples, Images, Pixels
-from tracer.data.formats.assembly import assemble
+from tracer.data.encoded import BROKEN, HASH_SIZE, SUFFIXES, Files, content, hash_image
+from tracer.data.examples import Examples, Images, Pixels, assemble
 from tracer.data.formats.hub import from_datasets
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
@@ -55,7 +54,7 @@ def _fingerprint(examples: Examples) -> str:
     digest = hashlib.blake2b(examples.fingerprint.encode(), digest_size=8)
     for index in range(len(examples)):
         with suppress(*BROKEN):  # the scan reports them
-            digest.update(hash_image(examples.images, index))
+            digest.update(hash_image(examples.images, index, content(examples.images, index)))
     return digest.hexdigest()
 
 

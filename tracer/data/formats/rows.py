@@ -10,8 +10,7 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
-from tracer.data.examples import Examples, Images, Subset
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, Images, Subset, assemble
 from tracer.data.formats.columns import Columns, find_columns, row_splits
 from tracer.data.formats.hub import encoded_images, read_parquet_file
 from tracer.data.formats.table import Table, parse_table

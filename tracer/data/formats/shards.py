@@ -17,8 +17,7 @@ from fsspec.core import url_to_fs
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.encoded import SUFFIXES, Encoded
-from tracer.data.examples import Examples
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, assemble
 from tracer.data.formats.columns import RowSplits, find_columns, row_splits
 from tracer.data.formats.values import parse_json, text, texts
 from tracer.data.options import Options, sort_splits, splits_by_name
@@ -68,10 +67,9 @@ def read_shards(pattern: str, options: Options) -> Examples:
     if not usable:
         raise UserError(f"no images in {pattern}: {len(urls)} shards were read")
     names = dict.fromkeys(name for sample in usable for name in sample.values)
+    values = {name: [sample.values.get(name) for sample in usable] for name in names}
     columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
-    members = row_splits(
-        {name: [each.values.get(name) for each in usable] for name in names}, columns, pattern
-    )
+    members = row_splits(values, columns, pattern)
     short = dict(zip(urls, _shorten(urls), strict=True))
     split = _with_names(members, usable, short, pattern)
     imageless = len(every) - len(usable)
@@ -79,11 +77,9 @@ def read_shards(pattern: str, options: Options) -> Examples:
         pattern,
         _slices(usable, options.image),
         [f"{short[sample.url]}/{sample.key}" for sample in usable],
-        keys=[text(sample.values.get(columns.label)) for sample in usable] if columns.label else None,
+        keys=[text(value) for value in values[columns.label]] if columns.label else None,
         naming=options.classes,
-        captions=[texts(sample.values.get(columns.caption)) for sample in usable]
-        if columns.caption
-        else None,
+        captions=[texts(value) for value in values[columns.caption]] if columns.caption else None,
         detected=(
             f"shards: {len(urls)}",
             *(note.replace("column", "member") for note in columns.detected[1:]),
