@@ -131,9 +131,9 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      '(("label", entry.key, key), ("split", entry.split, split))', '(("label", entry.key, key),)', (TABLES,)),
     ("split", "held-out images are trained on as well", "data/split.py",
      "examples.take(np.flatnonzero(~is_held_out)), examples", "examples, examples", (SPLIT, DIVISION)),
-    ("split", "val is not held out", "data/division.py",
+    ("split", "val is not held out", "data/split.py",
      'if share is None and has_split(train.splits, "val"):', "if False:", (DIVISION,)),
-    ("split", "images that are in both sets are not mentioned", "data/division.py",
+    ("split", "images that are in both sets are not mentioned", "data/split.py",
      "*self.shortage, *self.overlap, ", "*self.shortage, ", (DIVISION,)),
     # Classes
     ("classes", "two classes of one name are merged", "data/classes.py",

@@ -11,11 +11,10 @@ from tracer.cli.app import main
 from tracer.data.checking import report
 from tracer.data.checking.duplicates import duplicates, shared_images
 from tracer.data.checking.report import command
-from tracer.data.division import Division
 from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load
-from tracer.data.split import hold_out
+from tracer.data.split import Division, hold_out
 from tracer.models.open_clip_compat import open_clip
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan

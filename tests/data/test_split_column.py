@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.data.division import divide
 from tracer.data.sources import load
+from tracer.data.split import divide
 
 CELLS = ["train", "Train ", "training", "TEST", "testing", "val"]
 SPLITS = {"train": [0, 1, 2], "test": [3, 4], "val": [5]}

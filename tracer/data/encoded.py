@@ -140,7 +140,7 @@ def draft(images: Images, index: int, least: tuple[int, int] | None) -> Draft:
 def hash_image(images: Images, index: int, encoded: bytes | None) -> bytes:
     """A hash of an image: of its encoded bytes, or of its pixels and their shape where these are all there is."""
     if encoded is None:
-        pixels = images.array[index] if isinstance(images, Pixels) else np.asarray(images[index])
+        pixels: np.ndarray = images.array[index] if isinstance(images, Pixels) else np.asarray(images[index])
         encoded = repr(pixels.shape).encode() + pixels.tobytes()
     return hashlib.blake2b(encoded, digest_size=HASH_SIZE).digest()
 

@@ -13,7 +13,6 @@ import pytest
 
 from tracer.core.errors import UserError
 from tracer.data.embedded.emoji import ARCHIVE, KIND_OF, KINDS, archive
-from tracer.data.embedded.emoji_captions import captions, forbidden, leaks, root
 from tracer.data.embedded.emojishift import (
     COLOURS,
     FOLDS,
@@ -21,12 +20,16 @@ from tracer.data.embedded.emojishift import (
     MONOCHROME,
     UNSEEN,
     WRONG,
+    captions,
     clean,
     emoji_kinds,
     emoji_names,
     family,
     folds,
+    forbidden,
     held_out,
+    leaks,
+    root,
     styles,
 )
 from tracer.data.sources import load

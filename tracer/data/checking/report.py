@@ -10,8 +10,8 @@ import numpy as np
 
 from tracer.core.command_line import command_line, path_word
 from tracer.data.checking.duplicates import duplicates, near_duplicates, shared_images
-from tracer.data.division import Division
 from tracer.data.examples import Examples
+from tracer.data.split import Division
 from tracer.storage.cache import write_listing
 
 WIDTH, INDENT = 80, 12  # of the lines

@@ -27,6 +27,7 @@ FOLDER = files("tracer.data.embedded")
 ARCHIVE = FOLDER / "emoji.zip"
 SUBGROUPS: dict[str, list[str]] = json.loads((FOLDER / "emoji_kinds.json").read_text(encoding="utf-8"))
 KINDS = tuple(SUBGROUPS)
+PROMPTS = ("{}", "a picture of {}", "an emoji of {}")
 KIND_OF = {subgroup: kind for kind, subgroups in SUBGROUPS.items() for subgroup in subgroups}
 
 

@@ -15,12 +15,13 @@ from typing import Literal, get_args
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.embedded.emoji import KIND_OF, KINDS, archive
-from tracer.data.embedded.emoji_captions import PROMPTS, Regime, captions
+from tracer.data.embedded.emoji import KIND_OF, KINDS, PROMPTS, Emoji, archive
 from tracer.data.examples import Examples, Pixels
 from tracer.data.options import Options
+from tracer.models.prompts import render
 
 Part = Literal["train", "val", "test"]
+Regime = Literal["strong", "weak"]  # of captions: with or without the names of the kinds
 
 PREFIX = "emoji"
 FOLDS = 5
@@ -37,6 +38,10 @@ COLOURS = frozenset(
 )
 WRONG = frozenset({("fxemoji", "2328")})  # its keyboard is a drawing of a piano
 COPY = 1.0  # mean difference, of 255, below which a black drawing counts as a copy of the coloured one
+
+PER_CAPTION = 3  # keywords in one caption
+MAX_KEYWORDS = 9  # of one emoji
+ROOT = 5  # letters: words that share so many at the start count as forms of one word
 
 
 def styles() -> tuple[str, ...]:
@@ -121,6 +126,37 @@ def read_emoji(spec: str, options: Options) -> Examples:
             f"{spec!r} names no emoji: write emoji:names:strong, emoji:names:weak or emoji:twemoji:0"
         )
     return replace(examples, splits=splits, detected=(f"split: {part} of {', '.join(splits)}",))
+
+
+def captions(emoji: Emoji, regime: Regime) -> tuple[str, ...]:
+    """All captions of an emoji: its name in each prompt, and its name with a few keywords.
+
+    "strong" keeps all keywords and adds the kind in each prompt, so that pretraining learns the vocabulary of the
+    task; "weak" never names the kind, and drops every keyword that shares a word with the name of any kind.
+    """
+    keywords = [each for each in emoji.keywords if regime == "strong" or not leaks(each)][:MAX_KEYWORDS]
+    kinds = [KIND_OF[emoji.subgroup]] if regime == "strong" and emoji.subgroup in KIND_OF else []
+    groups = [keywords[start : start + PER_CAPTION] for start in range(0, len(keywords), PER_CAPTION)]
+    return (
+        *(render(prompt, name) for name in (emoji.name, *kinds) for prompt in PROMPTS),
+        *(", ".join((emoji.name, *group)) for group in groups),
+    )
+
+
+def leaks(keyword: str) -> bool:
+    """Whether a keyword shares the root of a word with the name of a kind; compounds (seafood) are not detected."""
+    return not forbidden().isdisjoint(map(root, keyword.replace("-", " ").split()))
+
+
+@cache
+def forbidden() -> frozenset[str]:
+    """The roots of the words in the names of the kinds."""
+    return frozenset(root(word) for kind in KINDS for word in kind.split() if word != "or")
+
+
+def root(word: str) -> str:
+    """A crude stem: maps faces to face and musical to music."""
+    return word.lower().removesuffix("s")[:ROOT]
 
 
 def family(style: str) -> str:

@@ -45,8 +45,10 @@ def read_table(path: Path, options: Options) -> Examples:
         every = encoded_images(read_parquet_file(path), columns.image, str(path))
         images: Images = Subset(every, np.array([entry.row for entry in own], np.int64))
     else:
-        _refuse_all_missing(path, own)
         images = Files(path.parent, tuple(entry.image for entry in own))
+        if not any((path.parent / image).is_file() for image in images.paths[:20]):
+            first = images.paths[0]
+            raise UserError(f"{path}: no image {first} in {path.parent}: paths are relative to the table")
     repeats = (split.of_row.count(part) if splits else len(table)) - len(own)
     return assemble(
         str(path),
@@ -110,10 +112,3 @@ def _image_path(value: object) -> str:
     if image.startswith(("http://", "https://")):
         raise UserError(f"{image} is an address: download the images first, then give their paths")
     return image
-
-
-def _refuse_all_missing(path: Path, entries: list[Entry], count: int = 20) -> None:
-    """Raise UserError if the first images are all missing: the paths are then relative to another folder."""
-    first = [entry.image for entry in entries[:count]]
-    if not any((path.parent / image).is_file() for image in first):
-        raise UserError(f"{path}: no image {first[0]} in {path.parent}: paths are relative to the table")
