@@ -14,9 +14,8 @@ from tracer.core.errors import UserError
 from tracer.data.checking.report import command as train_command
 from tracer.data.checking.report import describe
 from tracer.data.options import has_split
-from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
-from tracer.data.sources import load
+from tracer.data.sources import AS_FOUND, Reading, load
 from tracer.data.split import divide
 from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
