@@ -182,13 +182,11 @@ def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> t
         return ()
     tops, shown = " and ".join(sorted(below)[:2]), " and ".join(sorted(shared)[:2])
     message = f"{root}: {tops} hold the same folders, {shown}"
-    split_of = {top: _split_in(top) for top in sorted(below)}
-    by_name = len({rest for _, rest in split_of.values()}) == 1 and any(
-        split for split, _ in split_of.values()
-    )
+    split_of = {top: _split_in(top)[0] for top in sorted(below)}
+    by_name = any(split_of.values()) and len({_split_in(top)[1] for top in below}) == 1
     if by_name or splits_by_name(below):
-        training = next((top for top, (split, _) in split_of.items() if split in ("", "train")), min(below))
-        validation = next((top for top, (split, _) in split_of.items() if split == "val"), None)
+        training = next((top for top, split in split_of.items() if split in ("", "train")), min(below))
+        validation = next((top for top, split in split_of.items() if split == "val"), None)
         held_out = f" --held-out {root / validation}" if validation else ""
         instead = f"give {root / training}{held_out}"
         if by_name:
@@ -221,6 +219,5 @@ def _split_in(name: str) -> tuple[str, str]:
     """The split that is part of a name, as in test-photos, empty if there is none; and the other words of it."""
     words = [word for word in re.split(r"[\W_\d]+", name.lower()) if word]
     splits = [canonical(word) for word in words if canonical(word) in SYNONYMS.values()]
-    return next(iter(splits), ""), " ".join(
-        word for word in words if canonical(word) not in SYNONYMS.values()
-    )
+    others = [word for word in words if canonical(word) not in SYNONYMS.values()]
+    return next(iter(splits), ""), " ".join(others)
