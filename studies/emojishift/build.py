@@ -149,7 +149,9 @@ def check(index: dict[str, Any], styles: Pictures) -> None:
     from tracer.data.embedded.emoji import archive
 
     stored = archive()
-    there = {(each.name, stored.emoji[e].hex): p for each in stored.styles for e, p in each.pictures()}
+    there = {
+        (each.name, stored.emoji[e].hex): p for each in stored.styles for e, p in each.pictures().items()
+    }
     built = {
         (style, index["emoji"][e]["hex"]): p for style, images in styles.items() for e, p in images.items()
     }

@@ -14,9 +14,9 @@ import torch
 
 from studies.faults.workspace import STEPS
 from tracer.core.regularizers import regularizer
-from tracer.data.checking.check import validate
 from tracer.data.classes import classes
 from tracer.data.formats.idx import FILES, arrays
+from tracer.data.scan import validate
 from tracer.data.sources import load
 from tracer.merging.wise import alphas
 from tracer.methods.base import method

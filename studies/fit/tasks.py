@@ -14,8 +14,7 @@ from studies.fit.things import LATER, joined, known_things, of_classes
 from studies.photoshift.bridge import PROMPT
 from studies.photoshift.tasks import ANIMALS, PHOTOS, VEHICLES, kept_photos, photos_of
 from studies.photoshift.tasks import things as drawn_things
-from tracer.data.embedded.emoji_captions import Regime
-from tracer.data.embedded.emojishift import emoji_kinds, emoji_names
+from tracer.data.embedded.emojishift import Regime, emoji_kinds, emoji_names
 from tracer.data.examples import Examples
 from tracer.data.sources import load
 

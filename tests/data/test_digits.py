@@ -38,11 +38,9 @@ def test_coloured_keeps_the_grey_values_in_one_channel():
     assert (painted.max(axis=-1) == grey).all()
 
 
-def test_colour_predicts_the_group_as_often_as_asked():
+def test_colour_mostly_predicts_the_group():
     colour, group = coloured_digits(task="colour").labels, coloured_digits(task="group").labels
     assert abs((colour == group).mean() - 0.95) < 0.01
-    assert (coloured_digits(task="colour", correlation=1.0).labels == group).all()
-    assert (coloured_digits(task="colour", correlation=0.0).labels == 1 - group).all()
     assert (group == (digits().labels >= 5)).all()
 
 
@@ -67,7 +65,6 @@ def test_paint_is_a_function_of_its_arguments_and_shows_in_the_fingerprint():
     assert (pixels(coloured_digits("test")) == pixels(coloured_digits("test"))).all()
     variants = [
         coloured_digits("test"),
-        coloured_digits("test", seed=1),
         coloured_digits("test", flipped=True),
         digits("test"),
     ]
@@ -80,7 +77,6 @@ def test_paint_is_a_function_of_its_arguments_and_shows_in_the_fingerprint():
     [
         (lambda: digits("tset"), "unknown split 'tset': did you mean test"),
         (lambda: coloured_digits(task="color"), "unknown task 'color': did you mean colour"),
-        (lambda: coloured_digits(correlation=1.5), "correlation 1.5"),
     ],
 )
 def test_wrong_arguments_are_named(wrong, message):

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
-from tracer.data.division import divide
 from tracer.data.formats.memory import register
 from tracer.data.options import canonical
 from tracer.data.sources import load
+from tracer.data.split import divide
 from tracer.evaluation.suites.own import own
 
 SPLITS = ("train", "training", "val", "valid", "validation", "dev", "eval", "test", "testing")

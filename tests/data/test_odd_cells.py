@@ -15,10 +15,10 @@ import pytest
 
 from tracer.core.errors import UserError
 from tracer.data.classes import classes
-from tracer.data.division import divide
 from tracer.data.formats.memory import from_object, register
 from tracer.data.scan import scan
 from tracer.data.sources import load
+from tracer.data.split import divide
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (4, 6, 5, 3), np.uint8)
 NAMES = ["cat", "dog"]

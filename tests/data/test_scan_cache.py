@@ -9,9 +9,9 @@ import pytest
 
 from tracer.core.errors import UserError
 from tracer.data import scan as module
-from tracer.data.division import divide
 from tracer.data.scan import ScanCache, scan
 from tracer.data.sources import load
+from tracer.data.split import divide
 from tracer.storage.cache import cache_folder
 
 

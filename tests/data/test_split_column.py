@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.data.division import divide
 from tracer.data.sources import load
+from tracer.data.split import divide
 
 CELLS = ["train", "Train ", "training", "TEST", "testing", "val"]
 SPLITS = {"train": [0, 1, 2], "test": [3, 4], "val": [5]}
@@ -98,7 +98,8 @@ def test_a_column_that_names_splits_is_one_whatever_it_is_called(written, name):
 
 
 @pytest.mark.parametrize(
-    "cells", [["train", "test", "extra"] * 2, ["test", "", ""] * 2, ["train", "val", ""] * 2]
+    "cells",
+    [["train", "test", "extra"] * 2, ["test", "", ""] * 2, ["test", " ", " "] * 2, ["train", "val", ""] * 2],
 )
 def test_such_a_column_is_not_half_understood_either(written, cells):
     with pytest.raises(UserError, match="rows have no split in the column phase"):

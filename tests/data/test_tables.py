@@ -9,9 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tracer.core.errors import UserError
-from tracer.data.checking.check import validate
 from tracer.data.encoded import content
-from tracer.data.scan import scan
+from tracer.data.scan import scan, validate
 from tracer.data.sources import load
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tracer.core.kernels import Beta
 from tracer.core.teachers import EMA, WMA
-from tracer.data.division import divide
+from tracer.data.split import divide
 from tracer.methods.base import method, options
 from tracer.recipes import ablation, own_data, paper
 from tracer.runs.experiment import Experiment

@@ -13,11 +13,10 @@ from tracer.api.inputs import data_name, data_names
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.core.model_stock import By
 from tracer.core.projection import Norm
-from tracer.data.division import Division
 from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
-from tracer.data.split import align_labels
+from tracer.data.split import Division, align_labels
 from tracer.evaluation.probe import MOST, NAME, emoji_probe
 from tracer.merging import merges
 from tracer.merging.choose import check_keep

@@ -10,7 +10,7 @@ from typing import Any
 from tracer.api.run import divisible
 from tracer.api.terminal import errors, say, show_table
 from tracer.core.errors import UserError
-from tracer.data.division import Division, divide
+from tracer.data.split import Division, divide
 from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
 from tracer.methods.base import method, options
 from tracer.models.download import Download

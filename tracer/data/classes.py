@@ -225,12 +225,12 @@ def match_names(keys: Sequence[str], names: Sequence[str]) -> dict[str, int]:
     """
     exact, normal = _unique(names), _unique([normal_name(name) for name in names])
     label_of: dict[str, int] = {}
+    key_of: dict[int, str] = {}
     for key in keys:
         label = exact.get(key, normal.get(normal_name(key)))
-        if label is not None:
-            label_of[key] = label
-    key_of: dict[int, str] = {}
-    for key, label in label_of.items():
+        if label is None:
+            continue
+        label_of[key] = label
         if (other := key_of.setdefault(label, key)) != key:
             raise UserError(f"{other!r} and {key!r} are both the class {names[label]!r}: rename one")
     return label_of

@@ -128,7 +128,7 @@ def origin(images: Images, index: int) -> tuple[Images, int]:
     return images, index
 
 
-def draft(images: Images, index: int, least: tuple[int, int]) -> Draft:
+def draft(images: Images, index: int, least: tuple[int, int] | None) -> Draft:
     """Decode an image at a reduced size if it is a large JPEG: see `Encoded.draft`."""
     images, index = origin(images, index)
     if isinstance(images, Encoded):
@@ -137,21 +137,12 @@ def draft(images: Images, index: int, least: tuple[int, int]) -> Draft:
     return Draft(image, image.size)
 
 
-def hash_image(images: Images, index: int) -> bytes:
-    """A hash of an image's content: of its encoded bytes, or of its pixels where these are all there is."""
-    encoded = content(images, index)
-    return hash_pixels(images, index) if encoded is None else hash_bytes(encoded)
-
-
-def hash_bytes(encoded: bytes) -> bytes:
-    """A hash of an encoded image."""
+def hash_image(images: Images, index: int, encoded: bytes | None) -> bytes:
+    """A hash of an image: of its encoded bytes, or of its pixels and their shape where these are all there is."""
+    if encoded is None:
+        pixels: np.ndarray = images.array[index] if isinstance(images, Pixels) else np.asarray(images[index])
+        encoded = repr(pixels.shape).encode() + pixels.tobytes()
     return hashlib.blake2b(encoded, digest_size=HASH_SIZE).digest()
-
-
-def hash_pixels(images: Images, index: int) -> bytes:
-    """A hash of an image's pixels and their shape."""
-    pixels = images.array[index] if isinstance(images, Pixels) else np.asarray(images[index])
-    return hash_bytes(repr(pixels.shape).encode() + pixels.tobytes())
 
 
 def decode(encoded: bytes) -> None:

@@ -52,7 +52,6 @@ def embed_images(
     student: Student,
     examples: Examples,
     world: World,
-    batch: int = BATCH,
     *,
     unit: bool = True,
     workers: int = 0,
@@ -61,7 +60,7 @@ def embed_images(
 
     Always in fp32, whatever the precision of training, so that scores do not depend on the machine.
     """
-    step, count = batch * world.size, len(examples)
+    step, count = BATCH * world.size, len(examples)
     batches = [range(start, min(start + step, count)) for start in range(0, count, step)]
     rows = [world.share(indices) for indices in batches]
     shares = InOrder(examples.images, rows, Transform(student.preprocess_cfg))

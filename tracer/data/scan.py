@@ -20,18 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.checking.check import validate
-from tracer.data.encoded import (
-    BROKEN,
-    HASH_SIZE,
-    Encoded,
-    content,
-    decode,
-    hash_bytes,
-    hash_pixels,
-    origin,
-    reason,
-)
+from tracer.data.classes import visible
+from tracer.data.encoded import BROKEN, HASH_SIZE, Encoded, content, decode, hash_image, origin, reason
 from tracer.data.examples import Examples, Images, Pixels
 from tracer.data.formats.arrays import UNREADABLE
 from tracer.storage.atomic import write_bytes
@@ -94,6 +84,46 @@ def hashed(examples: Examples) -> Examples:
     return replace(examples, contents=_matrix(each.content for each in _findings(examples.images)))
 
 
+def validate(examples: Examples) -> None:
+    """Raise UserError if the data cannot be trained on. Images are not read."""
+    name, classes = examples.name, examples.classes
+    if not len(examples):
+        raise UserError(f"there are no images in {name}")
+    if not examples.labelled and not examples.captioned:
+        raise _unusable(examples, "has neither classes nor captions: put its images in one folder a class")
+    if examples.captioned:
+        empty = [not texts for texts in examples.captions]
+        _refuse(examples, empty, "an empty caption", "--caption-column none takes class names instead")
+    if not examples.labelled:
+        return
+    if len(classes) == 1 and not examples.captioned:
+        raise _unusable(examples, f"has one class only, {classes[0]!r}: there is nothing to tell apart")
+    _refuse(examples, examples.labels == -1, "no label", "--label-column none takes captions alone")
+    outside = (examples.labels < 0) | (examples.labels >= len(classes))
+    _refuse(examples, outside, f"a label outside the {len(classes)} classes", "labels count from 0")
+    nameless = [i for i, each in enumerate(classes) if not visible(each).strip()]
+    if nameless:
+        raise UserError(f"class {nameless[0]} of {name} has an empty name")
+    foreign = [each for each in classes if each.encode(errors="ignore").decode() != each]
+    if foreign:  # it would stand in prompts
+        raise UserError(
+            f"the class {foreign[0]!r} of {name} is not UTF-8: rename its folder, or name it with --classes FILE"
+        )
+
+
+def _unusable(examples: Examples, problem: str) -> UserError:
+    """The error for data without anything to learn, with what is strange about them, which may be the cause."""
+    return UserError("; ".join((f"{examples.name} {problem}", *examples.warnings)))
+
+
+def _refuse(examples: Examples, wrong: np.ndarray | list[bool], what: str, advice: str) -> None:
+    """Raise UserError if any example is `wrong`, with their number and the first one."""
+    indices = np.flatnonzero(wrong)
+    if len(indices):
+        count = f"{len(indices)} of {len(examples)} images in {examples.name} have {what}"
+        raise UserError(f"{count}, for example {examples.ids[indices[0]]}: {advice}")
+
+
 def _unreadable(examples: Examples, names: tuple[str, ...], strict: bool) -> UserError:
     """The error for unreadable images: the first ones, a file with all of them, and the flag to go on without them."""
     limit = "" if strict else f", more than {TOLERATED:.0%}"
@@ -129,7 +159,8 @@ class ScanCache:
         self.images = images
         source, _ = origin(images, 0) if len(images) else (images, 0)
         folder = source.place if isinstance(source, Encoded) else None
-        self.path = None if folder is None else _cache_file(folder)
+        name = hashlib.blake2b(os.fsencode(folder or ""), digest_size=HASH_SIZE).hexdigest()
+        self.path = None if folder is None else cache_folder() / "scans" / f"{name}.npz"
         self.findings = {} if self.path is None else _read(self.path)
         self._new: dict[bytes, Finding] = {}
 
@@ -149,11 +180,7 @@ class ScanCache:
             return
         both = self.findings | self._new
         self.findings, self._new = both if len(both) <= LIMIT else self._new, {}
-        with suppress(OSError):
-            write_bytes(self.path, self._encoded())
-
-    def _encoded(self) -> bytes:
-        """The readable files first, then the others with their problems."""
+        # The readable files first, then the others with their problems.
         items = sorted(self.findings.items(), key=lambda item: bool(item[1].problem))
         buffer = BytesIO()
         np.savez(
@@ -162,12 +189,8 @@ class ScanCache:
             contents=_matrix(finding.content for _, finding in items),
             problems=np.array([finding.problem for _, finding in items if finding.problem], np.str_),
         )
-        return buffer.getvalue()
-
-
-def _cache_file(folder: str) -> Path:
-    name = hashlib.blake2b(os.fsencode(folder), digest_size=HASH_SIZE).hexdigest()
-    return cache_folder() / "scans" / f"{name}.npz"
+        with suppress(OSError):
+            write_bytes(self.path, buffer.getvalue())
 
 
 def _read(path: Path) -> dict[bytes, Finding]:
@@ -191,7 +214,7 @@ def _look(images: Images, index: int) -> Finding:
     digest = bytes(HASH_SIZE)
     try:
         encoded = content(images, index)
-        digest = hash_pixels(images, index) if encoded is None else hash_bytes(encoded)
+        digest = hash_image(images, index, encoded)
         if encoded is not None:
             decode(encoded)
     except BROKEN as error:
@@ -210,9 +233,8 @@ def signature(file: Path, part: str) -> bytes | None:
     if time.time_ns() - latest < (2 * SECOND if coarse else TICK):
         return None
     identity = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
-    return hashlib.blake2b(
-        os.fsencode(file) + repr((part, identity)).encode(), digest_size=HASH_SIZE
-    ).digest()
+    described = os.fsencode(file) + repr((part, identity)).encode()
+    return hashlib.blake2b(described, digest_size=HASH_SIZE).digest()
 
 
 def _matrix(hashes: Iterable[bytes]) -> np.ndarray:

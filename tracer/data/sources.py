@@ -1,10 +1,12 @@
-"""`load` reads data of any supported format."""
+"""`load` reads data of any supported format; `Reading` holds its options on the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tracer.core.errors import UserError, near, unknown
 from tracer.data.classes import Spec, classes
@@ -23,10 +25,10 @@ from tracer.data.options import Options
 
 EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits": digits,
-    "digits:coloured": lambda split, folder: coloured_digits(split, folder=folder),
-    "digits:colour": lambda split, folder: coloured_digits(split, task="colour", folder=folder),
-    "digits:group": lambda split, folder: coloured_digits(split, task="group", folder=folder),
-    "digits:flipped": lambda split, folder: coloured_digits(split, flipped=True, folder=folder),
+    "digits:coloured": coloured_digits,
+    "digits:colour": partial(coloured_digits, task="colour"),
+    "digits:group": partial(coloured_digits, task="group"),
+    "digits:flipped": partial(coloured_digits, flipped=True),
 }
 BUILT_IN = "embedded:"  # prefix of a built-in set, where a file has its name
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
@@ -77,7 +79,9 @@ def _source(name: str, options: Options) -> Examples:
         return _directory(Path(name), options)
     if Path(name).is_file():
         return _file(Path(name), options)
-    close = near(name, (*EMBEDDED, *_neighbours(Path(name))))
+    folder = Path(name).parent
+    neighbours = map(str, folder.iterdir()) if folder.is_dir() else ()
+    close = near(name, (*EMBEDDED, *neighbours))
     built_in = f"{', '.join(EMBEDDED)} and emoji:names:strong"
     hint = f": did you mean {' or '.join(close)}?" if close else ""
     raise UserError(f"there is no file or folder {name}{hint or f'; built-in data are {built_in}'}")
@@ -144,8 +148,51 @@ def _either_split(source: Callable[[Split], Examples], options: Options, name: s
     return replace(examples, name=name, splits=splits, detected=(f"split: {split} of {', '.join(splits)}",))
 
 
-def _neighbours(path: Path) -> list[str]:
-    """All paths in the folder of `path`, for suggestions."""
-    if not path.parent.is_dir():
-        return []
-    return [str(each) for each in path.parent.iterdir()]
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Options that are not set are detected from the data."""
+
+    image_column: str | None = None
+    """Column of a table that holds the image's path."""
+    caption_column: str | None = None
+    """Column that holds the caption, or none."""
+    label_column: str | None = None
+    """Column that holds the class, or none."""
+    separator: str | None = None
+    """Separator of a table, if it is not the one detected."""
+    classes: str | None = None
+    """File with the class names, one a line, if the labels in the data are numbers or codes."""
+
+    @property
+    def _options(self) -> dict[str, str | None]:
+        """The fields of this class by name, without those of a subclass."""
+        return {field.name: getattr(self, field.name) for field in fields(Reading)}
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The options as keyword arguments of `load`."""
+        return {name.removesuffix("_column"): value for name, value in self._options.items()}
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The options that are set, as command-line flags without dashes."""
+        return {name.replace("_", "-"): value for name, value in self._options.items() if value is not None}
+
+    def over(self, other: Reading, spec: str, others: str) -> Reading:
+        """These options for `spec`, completed by those of `other` for the data `others` if both are of one kind."""
+        if kind(spec) != kind(others):
+            return self
+        defaults = other._options | ({} if Path(spec).suffix == Path(others).suffix else {"separator": None})
+        return Reading(**{name: value or defaults[name] for name, value in self._options.items()})
+
+
+AS_FOUND = Reading()
+
+
+def kind(spec: str) -> str:
+    """The kind of a source: sources of one kind take the same options."""
+    embedded = embedded_name(spec)
+    if embedded is not None or spec.startswith(PREFIX):
+        return (embedded or spec).partition(":")[0]
+    suffix = Path(spec).suffix.lower()
+    return "table" if suffix in TABLES else suffix

@@ -58,19 +58,16 @@ class Transform:
         generators: Iterable[np.random.Generator] | None = None,
     ) -> UInt8[Tensor, "n 3 h w"]:
         """The images at `indices` as one tensor; augmented if `generators` holds a random generator per image."""
-        if isinstance(images, Pixels) and self._is_identity(images.array):
+        size, cropped = (self.height, self.width), self.augment != "none"
+        if isinstance(images, Pixels) and images.array.shape[1:3] == size and not cropped:  # nothing changes
             return torch.from_numpy(images.array[indices].transpose(0, 3, 1, 2).copy())
         rngs = generators if generators is not None else repeat(None)
-        pixels = np.empty((len(indices), 3, self.height, self.width), np.uint8)
+        window = (math.ceil(self.width * WINDOW), math.ceil(self.height * WINDOW))
+        pixels = np.empty((len(indices), 3, *size), np.uint8)
         for target, index, rng in zip(pixels, indices, rngs, strict=False):
-            target[:] = self._apply(self._read(images, int(index), rng), rng)
+            least = window if self.drafts and cropped and rng is not None else None
+            target[:] = self._apply(draft(images, int(index), least), rng)
         return torch.from_numpy(pixels)
-
-    def _read(self, images: Images, index: int, rng: np.random.Generator | None) -> Draft:
-        if not self.drafts or rng is None or self.augment == "none":
-            image = images[index]
-            return Draft(image, image.size)
-        return draft(images, index, (math.ceil(self.width * WINDOW), math.ceil(self.height * WINDOW)))
 
     def _apply(self, drafted: Draft, rng: np.random.Generator | None) -> UInt8[np.ndarray, "3 h w"]:
         image = drafted.image
@@ -82,10 +79,6 @@ class Transform:
             for step in self._resize:
                 image = step(image)
         return np.asarray(image.convert("RGB"), dtype=np.uint8).transpose(2, 0, 1)
-
-    def _is_identity(self, array: np.ndarray) -> bool:
-        """Whether images in memory are not changed, so that a batch can be copied at once."""
-        return self.augment == "none" and array.shape[1:3] == (self.height, self.width)
 
     def _crop(self, drafted: Draft, rng: np.random.Generator) -> Image.Image:
         """A random crop of 90 to 100 % of the area with an aspect ratio in SHAPES, resized.

@@ -6,10 +6,10 @@ from functools import partial
 
 from tracer.core.errors import UserError
 from tracer.data.checking.duplicates import trained_too
-from tracer.data.division import Division, divide
 from tracer.data.examples import Examples
 from tracer.data.scan import hashed, scan
 from tracer.data.sources import load
+from tracer.data.split import Division, divide
 from tracer.runs.run import Run
 
 MOST = 50_000  # images of the training data and of a test set that are compared, to bound the time

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tracer.core.command_line import flag, flag_values
 from tracer.core.errors import UserError, unknown
-from tracer.data.reading import AS_FOUND, Reading
+from tracer.data.sources import AS_FOUND, Reading
 from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, parse_locations, with_role
 from tracer.evaluation.suites import corrupt as corrupted
 from tracer.evaluation.suites.emojishift import suite_from_spec

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracer.data.embedded.emoji_captions import Regime
+from tracer.data.embedded.emojishift import Regime
 from tracer.runs.experiment import Experiment
 
 

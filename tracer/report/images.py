@@ -12,10 +12,10 @@ from PIL import Image
 
 from tracer.core.command_line import flag_values
 from tracer.core.errors import UserError
-from tracer.data.division import divide
 from tracer.data.encoded import BROKEN, draft
 from tracer.data.examples import Examples
 from tracer.data.formats.hub import PREFIX
+from tracer.data.split import divide
 from tracer.evaluation.target import Target
 from tracer.evaluation.test_sets import TestSets
 from tracer.report.paired import Paired

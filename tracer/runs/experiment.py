@@ -10,7 +10,7 @@ from typing import Any, Literal, get_type_hints
 
 from tracer.core.errors import UserError, unknown
 from tracer.core.validation import fits
-from tracer.data.reading import Reading
+from tracer.data.sources import Reading
 from tracer.methods.base import options
 
 # Lower bound of each number, and whether the bound itself is allowed. NaN and infinity never are.

@@ -10,10 +10,10 @@ from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
 from tracer.core.teachers import check_interval
 from tracer.data.checking.duplicates import trained_too
-from tracer.data.division import MEASURE, Division, Scan, divide
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress, scan
 from tracer.data.sources import load
+from tracer.data.split import MEASURE, Division, Scan, divide
 from tracer.methods.base import Method, method
 from tracer.models.adapters import Adapter, adapter
 from tracer.models.prompt_tokens import Prompts

@@ -14,8 +14,8 @@ from studies.faults.scenarios.damaged import flipped
 from studies.faults.verdict import Verdict, lost, refused, survived
 from studies.faults.workspace import Workspace
 from tracer.core.errors import UserError
-from tracer.data.checking.check import validate
 from tracer.data.examples import Examples
+from tracer.data.scan import validate
 from tracer.data.sources import load
 
 ROWS = [("a.png", "ein Käfer, grün"), ("b.png", 'ein "Ding"'), ("c.png", "東京 🗼")]

@@ -11,12 +11,12 @@ import tyro
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
 from tracer.core.errors import UserError
+from tracer.data.checking.report import command as train_command
 from tracer.data.checking.report import describe
-from tracer.data.division import divide
 from tracer.data.options import has_split
-from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
-from tracer.data.sources import load
+from tracer.data.sources import AS_FOUND, Reading, load
+from tracer.data.split import divide
 from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
 from tracer.evaluation.suites import check as check_imagenet
 
@@ -50,16 +50,8 @@ def main(
         test = None
         if has_split(division.train.splits, "test"):
             test = check(load(data, split="test", **reading.keywords))
-    lines = describe(
-        division.train,
-        division.held_out,
-        test,
-        source=division.source,
-        flags={"data": data, **reading.flags},
-        switches=("skip-unreadable",) if skip_unreadable else (),
-        warnings=tuple(division.shortage),
-    )
-    for line in lines:
+    training = train_command({"data": data, **reading.flags}, ("skip-unreadable",) if skip_unreadable else ())
+    for line in describe(division, test, training):
         say(line)
     return 0
 

@@ -12,9 +12,8 @@ from tracer.cli.flags import command
 from tracer.core.command_line import command_line
 from tracer.data.options import Options
 from tracer.data.pack import check_place, pack
-from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
-from tracer.data.sources import load
+from tracer.data.sources import AS_FOUND, Reading, load
 
 
 @command("tracer pack")

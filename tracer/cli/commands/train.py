@@ -15,7 +15,7 @@ from tracer.cli.dry_run import dry_run
 from tracer.cli.flags import Groups, cli
 from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
-from tracer.data.reading import Reading
+from tracer.data.sources import Reading
 from tracer.methods.base import methods, options, summary
 from tracer.runs.experiment import Experiment, Settings, Source
 from tracer.runs.sinks import check_installed

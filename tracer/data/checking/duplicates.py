@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from tracer.data.encoded import draft, hash_image
+from tracer.data.encoded import draft
 from tracer.data.examples import Examples
 
 SIDE = 16  # pixels of the thumbnails that are compared; in colour, since drawings may differ in nothing else
@@ -23,42 +22,18 @@ MOST = 5_000  # images of a test set that are compared, evenly spaced
 BLOCK = 20_000  # training images at a time, to bound memory
 
 
-@dataclass(frozen=True)
-class Duplicates:
-    """Groups of ids whose images are identical, byte by byte."""
-
-    within: tuple[tuple[str, ...], ...] = ()
-    across: tuple[tuple[str, str], ...] = ()  # an example, and a held-out one
-    contradicting: tuple[tuple[str, ...], ...] = ()  # groups in `within` with different labels
-
-
-def duplicates(examples: Examples, held_out: Examples | None = None) -> Duplicates:
-    """Identical images among the examples, and between them and the held-out ones."""
-    indices: dict[bytes, list[int]] = defaultdict(list)
-    for index in range(len(examples)):
-        indices[_digest(examples, index)].append(index)
-    groups = [group for group in indices.values() if len(group) > 1]
-    shared = [
-        (examples.ids[indices[digest][0]], held_out.ids[index])
-        for index in range(len(held_out) if held_out else 0)
-        if held_out and (digest := _digest(held_out, index)) in indices
-    ]
-    return Duplicates(
-        within=tuple(tuple(examples.ids[i] for i in group) for group in groups),
-        across=tuple(shared),
-        contradicting=tuple(
-            tuple(examples.ids[i] for i in group)
-            for group in groups
-            if len({int(examples.labels[i]) for i in group}) > 1
-        ),
-    )
+def duplicates(examples: Examples, *, contradicting: bool = False) -> list[list[str]]:
+    """The ids of images that are the same, byte by byte, in groups; only those with different labels if asked for."""
+    places: dict[bytes, list[int]] = defaultdict(list)
+    for place, content in enumerate(_contents(examples)):
+        places[content].append(place)
+    least = 2 if contradicting else 1
+    groups = [each for each in places.values() if len(each) > 1 and len(set(examples.labels[each])) >= least]
+    return [[examples.ids[place] for place in group] for group in groups]
 
 
 def trained_too(train: Examples, others: Examples, called: str) -> str:
-    """How many of `others`, which are `called` so, are also in `train`, byte by byte, and one of them.
-
-    Empty if none is, or if the content of either is not known.
-    """
+    """How many of `others`, which are `called` so, are also in `train`, and one of them; empty if none is."""
     shared = shared_images(train, others)
     if not shared:
         return ""
@@ -67,17 +42,14 @@ def trained_too(train: Examples, others: Examples, called: str) -> str:
 
 
 def shared_images(first: Examples, others: Examples) -> list[int]:
-    """Places in `others` of images that are also in `first`, byte by byte; none if either's content is not known."""
-    if first.contents is None or others.contents is None:
-        return []
-    known = {row.tobytes() for row in first.contents}
-    return [i for i, row in enumerate(others.contents) if row.tobytes() in known]
+    """Places in `others` of images that are also in `first`, byte by byte."""
+    known = set(_contents(first))
+    return [place for place, content in enumerate(_contents(others)) if content in known]
 
 
-def _digest(examples: Examples, index: int) -> bytes:
-    if examples.contents is not None:
-        return examples.contents[index].tobytes()
-    return hash_image(examples.images, index)
+def _contents(examples: Examples) -> list[bytes]:
+    """A hash of each image; none if they have not been read."""
+    return [] if examples.contents is None else [row.tobytes() for row in examples.contents]
 
 
 def near_duplicates(train: Examples, others: Examples) -> tuple[tuple[str, str], ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from textwrap import wrap
 
 import numpy as np
 
 from tracer.core.command_line import command_line, path_word
-from tracer.data.checking.duplicates import Duplicates, duplicates, near_duplicates
+from tracer.data.checking.duplicates import duplicates, near_duplicates, shared_images
 from tracer.data.examples import Examples
+from tracer.data.split import Division
 from tracer.storage.cache import write_listing
 
 WIDTH, INDENT = 80, 12  # of the lines
@@ -24,45 +25,32 @@ SAMPLED = 20_000  # about this many captions are tokenised; the count of too lon
 Findings = Iterator[tuple[str, str]]  # what a finding is about, and the finding
 
 
-def describe(
-    train: Examples,
-    held_out: Examples | None = None,
-    test: Examples | None = None,
-    *,
-    source: str = "",
-    flags: Mapping[str, str | None] | None = None,
-    switches: Sequence[str] = (),
-    warnings: Sequence[str] = (),
-    tokens: Callable[[str], int] | None = None,
-) -> list[str]:
+def describe(division: Division, test: Examples | None, training: str) -> list[str]:
     """Counts, caption lengths, duplicates and leaks, as lines of 80 columns; commands and paths are never cut.
 
-    `flags` are added to the training command that the report recommends; `source` says where the held-out examples
-    come from; `warnings` are added to those of the examples.
-    `tokens` counts the tokens of a caption; by default CLIP's tokeniser does.
+    `training` is the command that trains on these data, with which the report ends.
     """
+    train, held_out = division.train, division.held_out
 
     def findings() -> Findings:
-        origin = f" ({source})" if source else ""
-        others = "" if held_out is None else f", and {len(held_out)} held out{origin}"
         yield "data", train.name
-        yield "images", f"{len(train)}{others}"
+        yield "images", f"{len(train)}, and {len(held_out)} held out ({division.source})"
         if test is not None:
             evaluate = command_line("eval", "RUN", "--data", train.name)
             yield "test", f"{len(test)} images that training does not use: {evaluate}"
         yield from (("found", note) for note in train.detected)
         yield from _classes(train)
-        yield from _captions(train, tokens)
-        yield from _duplicates(duplicates(train, held_out))
-        for split, images in (("held-out", held_out), ("test", test)):
-            if images is not None:
-                yield from _leaks(split, near_duplicates(train, images), train.name)
+        yield from _captions(train)
+        yield from _duplicates(train, held_out)
+        yield from _leaks("held-out", train, held_out)
+        if test is not None:
+            yield from _leaks("test", train, test)
         if train.skipped:
             yield "unreadable", f"{_number(len(train.skipped), 'image', 'images')}, left out"
             yield from (("", each) for each in _some(train.skipped))
         own = (each for part in (train, held_out, test) if part for each in part.warnings)
-        yield from (("warning", each) for each in (*dict.fromkeys(own), *warnings))
-        yield COMMAND, command({"data": train.name, **(flags or {})}, switches)
+        yield from (("warning", each) for each in (*dict.fromkeys(own), *division.shortage))
+        yield COMMAND, training
 
     return [line for about, finding in findings() for line in _wrapped(about, finding)]
 
@@ -94,13 +82,16 @@ def _classes(examples: Examples) -> Findings:
         yield "", f"imbalance: {times}, {effect}: tracer report RUN shows gain and loss by class"
 
 
-def _captions(examples: Examples, tokens: Callable[[str], int] | None) -> Findings:
+def _captions(examples: Examples) -> Findings:
     texts = [text for own in examples.captions for text in own]
     if not texts:
         yield "captions", "none: prompts are made of the class names"
         return
+    from tracer.models.open_clip_compat import open_clip  # imported late: only captions need it
+
+    tokeniser = open_clip.tokenizer.SimpleTokenizer()
     sample = texts[:: max(1, len(texts) // SAMPLED)]
-    lengths = list(map(tokens or _clip_tokens(), sample))
+    lengths = [len(tokeniser.encode(text)) + 2 for text in sample]  # with the start and the end token
     words = _spread([len(text.split()) for text in texts])
     yield "captions", f"{len(texts)}; words in each: {words}; tokens: {_spread(lengths)}"
     too_long = round(sum(length > CONTEXT for length in lengths) * len(texts) / len(sample))
@@ -108,28 +99,23 @@ def _captions(examples: Examples, tokens: Callable[[str], int] | None) -> Findin
         yield "", f"{too_long} are longer than {CONTEXT} tokens and will be cut"
 
 
-def _clip_tokens() -> Callable[[str], int]:
-    from tracer.models.open_clip_compat import open_clip  # imported late: only captions need it
-
-    tokeniser = open_clip.tokenizer.SimpleTokenizer()
-    return lambda text: len(tokeniser.encode(text)) + 2  # the start and the end token
-
-
-def _duplicates(found: Duplicates) -> Findings:
-    copies = sum(len(group) - 1 for group in found.within)
+def _duplicates(train: Examples, held_out: Examples) -> Findings:
+    groups = duplicates(train)
+    copies = sum(len(group) - 1 for group in groups)
     number = _number(copies, "image is a copy", "images are copies")
     yield "duplicates", f"{number} of another" if copies else "none"
-    yield from (("", each) for each in _some([" = ".join(_some(group)) for group in found.within]))
-    if found.contradicting:
-        first = " = ".join(_some(found.contradicting[0]))
-        yield "", f"{len(found.contradicting)} of them under different labels, such as {first}"
-    if found.across:
-        count = _number(len(found.across), "held-out image is", "held-out images are")
-        yield "", f"{count} also trained on, such as {found.across[0][1]}"
+    yield from (("", each) for each in _some([" = ".join(_some(group)) for group in groups]))
+    if contradicting := duplicates(train, contradicting=True):
+        first = " = ".join(_some(contradicting[0]))
+        yield "", f"{len(contradicting)} of them under different labels, such as {first}"
+    if shared := shared_images(train, held_out):
+        count = _number(len(shared), "held-out image is", "held-out images are")
+        yield "", f"{count} also trained on, such as {held_out.ids[shared[0]]}"
 
 
-def _leaks(split: str, pairs: Sequence[tuple[str, str]], name: str) -> Findings:
+def _leaks(split: str, train: Examples, images: Examples) -> Findings:
     """The number of images of a split that nearly are training images, and the pairs; a file lists many of them."""
+    pairs = near_duplicates(train, images)
     if not pairs:
         return
     number = _number(len(pairs), f"{split} image shows", f"{split} images show")
@@ -137,7 +123,9 @@ def _leaks(split: str, pairs: Sequence[tuple[str, str]], name: str) -> Findings:
     yield "leak", f"{number} what a training image shows: {advice}"
     yield from (("", f"{image} and {copy}") for copy, image in pairs[:PAIRS])
     if len(pairs) > PAIRS:
-        listing = write_listing("copies", f"{name} {split}", (f"{image}\t{copy}" for copy, image in pairs))
+        listing = write_listing(
+            "copies", f"{train.name} {split}", (f"{image}\t{copy}" for copy, image in pairs)
+        )
         yield "", "; ".join(filter(None, (f"… and {len(pairs) - PAIRS} more", listing)))
 
 

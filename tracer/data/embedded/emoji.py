@@ -2,13 +2,15 @@
 
 One archive holds `index.json` (names, groups, keywords; the licence and source of every style) and a lossless
 sheet of pictures for each style. Built by `studies/emojishift/build.py`; every style has its own licence (NOTICE).
+
+A kind merges some of Unicode's 94 subgroups, so that it has at least nine emoji to learn and to test, and an everyday
+name: `emoji_kinds.json`. Keycaps and the "other" objects and symbols belong to no kind.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -21,7 +23,12 @@ from PIL import Image
 
 from tracer.core.errors import unknown
 
-ARCHIVE = files("tracer.data.embedded") / "emoji.zip"
+FOLDER = files("tracer.data.embedded")
+ARCHIVE = FOLDER / "emoji.zip"
+SUBGROUPS: dict[str, list[str]] = json.loads((FOLDER / "emoji_kinds.json").read_text(encoding="utf-8"))
+KINDS = tuple(SUBGROUPS)
+PROMPTS = ("{}", "a picture of {}", "an emoji of {}")
+KIND_OF = {subgroup: kind for kind, subgroups in SUBGROUPS.items() for subgroup in subgroups}
 
 
 class Emoji(NamedTuple):
@@ -36,14 +43,9 @@ class Emoji(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Style:
-    """The pictures of one style, with its source and licence."""
+    """The pictures of one style."""
 
     name: str
-    package: str
-    version: str
-    licence: str
-    author: str
-    url: str
     emoji: np.ndarray  # the index in `Archive.emoji` of each picture
     size: int
     columns: int
@@ -59,9 +61,9 @@ class Style:
         cells = pixels.reshape(-1, self.size, self.columns, self.size, 3).transpose(0, 2, 1, 3, 4)
         return cells.reshape(-1, self.size, self.size, 3)[: len(self.emoji)]
 
-    def pictures(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The index of each emoji with its picture."""
-        return zip(self.emoji.tolist(), self.images, strict=True)
+    def pictures(self) -> dict[int, np.ndarray]:
+        """The picture of each emoji, by its index."""
+        return dict(zip(self.emoji.tolist(), self.images, strict=True))
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,8 @@ def archive() -> Archive:
     with ZipFile(io.BytesIO(ARCHIVE.read_bytes())) as file:
         index = json.loads(file.read("index.json"))
     emoji = [Emoji(**{**each, "keywords": tuple(each["keywords"])}) for each in index["emoji"]]
-    fields = ("name", "package", "version", "licence", "author", "url")
     styles = [
-        Style(
-            **{key: each[key] for key in fields},
-            emoji=np.array(each["emoji"], np.int64),
-            size=index["size"],
-            columns=index["columns"],
-        )
+        Style(each["name"], np.array(each["emoji"], np.int64), index["size"], index["columns"])
         for each in index["styles"]
     ]
     return Archive(tuple(emoji), tuple(styles))

@@ -7,8 +7,7 @@ Splits depend on a hash of the pair or of the emoji, and on nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Literal, get_args
@@ -16,13 +15,13 @@ from typing import Literal, get_args
 import numpy as np
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.embedded.emoji import Emoji, archive
-from tracer.data.embedded.emoji_captions import PROMPTS, Regime, captions
-from tracer.data.embedded.emoji_kinds import KIND_OF, KINDS
+from tracer.data.embedded.emoji import KIND_OF, KINDS, PROMPTS, Emoji, archive
 from tracer.data.examples import Examples, Pixels
 from tracer.data.options import Options
+from tracer.models.prompts import render
 
 Part = Literal["train", "val", "test"]
+Regime = Literal["strong", "weak"]  # of captions: with or without the names of the kinds
 
 PREFIX = "emoji"
 FOLDS = 5
@@ -39,6 +38,10 @@ COLOURS = frozenset(
 )
 WRONG = frozenset({("fxemoji", "2328")})  # its keyboard is a drawing of a piano
 COPY = 1.0  # mean difference, of 255, below which a black drawing counts as a copy of the coloured one
+
+PER_CAPTION = 3  # keywords in one caption
+MAX_KEYWORDS = 9  # of one emoji
+ROOT = 5  # letters: words that share so many at the start count as forms of one word
 
 
 def styles() -> tuple[str, ...]:
@@ -61,17 +64,12 @@ def emoji_names(regime: Regime = "strong", part: Part = "train") -> Examples:
     if part == "test":
         pretrained = set(emoji_names(regime).labels.tolist())
         numbers_of = {style: [e for e in each if e in pretrained] for style, each in numbers_of.items()}
+    names = tuple(each.name for each in archive().emoji)
+    examples = _examples(f"names:{regime}", numbers_of, range(len(names)), names)
+    if part == "test":
+        return examples
     texts = [captions(each, regime) for each in archive().emoji]
-    numbers = np.array([e for each in numbers_of.values() for e in each], np.int64)
-    return Examples(
-        name=f"{PREFIX}:names:{regime}",
-        images=Pixels(np.concatenate([_pictures(style, numbers) for style, numbers in numbers_of.items()])),
-        ids=[f"{style}/{archive().emoji[e].hex}" for style, each in numbers_of.items() for e in each],
-        labels=numbers,
-        captions=[texts[e] if part == "train" else () for e in numbers],
-        classes=tuple(each.name for each in archive().emoji),
-        templates=PROMPTS,
-    )
+    return replace(examples, captions=[texts[e] for e in examples.labels])
 
 
 def emoji_kinds(style: str = "twemoji", fold: int = 0, part: Part = "train") -> Examples:
@@ -85,41 +83,80 @@ def emoji_kinds(style: str = "twemoji", fold: int = 0, part: Part = "train") -> 
         raise UserError(f"fold {fold} of the emoji: there are folds 0 to {FOLDS - 1}")
     if part not in get_args(Part):
         raise unknown("split of emoji kinds", part, get_args(Part))
-    numbers = [e for e in clean(style) if kind(e) is not None and _part(folds()[e], fold) == part]
+    numbers = [e for e in clean(style) if e in folds() and _part(folds()[e], fold) == part]
     if part == "test":
         numbers = [e for e in numbers if held_out(e, style)]
+    return _examples(f"{style}:{fold}", {style: numbers}, kinds(), KINDS)
+
+
+def _examples(
+    name: str, numbers_of: Mapping[str, Sequence[int]], labels: Sequence[int], classes: tuple[str, ...]
+) -> Examples:
+    """The pictures of these emoji in each style. `labels` are those of all emoji."""
+    pairs = [(style, e) for style, numbers in numbers_of.items() for e in numbers]
+    pictures = {style: archive().style(style).pictures() for style in numbers_of}
     return Examples(
-        name=f"{PREFIX}:{style}:{fold}",
-        images=Pixels(_pictures(style, numbers)),
-        ids=[f"{style}/{archive().emoji[e].hex}" for e in numbers],
-        labels=np.array([kind(e) for e in numbers], np.int64),
-        captions=[()] * len(numbers),
-        classes=KINDS,
+        name=f"{PREFIX}:{name}",
+        images=Pixels(np.stack([pictures[style][e] for style, e in pairs])),
+        ids=[f"{style}/{archive().emoji[e].hex}" for style, e in pairs],
+        labels=np.array([labels[e] for _, e in pairs], np.int64),
+        captions=[()] * len(pairs),
+        classes=classes,
         templates=PROMPTS,
     )
 
 
-def emoji(spec: str, part: Part = "train") -> Examples:
-    """The examples that `spec` names: `emoji:names:strong`, `emoji:names:weak` or `emoji:STYLE:FOLD`."""
+def read_emoji(spec: str, options: Options) -> Examples:
+    """The examples that `spec` names: `emoji:names:strong`, `emoji:names:weak` or `emoji:STYLE:FOLD`.
+
+    Kinds have no test split here: only the evaluation suite uses their test folds.
+    """
+    options.refuse(f"the emoji of {spec}", "image", "caption", "label", "separator", "classes")
     task, _, rest = spec.removeprefix(f"{PREFIX}:").partition(":")
+    splits: tuple[Part, ...] = ("train", "test") if task.startswith("names") else ("train", "val")
+    part: Part = next(split for split in splits if split == options.choose(splits, spec))
     if task == "names":
         if rest not in get_args(Regime):
             raise unknown("regime of emoji names", rest, get_args(Regime))
-        return emoji_names(rest, part)  # pyright: ignore[reportArgumentType]
-    if not rest.isdecimal():
+        examples = emoji_names(rest, part)  # pyright: ignore[reportArgumentType]
+    elif rest.isdecimal():
+        examples = emoji_kinds(task, int(rest), part)
+    else:
         raise UserError(
             f"{spec!r} names no emoji: write emoji:names:strong, emoji:names:weak or emoji:twemoji:0"
         )
-    return emoji_kinds(task, int(rest), part)
-
-
-def read_emoji(spec: str, options: Options) -> Examples:
-    """Read `spec` as a data source. Kinds have no test split here: only the evaluation suite uses their test folds."""
-    options.refuse(f"the emoji of {spec}", "image", "caption", "label", "separator", "classes")
-    splits: tuple[Part, ...] = ("train", "test") if spec.startswith(f"{PREFIX}:names") else ("train", "val")
-    part: Part = next(split for split in splits if split == options.choose(splits, spec))
-    examples = emoji(spec, part)
     return replace(examples, splits=splits, detected=(f"split: {part} of {', '.join(splits)}",))
+
+
+def captions(emoji: Emoji, regime: Regime) -> tuple[str, ...]:
+    """All captions of an emoji: its name in each prompt, and its name with a few keywords.
+
+    "strong" keeps all keywords and adds the kind in each prompt, so that pretraining learns the vocabulary of the
+    task; "weak" never names the kind, and drops every keyword that shares a word with the name of any kind.
+    """
+    keywords = [each for each in emoji.keywords if regime == "strong" or not leaks(each)][:MAX_KEYWORDS]
+    kinds = [KIND_OF[emoji.subgroup]] if regime == "strong" and emoji.subgroup in KIND_OF else []
+    groups = [keywords[start : start + PER_CAPTION] for start in range(0, len(keywords), PER_CAPTION)]
+    return (
+        *(render(prompt, name) for name in (emoji.name, *kinds) for prompt in PROMPTS),
+        *(", ".join((emoji.name, *group)) for group in groups),
+    )
+
+
+def leaks(keyword: str) -> bool:
+    """Whether a keyword shares the root of a word with the name of a kind; compounds (seafood) are not detected."""
+    return not forbidden().isdisjoint(map(root, keyword.replace("-", " ").split()))
+
+
+@cache
+def forbidden() -> frozenset[str]:
+    """The roots of the words in the names of the kinds."""
+    return frozenset(root(word) for kind in KINDS for word in kind.split() if word != "or")
+
+
+def root(word: str) -> str:
+    """A crude stem: maps faces to face and musical to music."""
+    return word.lower().removesuffix("s")[:ROOT]
 
 
 def family(style: str) -> str:
@@ -136,21 +173,19 @@ def held_out(number: int, style: str) -> bool:
 @cache
 def folds() -> dict[int, int]:
     """The fold of every emoji that has a kind. Each kind is spread evenly over the folds, in the order of hashes."""
-    members: dict[int, list[int]] = defaultdict(list)
-    for number in range(len(archive().emoji)):
-        if (label := kind(number)) is not None:
-            members[label].append(number)
     fold_of = {}
-    for label, numbers in members.items():
-        order = sorted(numbers, key=lambda number: _hash_fraction(f"fold {archive().emoji[number].hex}"))
+    for label in range(len(KINDS)):
+        members = [number for number, own in enumerate(kinds()) if own == label]
+        order = sorted(members, key=lambda number: _hash_fraction(f"fold {archive().emoji[number].hex}"))
         fold_of |= {number: (place + label) % FOLDS for place, number in enumerate(order)}
     return fold_of
 
 
-def kind(number: int) -> int | None:
-    """The label of an emoji's kind, if it has one."""
-    name = KIND_OF.get(archive().emoji[number].subgroup)
-    return None if name is None else KINDS.index(name)
+@cache
+def kinds() -> tuple[int, ...]:
+    """The label of each emoji's kind; −1 if it has none."""
+    label_of = {subgroup: KINDS.index(kind) for subgroup, kind in KIND_OF.items()}
+    return tuple(label_of.get(each.subgroup, -1) for each in archive().emoji)
 
 
 @cache
@@ -160,13 +195,11 @@ def clean(style: str) -> tuple[int, ...]:
         number
         for number in archive().style(style).emoji.tolist()
         if (style, archive().emoji[number].hex) not in WRONG
-        and not (style in MONOCHROME and _names_a_colour(archive().emoji[number]))
+        and not (
+            style in MONOCHROME and COLOURS & set(archive().emoji[number].name.replace("-", " ").split())
+        )
         and number not in _copies(style)
     )
-
-
-def _names_a_colour(each: Emoji) -> bool:
-    return not COLOURS.isdisjoint(each.name.replace("-", " ").split())
 
 
 @cache
@@ -174,18 +207,8 @@ def _copies(style: str) -> frozenset[int]:
     """Emoji whose black OpenMoji drawing equals the coloured one, because that has no colour."""
     if style != "openmoji-black":
         return frozenset()
-    coloured = dict(archive().style("openmoji-color").pictures())
-    pairs = (
-        (e, np.abs(picture.astype(float) - coloured[e]).mean())
-        for e, picture in archive().style(style).pictures()
-    )
-    return frozenset(e for e, difference in pairs if difference < COPY)
-
-
-def _pictures(style: str, numbers: Iterable[int]) -> np.ndarray:
-    drawings = archive().style(style)
-    index = {e: i for i, e in enumerate(drawings.emoji.tolist())}
-    return drawings.images[np.array([index[e] for e in numbers], np.int64)]
+    coloured, black = (archive().style(each).pictures() for each in ("openmoji-color", style))
+    return frozenset(e for e in black if np.abs(black[e].astype(float) - coloured[e]).mean() < COPY)
 
 
 def _part(own: int, fold: int) -> Part:

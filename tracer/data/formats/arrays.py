@@ -5,17 +5,14 @@ Arrays of several splits are called `x_train` and `x_test`, or `train_images` an
 
 from __future__ import annotations
 
-import struct
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.classes import Spec
-from tracer.data.examples import Examples, Pixels
-from tracer.data.formats.assembly import assemble
+from tracer.data.encoded import BROKEN
+from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.formats.columns import find_columns, row_splits
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
@@ -26,18 +23,17 @@ UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio
 
 CLASSES = ("classes", "class_names", "classnames", "names")
 
-# Raised by NumPy and zipfile on damaged or mislabelled files; RuntimeError if an archive has a password.
-UNREADABLE = (
-    *(OSError, ValueError, EOFError, KeyError, TypeError, SyntaxError, RuntimeError, MemoryError),
-    *(struct.error, zipfile.BadZipFile, zlib.error),
-)
+UNREADABLE = (*BROKEN, zipfile.BadZipFile)  # raised by NumPy and zipfile on damaged or mislabelled files
 
 
 def read_arrays(path: Path, options: Options) -> Examples:
     """Read an `.npz` file, whose arrays are recognised by name like the columns of a table."""
     options.refuse("a NumPy file", "separator")
     arrays = _read(path)
-    class_names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
+    own_names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
+    naming = options.classes
+    if naming is None and own_names is not None:
+        naming = [str(name) for name in np.atleast_1d(own_names)]
     arrays = _joined(arrays, path)
     pictures = [name for name, array in arrays.items() if array.ndim > 2]
     alone = pictures[0] if len(pictures) == 1 and options.image is None else None
@@ -61,7 +57,7 @@ def read_arrays(path: Path, options: Options) -> Examples:
         Pixels(pixels),
         [f"{i:06d}" for i in range(len(pixels))],
         keys=[text(value) for value in arrays[columns.label].tolist()] if columns.label else None,
-        naming=_naming(options, class_names),
+        naming=naming,
         numbered=one_hot,
         captions=[texts(value) for value in arrays[columns.caption].tolist()] if columns.caption else None,
         splits=split.names,
@@ -103,13 +99,6 @@ def _labels(labels: np.ndarray) -> np.ndarray:
             f"the labels have the shape {labels.shape} and are not one-hot: give each image one label, [n]"
         )
     return labels
-
-
-def _naming(options: Options, class_names: np.ndarray | None) -> Spec | None:
-    """The names in the options; without them, those in the file."""
-    if options.classes is not None or class_names is None:
-        return options.classes
-    return [str(name) for name in np.atleast_1d(class_names)]
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

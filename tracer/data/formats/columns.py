@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,8 +64,8 @@ def find_columns(
 
     A column out of `binary`, which hold images themselves, is preferred to one that holds paths.
     """
-    embedded = None if options.image else _column(binary, None, IMAGE)
-    image = image or embedded or _column(names, options.image, IMAGE)
+    embedded = None if options.image else column(binary, None, IMAGE)
+    image = image or embedded or column(names, options.image, IMAGE)
     if image is None and len(binary) == 1:
         image = binary[0]
     if image is None:
@@ -74,7 +74,7 @@ def find_columns(
             "name the right one with --image-column"
         )
     plain = [name for name in names if name not in binary]
-    caption, label = _column(plain, options.caption, CAPTION), _column(plain, options.label, LABEL)
+    caption, label = column(plain, options.caption, CAPTION), column(plain, options.label, LABEL)
     if caption is None and label is None and NONE not in (options.caption, options.label):
         raise UserError(
             f"{source} has no column that looks like a caption or a label: its columns are {_join(names)}; "
@@ -88,12 +88,8 @@ def count_known_names(names: Sequence[str]) -> int:
     return sum(_normalise(name) in KNOWN for name in names)
 
 
-def split_column(names: Sequence[str]) -> str | None:
-    """The column that says which split a row belongs to."""
-    return _column(names, None, SPLIT)
-
-
-def _column(names: Sequence[str], requested: str | None, candidates: Sequence[str]) -> str | None:
+def column(names: Sequence[str], requested: str | None, candidates: Sequence[str]) -> str | None:
+    """The requested column, else the one with the first of the candidates' names; None if there is none."""
     if requested is not None:
         if requested in names:
             return requested
@@ -143,26 +139,28 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
     PrivateTest. A column called split in which no row names one is ignored, with a warning unless it holds folds or
     nothing; so is a column in which some rows say train and others nothing that is known, with a warning.
     """
-    free = {
-        name: table[name] for name in table if name not in (columns.image, columns.caption, columns.label)
-    }
-    called = split_column(list(free))
+    used = (columns.image, columns.caption, columns.label)
+    free = {name: list(map(_cell, table[name])) for name in table if name not in used}
+    called = column(list(free), None, SPLIT)
     found: dict[str, RowSplits] = {}
-    for name, values in free.items():
-        if name == called or _names_splits(values):
-            found[name] = _read(name, values, source)
-        elif _alludes([name]) and _is_yes_or_no(values):
+    for name, cells in free.items():
+        distinct = set(cells)
+        splits = {canonical(cell) for cell in distinct}
+        numbers = {_cell(value) for value in table[name] if not isinstance(value, str)}
+        if name == called or _divides(splits - numbers, "" in distinct):
+            found[name] = _read(name, cells, source)
+        elif _alluded(name) and len(distinct) > 1 and {cell.lower() for cell in distinct} <= YES_OR_NO:
             raise UserError(
                 f"{source}: the column {name} seems to say which rows are for a test: write a column split with "
                 "train, val or test, or rename it"
             )
-        elif _seems_to_name_splits(values):
+        elif _allude_to_several(distinct):
             raise UserError(
-                f"{source}: the column {name} seems to name splits, such as {_cell(values[0])!r}: write a column split "
+                f"{source}: the column {name} seems to name splits, such as {cells[0]!r}: write a column split "
                 "with train, val or test, or leave it out"
             )
-        elif _says_train(values):
-            other = next(cell for cell in map(_cell, values) if canonical(cell) != "train")
+        elif "train" in splits and 1 < len(splits) <= MOST_NAMES:
+            other = next(cell for cell in cells if canonical(cell) != "train")
             note = f"column {name}: no split, some rows say train and others {other!r}"
             found[name] = RowSplits([], note, f"{source}: {note}; all rows are used")
     usable = {name: each for name, each in found.items() if each.of_row}
@@ -175,37 +173,25 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
     return usable[first]
 
 
-def _names_splits(values: Sequence[Any]) -> bool:
-    """Whether a column divides the rows, whatever it is called: into train and others, or into a split and blanks."""
-    cells = {canonical(value) for value in values if isinstance(value, str)}
-    if "train" in cells and not cells.isdisjoint(SPLITS - {"train"}):
-        return True
-    # A column with blanks that says the same of all other rows, such as "test", means these rows only.
-    return bool(cells - {""}) and cells - {""} <= SPLITS and any(_cell(value) == "" for value in values)
+def _divides(splits: set[str], blanks: bool) -> bool:
+    """Whether a column divides the rows, whatever it is called: into train and others, or into a split and blanks.
+
+    A column with blanks that says the same of all other rows, such as "test", means these rows only.
+    """
+    named = splits - {""}
+    return ("train" in named and len(named & SPLITS) > 1) or (blanks and bool(named) and named <= SPLITS)
 
 
-def _seems_to_name_splits(values: Sequence[Any]) -> bool:
-    """Whether every row says something with the name of a split in it, and not all the same: Training, PublicTest."""
-    cells = {_cell(value) for value in values}
+def _allude_to_several(cells: set[str]) -> bool:
+    """Whether each of a few texts has the name of a split in it, and not all the same: Training, PublicTest."""
     if not 1 < len(cells) <= MOST_NAMES:
         return False
-    alluded = [_alluded([cell]) for cell in cells]
+    alluded = [_alluded(cell) for cell in cells]
     return all(alluded) and len(set().union(*alluded)) > 1
 
 
-def _says_train(values: Sequence[Any]) -> bool:
-    """Whether some rows say train and no more than a few other words stand in the rest."""
-    cells = {canonical(_cell(value)) for value in values}
-    return "train" in cells and 1 < len(cells) <= MOST_NAMES
-
-
-def _is_yes_or_no(values: Sequence[Any]) -> bool:
-    cells = {_cell(value).lower() for value in values}
-    return len(cells) > 1 and cells <= YES_OR_NO
-
-
-def _read(name: str, column: Sequence[Any], source: str) -> RowSplits:
-    cells = [_cell(value) for value in column]
+def _read(name: str, cells: list[str], source: str) -> RowSplits:
+    """The splits that the cells of a column name; none, with a note, if no cell names one."""
     known = splits_by_name(set(cells))
     values = [known.get(cell, cell) for cell in cells]
     wrong = [i for i, cell in enumerate(cells) if cell not in known]
@@ -217,7 +203,7 @@ def _read(name: str, column: Sequence[Any], source: str) -> RowSplits:
         numbers = ", ".join(str(i + 1) for i in wrong[:5]) + (", …" if len(wrong) > 5 else "")
         problem = f"{len(wrong)} of {len(values)} rows have no split in the column {name} (row {numbers})"
         raise UserError(f"{source}: {problem}; {shown}: {ADVICE}")
-    if _alludes(cells):
+    if any(map(_alluded, set(cells))):
         raise UserError(
             f"{source}: the column {name} holds other names than train, val and test; {shown}: {ADVICE}"
         )
@@ -226,16 +212,9 @@ def _read(name: str, column: Sequence[Any], source: str) -> RowSplits:
     return RowSplits([], note, "" if folds or not any(cells) else f"{source}: {note}; all rows are used")
 
 
-def _alludes(texts: Iterable[str]) -> bool:
-    """Whether a text has the name of a split as one of its words, as in "test set", "train_1" or "isTrain"."""
-    return bool(_alluded(texts))
-
-
-def _alluded(texts: Iterable[str]) -> set[str]:
-    """The splits whose names are words of a text."""
-    words = {
-        word for text in set(texts) for word in re.findall(r"[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*", text)
-    }
+def _alluded(text: str) -> set[str]:
+    """The splits whose names are words of a text, as in "test set", "train_1" or "isTrain"."""
+    words = re.findall(r"[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*", text)
     return {SYNONYMS[word.lower()] for word in words if word.lower() in SYNONYMS}
 
 

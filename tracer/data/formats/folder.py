@@ -11,8 +11,7 @@ from posixpath import commonpath
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES, Files
-from tracer.data.examples import Examples
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, assemble
 from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
@@ -36,16 +35,15 @@ def read_folder(root: Path, options: Options) -> Examples:
         raise UserError("; ".join((f"no images in {root}: {looked}", *other_kinds)))
     split_folders = splits_of(images, root)
     splits = sort_splits(set(split_folders.values()))
-    loose = [path for path in images if splits and "/" not in path]  # beside the splits, and in none of them
-    images = [path for path in images if path not in set(loose)] if loose else images
+    everywhere = len(images)
+    images = [path for path in images if not splits or "/" in path]  # others lie beside the splits
     paths, split_note = _choose_split(images, split_folders, options, root)
     keys = {path: _key(path, splits) for path in paths}
-    outside = [path for path in paths if not keys[path]]
-    labelled = len(outside) < len(paths)
+    labelled = any(keys.values())
     used = [path for path in paths if keys[path]] if labelled else paths
     captions = _captions(root, used, files)
     warnings = nesting_warnings(root, used, splits) if labelled and not any(captions) else ()
-    left_out = len(outside) + len(loose) if labelled else len(loose)
+    left_out = everywhere - len(images) + len(paths) - len(used)
     note = f"outside the class folders: {left_out} images, left out" if left_out else ""
     return assemble(
         str(root),
@@ -154,24 +152,15 @@ def splits_of(paths: list[str], root: Path) -> dict[str, str]:
             f"{root} holds {both} beside {other}: are they splits or classes? Give {root / min(splits)} if they "
             f"are classes of {root}, or move {other} elsewhere if they are splits"
         )
-    _refuse_splits_inside(paths, root)
-    return {}
-
-
-def _refuse_splits_inside(paths: list[str], root: Path) -> None:
-    """Raise UserError if every class folder is divided into folders named after splits, as in cat/train."""
-    inside = {path.split("/")[1] for path in paths if path.count("/") > 1}
+    inside = {path.split("/")[1] if path.count("/") > 1 else "" for path in paths}
     splits = splits_by_name(inside)
-    if (
-        len(set(splits.values())) > 1
-        and splits.keys() == inside
-        and all(path.count("/") > 1 for path in paths)
-    ):
+    if len(set(splits.values())) > 1 and splits.keys() == inside:
         top, second = min(paths).split("/")[:2]
         raise UserError(
             f"{root} has splits inside its classes, such as {top}/{second}: put the splits outside, as in "
             f"{root / second / top}, or list the images in a table with a column split"
         )
+    return {}
 
 
 def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,10 +182,12 @@ def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> t
         return ()
     tops, shown = " and ".join(sorted(below)[:2]), " and ".join(sorted(shared)[:2])
     message = f"{root}: {tops} hold the same folders, {shown}"
-    by_name = len(set(map(_without_split, below))) == 1 and any(map(_split, below))
+    split_of = {top: _split_in(top)[0] for top in sorted(below)}
+    by_name = any(split_of.values()) and len({_split_in(top)[1] for top in below}) == 1
     if by_name or splits_by_name(below):
-        training = next((top for top in sorted(below) if _split(top) in ("", "train")), min(below))
-        held_out = next((f" --held-out {root / top}" for top in sorted(below) if _split(top) == "val"), "")
+        training = next((top for top, split in split_of.items() if split in ("", "train")), min(below))
+        validation = next((top for top, split in split_of.items() if split == "val"), None)
+        held_out = f" --held-out {root / validation}" if validation else ""
         instead = f"give {root / training}{held_out}"
         if by_name:
             raise UserError(f"{message}, so they are data sets, not classes: {instead}")
@@ -224,14 +215,9 @@ def _refuse_one_folder(root: Path, paths: list[str], splits: bool) -> None:
     )
 
 
-def _words(name: str) -> list[str]:
-    return [word for word in re.split(r"[\W_\d]+", name.lower()) if word]
-
-
-def _split(name: str) -> str:
-    """The split that is part of a name, as in test-photos; empty if there is none."""
-    return next((canonical(word) for word in _words(name) if canonical(word) in SYNONYMS.values()), "")
-
-
-def _without_split(name: str) -> str:
-    return " ".join(word for word in _words(name) if canonical(word) not in SYNONYMS.values())
+def _split_in(name: str) -> tuple[str, str]:
+    """The split that is part of a name, as in test-photos, empty if there is none; and the other words of it."""
+    words = [word for word in re.split(r"[\W_\d]+", name.lower()) if word]
+    splits = [canonical(word) for word in words if canonical(word) in SYNONYMS.values()]
+    others = [word for word in words if canonical(word) not in SYNONYMS.values()]
+    return next(iter(splits), ""), " ".join(others)

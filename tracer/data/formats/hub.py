@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,8 @@ from typing import Any
 from tracer.core.errors import UserError
 from tracer.data.classes import readable_name, refuse_one_name
 from tracer.data.encoded import Encoded, read_image
-from tracer.data.examples import Examples
-from tracer.data.formats.assembly import assemble
-from tracer.data.formats.columns import find_columns, row_splits, split_column
+from tracer.data.examples import Examples, assemble
+from tracer.data.formats.columns import SPLIT, column, find_columns, row_splits
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
 
@@ -46,7 +46,7 @@ class HubImages(Encoded):
 def read_hub(spec: str, options: Options) -> Examples:
     """The examples of `hf:name`, `hf:name:configuration`, or `hf:` and a local folder or Parquet file."""
     options.refuse("a data set of the hub", "separator")
-    return _examples(_load(spec.removeprefix(PREFIX)), options, spec)
+    return _examples(_splits(_load(spec.removeprefix(PREFIX))), options, spec)
 
 
 def from_datasets(data: Any, options: Options) -> Examples:
@@ -56,11 +56,15 @@ def from_datasets(data: Any, options: Options) -> Examples:
 
 def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     """The examples of one split, whose classes are numbered over all of them."""
+    import datasets
+
     split = next(iter(parts)) if len(parts) == 1 else options.choose(tuple(parts), spec)
     dataset = parts[split]
-    image = _image_column(dataset) if options.image is None else None
+    images = [name for name, kind in dataset.features.items() if isinstance(kind, datasets.Image)]
+    image = images[0] if images and options.image is None else None
     columns = find_columns(tuple(dataset.column_names), options, spec, image=image)
-    names = _class_names(dataset, columns.label)
+    kind = dataset.features[columns.label] if columns.label else None
+    names = tuple(kind.names) if isinstance(kind, datasets.ClassLabel) else ()
     keys = {each: _keys(part, columns.label, names) for each, part in parts.items()} if columns.label else {}
     if options.classes is None:
         refuse_one_name(names)
@@ -87,8 +91,7 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
 
 def read_parquet_file(path: Path) -> Any:
     """A Parquet file as a `datasets.Dataset`, which keeps its rows on disk."""
-
-    def read(datasets: Any) -> Any:
+    with _datasets(str(path)) as datasets:
         shown = not datasets.are_progress_bars_disabled()
         datasets.disable_progress_bars()  # a line for each file, beside tracer's own progress
         try:
@@ -97,32 +100,28 @@ def read_parquet_file(path: Path) -> Any:
             if shown:
                 datasets.enable_progress_bars()
 
-    return _loaded(str(path), read)
 
-
-def _load(where: str) -> dict[str, Any]:
-    """The splits of a data set, by name. Loading scripts that come with a data set are never run."""
+def _load(where: str) -> Any:
+    """A data set by name, or from a folder or file. Loading scripts that come with a data set are never run."""
     if Path(where).is_file():
-        return {"train": read_parquet_file(Path(where))}
-    name, _, configuration = where.partition(":")
-
-    def read(datasets: Any) -> Any:
+        return read_parquet_file(Path(where))
+    with _datasets(where) as datasets:
         if any((Path(where) / each).is_file() for each in SAVED):
             return datasets.load_from_disk(where)
+        name, _, configuration = where.partition(":")
         return datasets.load_dataset(name, configuration or None)
 
-    return _splits(_loaded(where, read))
 
-
-def _loaded(where: str, read: Callable[[Any], Any]) -> Any:
-    """What `read` makes of the datasets library. Raises UserError if that, or the data, are not there."""
+@contextmanager
+def _datasets(where: str) -> Iterator[Any]:
+    """The datasets library. Raises UserError if it, or the data that are loaded with it, are not there."""
     try:
         import datasets
         from datasets.exceptions import DatasetsError
     except ImportError as error:
         raise UserError(f"{where} needs the datasets library: pip install 'tracer-clip[data]'") from error
     try:
-        return read(datasets)
+        yield datasets
     except (OSError, ValueError, RuntimeError, DatasetsError) as error:
         raise UserError(f"the data set {where!r} cannot be loaded: {error}") from error
 
@@ -140,18 +139,11 @@ def _splits(data: Any) -> dict[str, Any]:
 
 def _split_columns(dataset: Any) -> list[str]:
     """Columns that may say which split a row belongs to: the one called so, and those of text, or of yes and no."""
-    called = split_column(dataset.column_names)
+    called = column(dataset.column_names, None, SPLIT)
     kinds = {name: getattr(kind, "dtype", "") for name, kind in dataset.features.items()}
     return [
         name for name, kind in kinds.items() if name == called or kind in ("string", "large_string", "bool")
     ]
-
-
-def _image_column(dataset: Any) -> str | None:
-    """The first column of the type Image, if there is one."""
-    import datasets
-
-    return next((name for name, kind in dataset.features.items() if isinstance(kind, datasets.Image)), None)
 
 
 def encoded_images(dataset: Any, column: str, source: str) -> HubImages:
@@ -163,14 +155,6 @@ def encoded_images(dataset: Any, column: str, source: str) -> HubImages:
         raise UserError(f"the column {column} of {source} holds no images but {kind}")
     encoded = dataset.select_columns([column]).cast_column(column, datasets.Image(decode=False))
     return HubImages(encoded, column, source)
-
-
-def _class_names(dataset: Any, label: str | None) -> tuple[str, ...]:
-    """The class names, if the label column is a `ClassLabel`."""
-    import datasets
-
-    kind = dataset.features[label] if label else None
-    return tuple(kind.names) if isinstance(kind, datasets.ClassLabel) else ()
 
 
 def _keys(dataset: Any, label: str, names: tuple[str, ...]) -> list[str]:

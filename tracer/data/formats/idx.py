@@ -16,8 +16,7 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.examples import Examples, Pixels
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.pixels import refuse_black
 
 Split = Literal["train", "test"]
@@ -44,7 +43,7 @@ def idx(folder: str | Path, split: Split, names: Spec | None = None) -> Examples
     Labels of other data sets than MNIST are numbers without a meaning: raises UserError if they have no names.
     """
     contents = {name: _read(Path(folder), name) for name, _ in FILES[split]}
-    mnist = all(_sha256(contents[name]) == sha256 for name, sha256 in FILES[split])
+    mnist = all(hashlib.sha256(contents[name]).hexdigest() == sha256 for name, sha256 in FILES[split])
     if not mnist and names is None:
         problem = f"the idx files in {folder} are not MNIST's (their checksums differ), and their labels are numbers"
         raise UserError(f"{problem}: name the classes with --classes FILE, one a line, the first for label 0")
@@ -69,7 +68,7 @@ def arrays(folder: str | Path, split: Split) -> tuple[np.ndarray, np.ndarray]:
     parts = []
     for name, sha256 in FILES[split]:
         content, path = _read(Path(folder), name), Path(folder) / name
-        if (digest := _sha256(content)) != sha256:
+        if (digest := hashlib.sha256(content).hexdigest()) != sha256:
             raise UserError(f"{path} is not MNIST's {name}: its SHA-256 is {digest}, not {sha256}")
         parts.append(_array(content, path))
     return parts[0], parts[1]
@@ -109,7 +108,3 @@ def _read(folder: Path, name: str) -> bytes:
             return file.read(MAX_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be unpacked: {error}") from error
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +16,8 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.encoded import BROKEN, HASH_SIZE, SUFFIXES, Files, hash_image
-from tracer.data.examples import Examples, Images, Pixels
-from tracer.data.formats.assembly import assemble
+from tracer.data.encoded import BROKEN, HASH_SIZE, SUFFIXES, Files, content, hash_image
+from tracer.data.examples import Examples, Images, Pixels, assemble
 from tracer.data.formats.hub import from_datasets
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
@@ -27,6 +26,9 @@ from tracer.data.pixels import refuse_black, rgb
 PREFIX = "memory:"
 GIVEN = "data given from Python"
 NO_IMAGES = "these data hold no images"
+EXPECTED = (
+    "expected a folder or file, a torch or Hugging Face data set, or a list of (image, label or caption)"
+)
 KEYS = {
     "image": ("image", "images"),
     "label": ("label", "labels"),
@@ -52,7 +54,7 @@ def _fingerprint(examples: Examples) -> str:
     digest = hashlib.blake2b(examples.fingerprint.encode(), digest_size=8)
     for index in range(len(examples)):
         with suppress(*BROKEN):  # the scan reports them
-            digest.update(hash_image(examples.images, index))
+            digest.update(hash_image(examples.images, index, content(examples.images, index)))
     return digest.hexdigest()
 
 
@@ -104,7 +106,9 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     if not count:
         raise UserError(NO_IMAGES)
     if is_paths(data):
-        return _build(_collection(data), [_folder_name(path) for path in data], None, classes)
+        # Links are not followed, because what they lead to has other names; Path.absolute would keep "..".
+        folders = [Path(os.path.abspath(path)).parent.name for path in data]  # noqa: PTH100
+        return _build(_collection(data), folders, None, classes)
     if not isinstance(first, tuple | list) or len(first) != 2:
         raise UserError(f"an element of these data is a {type(first).__name__}: {EXPECTED}")
     targets = [data[i][1] for i in range(count)]
@@ -115,11 +119,6 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     return _build(
         Converted(data, pairs=True), targets if labelled else None, None if labelled else targets, names
     )
-
-
-EXPECTED = (
-    "expected a folder or file, a torch or Hugging Face data set, or a list of (image, label or caption)"
-)
 
 
 def is_paths(data: Any) -> bool:
@@ -182,13 +181,20 @@ def _build(images: Images, labels: Any, captions: Any, classes: Spec | None) -> 
             "the labels are numbers: give classes=[…], the name of each, which becomes its caption"
         )
     numbered = labels is not None and not any(isinstance(label, str) for label in labels)
-    digests = list(_digests(images))
+    naming = classes
+    if keys is not None and not numbered and not isinstance(classes, str | Path | Mapping | None):
+        naming = {name: name for name in classes} if set(keys) <= set(classes) else classes  # in their order
+    # A hash of the pixels is a part of each id, so that other pixels are other data.
+    digests = [
+        hashlib.blake2b(repr(image.size).encode() + image.tobytes(), digest_size=8).digest()
+        for image in (images[index] for index in range(len(images)))
+    ]
     examples = assemble(
         GIVEN,
         images,
         [f"{index:07d}-{digest.hex()}" for index, digest in enumerate(digests)],
         keys=keys,
-        naming=classes if numbered else _naming(keys, classes),
+        naming=naming,
         numbered=numbered,
         captions=None if captions is None else list(map(texts, captions)),
     )
@@ -198,40 +204,20 @@ def _build(images: Images, labels: Any, captions: Any, classes: Spec | None) -> 
 
 def _collection(images: Any) -> Images:
     """Arrays and files in the form that the rest of tracer reads fastest; anything else is converted one by one."""
-    if isinstance(images, np.ndarray):
-        refuse_black(images, GIVEN)
-    if isinstance(images, torch.Tensor) and images.dtype == torch.uint8:
-        refuse_black(images.cpu().numpy(), GIVEN)
+    is_bytes = isinstance(images, torch.Tensor) and images.dtype == torch.uint8
+    array = images.cpu().numpy() if is_bytes else images
+    if isinstance(array, np.ndarray):
+        refuse_black(array, GIVEN)
     if isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim in (3, 4):
         pixels = np.stack([images] * 3, axis=-1) if images.ndim == 3 else images
         if pixels.shape[-1] == 3:
             return Pixels(pixels)
-    listed = isinstance(images, list | tuple)
-    if listed and all(isinstance(image, str | Path) for image in images):
+    if isinstance(images, list | tuple) and all(isinstance(image, str | Path) for image in images):
         return Files(Path(), tuple(map(str, images)))
     return Converted(images)
-
-
-def _naming(keys: list[str] | None, classes: Spec | None) -> Spec | None:
-    """The classes in the order given, where labels are their names; else as `classes` says."""
-    if keys is None or classes is None or isinstance(classes, str | Path | Mapping):
-        return classes
-    return {name: name for name in classes} if set(keys) <= set(classes) else classes
-
-
-def _folder_name(path: str | Path) -> str:
-    """The name of the folder that a path names; links are not followed, because what they lead to has other names."""
-    return Path(os.path.abspath(path)).parent.name  # noqa: PTH100  (Path.absolute keeps "..")
 
 
 def _key(label: Any) -> str:
     single = isinstance(label, np.generic | np.ndarray | torch.Tensor) and np.ndim(label) == 0
     value = label.item() if single else label
     return text(int(value) if isinstance(value, bool) else value)
-
-
-def _digests(images: Images) -> Iterator[bytes]:
-    """A hash of the pixels of each image: a part of its id, so that other pixels are other data."""
-    for index in range(len(images)):
-        image = images[index]
-        yield hashlib.blake2b(repr(image.size).encode() + image.tobytes(), digest_size=8).digest()

@@ -6,12 +6,14 @@ import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
-from tracer.data.examples import Examples
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, Images, Subset, assemble
 from tracer.data.formats.columns import Columns, find_columns, row_splits
-from tracer.data.formats.table import Table, parse_table, read_images
+from tracer.data.formats.hub import encoded_images, read_parquet_file
+from tracer.data.formats.table import Table, parse_table
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
 
@@ -38,16 +40,16 @@ def read_table(path: Path, options: Options) -> Examples:
     splits, part = split.names, split.choose(options, path.name)
     embedded = columns.image in table.binary
     entries = _entries(table, columns, split.of_row, path)
-    own = [entry for entry in entries if not splits or entry.split == part]
-    rows = split.of_row.count(part) if splits else len(table)
-    if not embedded:
-        _refuse_all_missing(path, own)
-    repeats = rows - len(own)
-    images = (
-        read_images(path, columns.image, [entry.row for entry in own])
-        if embedded
-        else Files(path.parent, tuple(entry.image for entry in own))
-    )
+    own = [entry for entry in entries if entry.split == part]
+    if embedded:
+        every = encoded_images(read_parquet_file(path), columns.image, str(path))
+        images: Images = Subset(every, np.array([entry.row for entry in own], np.int64))
+    else:
+        images = Files(path.parent, tuple(entry.image for entry in own))
+        if not any((path.parent / image).is_file() for image in images.paths[:20]):
+            first = images.paths[0]
+            raise UserError(f"{path}: no image {first} in {path.parent}: paths are relative to the table")
+    repeats = (split.of_row.count(part) if splits else len(table)) - len(own)
     return assemble(
         str(path),
         images,
@@ -110,10 +112,3 @@ def _image_path(value: object) -> str:
     if image.startswith(("http://", "https://")):
         raise UserError(f"{image} is an address: download the images first, then give their paths")
     return image
-
-
-def _refuse_all_missing(path: Path, entries: list[Entry], count: int = 20) -> None:
-    """Raise UserError if the first images are all missing: the paths are then relative to another folder."""
-    first = [entry.image for entry in entries[:count]]
-    if not any((path.parent / image).is_file() for image in first):
-        raise UserError(f"{path}: no image {first[0]} in {path.parent}: paths are relative to the table")

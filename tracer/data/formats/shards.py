@@ -6,23 +6,20 @@ the headers and values are read at first; nothing is unpacked to disk.
 
 from __future__ import annotations
 
-import json
 import re
 import tarfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from fsspec.core import url_to_fs
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.encoded import SUFFIXES, Encoded
-from tracer.data.examples import Examples
-from tracer.data.formats.assembly import assemble
+from tracer.data.examples import Examples, assemble
 from tracer.data.formats.columns import RowSplits, find_columns, row_splits
-from tracer.data.formats.values import distinct_keys, text, texts
+from tracer.data.formats.values import parse_json, text, texts
 from tracer.data.options import Options, sort_splits, splits_by_name
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
@@ -70,22 +67,19 @@ def read_shards(pattern: str, options: Options) -> Examples:
     if not usable:
         raise UserError(f"no images in {pattern}: {len(urls)} shards were read")
     names = dict.fromkeys(name for sample in usable for name in sample.values)
+    values = {name: [sample.values.get(name) for sample in usable] for name in names}
     columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
-    members = row_splits(
-        {name: [each.values.get(name) for each in usable] for name in names}, columns, pattern
-    )
-    split = _with_names(members, usable, urls, pattern)
+    members = row_splits(values, columns, pattern)
     short = dict(zip(urls, _shorten(urls), strict=True))
+    split = _with_names(members, usable, short, pattern)
     imageless = len(every) - len(usable)
     examples = assemble(
         pattern,
         _slices(usable, options.image),
         [f"{short[sample.url]}/{sample.key}" for sample in usable],
-        keys=[text(sample.values.get(columns.label)) for sample in usable] if columns.label else None,
+        keys=[text(value) for value in values[columns.label]] if columns.label else None,
         naming=options.classes,
-        captions=[texts(sample.values.get(columns.caption)) for sample in usable]
-        if columns.caption
-        else None,
+        captions=[texts(value) for value in values[columns.caption]] if columns.caption else None,
         detected=(
             f"shards: {len(urls)}",
             *(note.replace("column", "member") for note in columns.detected[1:]),
@@ -98,34 +92,36 @@ def read_shards(pattern: str, options: Options) -> Examples:
     return split.take(examples, options, pattern)
 
 
-def _with_names(members: RowSplits, samples: list[Sample], urls: list[str], pattern: str) -> RowSplits:
+def _with_names(members: RowSplits, samples: list[Sample], short: dict[str, str], pattern: str) -> RowSplits:
     """The split of each sample by a member, else by the name of its shard: train-000.tar, val-000.tar.
 
     Names count if they name several splits. Raises UserError if some do and others do not, or if members disagree.
     """
-    short = _shorten(urls)
-    words = [re.findall(r"[^\W\d_]+", name.lower()) for name in short]
-    splits = splits_by_name({word for own in words for word in own})
-    named = [{splits[word] for word in own if word in splits} for own in words]
-    listed = sort_splits(set().union(*named))
+    words = {url: re.findall(r"[^\W\d_]+", name.lower()) for url, name in short.items()}
+    splits = splits_by_name({word for own in words.values() for word in own})
+    named = {url: [splits[word] for word in own if word in splits] for url, own in words.items()}
+    listed = sort_splits({split for own in named.values() for split in own})
     if len(listed) < 2:
         return members
-    unclear = [name for name, own in zip(short, named, strict=True) if len(own) != 1]
-    if unclear:
+    unclear = next((short[url] for url, own in named.items() if len(set(own)) != 1), None)
+    if unclear is not None:
         raise UserError(
-            f"{pattern} holds shards of several splits ({', '.join(listed)}) beside {unclear[0]}: give those to train "
+            f"{pattern} holds shards of several splits ({', '.join(listed)}) beside {unclear}: give those to train "
             "on, with braces or *, and others with --held-out"
         )
-    split_of = {url: next(iter(own)) for url, own in zip(urls, named, strict=True)}
-    of_row = [split_of[sample.url] for sample in samples]
+    of_row = [named[sample.url][0] for sample in samples]
     if members.of_row and members.of_row != of_row:
         raise UserError(f"{pattern}: the names of the shards and a member name different splits: rename one")
     return RowSplits(of_row, f"split: by the names of the shards, {', '.join(listed)}")
 
 
 def _slices(samples: list[Sample], ending: str | None) -> Slices:
+    """The image of each sample with this ending; the first image if `ending` is None."""
+    for sample in samples:
+        if ending is not None and ending not in sample.images:
+            raise unknown(f"image of {sample.key} in {sample.url}", ending, sample.images)
     urls = {url: i for i, url in enumerate(dict.fromkeys(sample.url for sample in samples))}
-    ranges = np.array([sample.image(ending) for sample in samples])
+    ranges = np.array([sample.images[ending or next(iter(sample.images))] for sample in samples])
     return Slices(
         urls=tuple(urls),
         keys=tuple(sample.key for sample in samples),
@@ -191,14 +187,6 @@ class Sample:
     images: dict[str, tuple[int, int]] = field(default_factory=dict)  # ending -> offset and size
     values: dict[str, Any] = field(default_factory=dict)
 
-    def image(self, ending: str | None) -> tuple[int, int]:
-        """Offset and size of the image with this ending; of the first image if `ending` is None."""
-        if ending is None:
-            return next(iter(self.images.values()))
-        if ending not in self.images:
-            raise unknown(f"image of {self.key} in {self.url}", ending, self.images)
-        return self.images[ending]
-
 
 def resolve_url(url: str) -> tuple[Any, str]:
     """The fsspec file system of an address, and the path in it."""
@@ -215,74 +203,56 @@ def read_samples(url: str) -> list[Sample]:
     try:
         with system.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
             size = system.size(path)
-            for member in _regular(shard, url):
+            for member in shard:
+                if member.name.startswith("/") or ".." in member.name.split("/"):
+                    raise UserError(
+                        f"the shard {url} holds {member.name!r}, which points outside of it: refused"
+                    )
+                if not member.isreg():  # a folder, a link or a device
+                    continue
+                if member.issparse():
+                    raise UserError(
+                        f"the shard {url} holds {member.name} as a sparse file: pack it without --sparse"
+                    )
                 if member.offset_data + member.size > size:
                     raise UserError(f"the shard {url} is cut off in the middle of {member.name}")
                 _add(samples, member, shard, url)
-            _check_end(shard, file, url)
+            file.seek(shard.offset)
+            end = file.read(MAX_BYTES)
+            if not end or end.strip(b"\0"):  # `tarfile` silently takes a damaged header for the end
+                count = len(shard.getmembers())
+                raise UserError(f"the shard {url} is cut off or damaged after {count} members")
     except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, LookupError) as error:
         raise UserError(f"the shard {url} cannot be read as a plain tar file: {error}") from error
     return list(samples.values())
 
 
-def _check_end(shard: tarfile.TarFile, file: IO[bytes], url: str) -> None:
-    """Raise UserError unless the shard ends in zeros: `tarfile` silently takes a damaged header for the end."""
-    file.seek(shard.offset)
-    end = file.read(MAX_BYTES)
-    if not end or end.strip(b"\0"):
-        raise UserError(f"the shard {url} is cut off or damaged after {len(shard.getmembers())} members")
-
-
-def _regular(shard: tarfile.TarFile, url: str) -> Iterator[tarfile.TarInfo]:
-    """The regular files of a shard. Links and devices are skipped; a path that leaves the folder is an error."""
-    for member in shard:
-        if member.name.startswith("/") or ".." in member.name.split("/"):
-            raise UserError(f"the shard {url} holds {member.name!r}, which points outside of it: refused")
-        if member.isreg() and member.issparse():
-            raise UserError(f"the shard {url} holds {member.name} as a sparse file: pack it without --sparse")
-        if member.isreg():
-            yield member
-
-
-def _parts(name: str) -> tuple[str, str]:
-    """The key and the ending of a member, split at the first dot of its file name."""
-    folder, slash, last = name.removeprefix("./").rpartition("/")
-    stem, _, ending = last.partition(".")
-    return f"{folder}{slash}{stem}", ending.lower()
-
-
 def _add(samples: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.TarFile, url: str) -> None:
-    key, ending = _parts(member.name)
-    if not key or key.endswith("/") or (f".{ending}" not in SUFFIXES and ending not in VALUES):
+    """Add a member to the sample of its key: what stands before the first dot of its file name."""
+    folder, slash, name = member.name.removeprefix("./").rpartition("/")
+    stem, _, ending = name.partition(".")
+    ending = ending.lower()
+    if not stem or (f".{ending}" not in SUFFIXES and ending not in VALUES):
         return
-    sample = samples.setdefault(key, Sample(url, key))
+    sample = samples.setdefault(f"{folder}{slash}{stem}", Sample(url, f"{folder}{slash}{stem}"))
     if ending in sample.images or ending in sample.values:
         raise UserError(f"the shard {url} holds {member.name} twice")
     if ending not in VALUES:
         sample.images[ending] = (member.offset_data, member.size)
         return
+    where = f"{member.name} in {url}"
     if member.size > MAX_BYTES:
-        raise UserError(f"{member.name} in {url} is too long for a caption or label: {member.size} bytes")
+        raise UserError(f"{where} is too long for a caption or label: {member.size} bytes")
     stored = shard.extractfile(member)  # into memory, not to disk
     content = stored.read() if stored else b""
-    where = f"{member.name} in {url}"
-    for name, value in (
-        _fields(content, where) if ending == "json" else {ending: _text(content, where)}
-    ).items():
+    if ending == "json":
+        parsed = parse_json(content, where)
+        values = parsed if isinstance(parsed, dict) else {}
+    else:
+        try:
+            values = {ending: content.decode("utf-8-sig").strip()}
+        except UnicodeDecodeError as error:  # two names could become one if its bytes were replaced
+            raise UserError(f"{where} is not UTF-8 text: {error}") from error
+    for name, value in values.items():
         if sample.values.setdefault(name, value) != value:
             raise UserError(f"{where}: another {name!r:.60} than beside it")
-
-
-def _text(content: bytes, where: str) -> str:
-    try:
-        return content.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:  # two names could become one if its bytes were replaced
-        raise UserError(f"{where} is not UTF-8 text: {error}") from error
-
-
-def _fields(content: bytes, where: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(content, object_pairs_hook=distinct_keys)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON: {error}") from error
-    return fields if isinstance(fields, dict) else {}

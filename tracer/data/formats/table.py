@@ -12,14 +12,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES
-from tracer.data.examples import Images, Subset
 from tracer.data.formats.columns import count_known_names
-from tracer.data.formats.hub import class_name, encoded_images, read_parquet_file
-from tracer.data.formats.values import distinct_keys
+from tracer.data.formats.hub import class_name
+from tracer.data.formats.values import parse_json
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
@@ -62,9 +59,12 @@ def _separated(path: Path, separator: str | None, expected: Sequence[str]) -> Ta
     mark = BY_NAME.get(separator, separator) if separator else _separator(text, expected)
     if len(mark) != 1 or mark in '"\r\n ':
         raise UserError(f"the separator {separator!r} must be one character, such as ',' or 'tab'")
-    lines = _lines(text, mark, path)
-    (_, header), *rows = lines
-    names = _header(path, header)
+    (_, header), *rows = _lines(text, mark, path)
+    names = [name.strip() for name in header]
+    _limit_columns(path, len(names))
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise UserError(f"{path} has more than one column {repeated[0]!r}")
     for number, row in rows:
         if len(row) != len(names):
             hint = f"text that holds {mark!r} must stand in double quotes"
@@ -109,15 +109,6 @@ def _refuse_rows_in_quotes(lines: list[str], columns: int, mark: str) -> None:
             raise csv.Error("a quoted text takes in whole rows before it")
 
 
-def _header(path: Path, header: Sequence[str]) -> list[str]:
-    names = [name.strip() for name in header]
-    _limit_columns(path, len(names))
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
-        raise UserError(f"{path} has more than one column {repeated[0]!r}")
-    return names
-
-
 def _limit_columns(path: Path, count: int) -> None:
     if count > MAX_COLUMNS:
         hint = "it must have a row for each image, below a header (--separator sets another separator)"
@@ -159,12 +150,12 @@ def _text(path: Path) -> tuple[str, str]:
 def _json_lines(path: Path) -> Table:
     text, _ = _text(path)
     lines = ((f"{path}, line {i}", line) for i, line in enumerate(text.split("\n"), 1) if line.strip())
-    return _records(path, ((where, _parse_json(line, where)) for where, line in lines))
+    return _records(path, ((where, parse_json(line, where)) for where, line in lines))
 
 
 def _json_list(path: Path) -> Table:
     text, _ = _text(path)
-    records = _parse_json(text, str(path))
+    records = parse_json(text, str(path))
     if not isinstance(records, list):
         raise UserError(f"{path} must hold a list of records, or be JSON lines with the ending .jsonl")
     return _records(path, ((f"{path}, record {i}", record) for i, record in enumerate(records, 1)))
@@ -184,15 +175,8 @@ def _records(path: Path, items: Iterable[tuple[str, Any]]) -> Table:
     return Table({name: [record.get(name) for record in records] for name in names})
 
 
-def _parse_json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=distinct_keys)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON: {error}") from error
-
-
 def _parquet(path: Path) -> Table:
-    """Images in the table may not fit into memory: `read_images` reads them one at a time."""
+    """Images in the table may not fit into memory: they are read later, one at a time."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -221,12 +205,6 @@ def _parquet(path: Path) -> Table:
     return Table(columns | {name: [None] * rows for name in binary}, binary=binary)
 
 
-def read_images(path: Path, column: str, rows: Sequence[int]) -> Images:
-    """The encoded images in these rows of a column, read when asked for."""
-    dataset = read_parquet_file(path)
-    return Subset(encoded_images(dataset, column, str(path)), np.array(rows, np.int64))
-
-
 def _class_names(schema: Any) -> dict[str, list[str]]:
     """The distinct class names of columns of numbers, where the file was written by Hugging Face `datasets`."""
     try:
@@ -234,12 +212,10 @@ def _class_names(schema: Any) -> dict[str, list[str]]:
         names = {name: kind["names"] for name, kind in features.items() if kind["_type"] == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
-    # The metadata of a file may hold anything.
-    lists = {name: each for name, each in names.items() if isinstance(each, list)}
-    return {
+    return {  # the metadata of a file may hold anything
         name: own
-        for name, own in lists.items()
-        if len({each for each in own if isinstance(each, str)}) == len(own)
+        for name, own in names.items()
+        if isinstance(own, list) and len({each for each in own if isinstance(each, str)}) == len(own)
     }
 
 

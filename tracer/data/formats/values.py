@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -25,6 +26,14 @@ def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r:.60} is there twice")
     return record
+
+
+def parse_json(content: str | bytes, where: str) -> Any:
+    """What a JSON text holds; `where` it stands is for errors."""
+    try:
+        return json.loads(content, object_pairs_hook=distinct_keys)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not JSON: {error}") from error
 
 
 def text(value: Any) -> str:

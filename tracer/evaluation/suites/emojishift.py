@@ -9,9 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from tracer.core.errors import UserError
-from tracer.data.embedded.emoji import archive
-from tracer.data.embedded.emoji_captions import PROMPTS
-from tracer.data.embedded.emoji_kinds import KINDS
+from tracer.data.embedded.emoji import KINDS, PROMPTS, archive
 from tracer.data.embedded.emojishift import FOLDS, MONOCHROME, UNSEEN, emoji_kinds, emoji_names, styles
 from tracer.data.sources import embedded_name
 from tracer.evaluation.suites.projection import Everything
