@@ -19,11 +19,12 @@ from tracer.models.config_check import check_model_config, checked_config, read_
 from tracer.models.download import (
     TEXT_FILES,
     Download,
-    fetch_config,
-    fetch_text_files,
     hub_files,
-    hub_outlook,
+    hub_weights_needed,
+    in_hub_cache,
     known_absent,
+    reach_hub,
+    reach_text_files,
 )
 from tracer.models.huggingface.activation import set_trunk_activation
 from tracer.models.load_guards import explained, kinds_of_numbers, quiet, text_tower_without_code
@@ -47,7 +48,6 @@ class ModelSource:
     name: str
     weights: str | None
     config: dict[str, Any]
-    quick_gelu: bool = False
     digest: str | None = None  # of the weights file of an exported folder, from its config
     preprocess: dict[str, Any] | None = None  # how weights in a file want their images
 
@@ -60,7 +60,7 @@ class ModelSource:
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
-                force_quick_gelu=self.quick_gelu,
+                force_quick_gelu=bool(self.config.get("quick_gelu")),
                 force_preprocess_cfg=self.preprocess,
                 pretrained_text=False,  # do not download the base text tower of an HF model
                 require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
@@ -81,33 +81,35 @@ class ModelSource:
             nn.init.normal_(projection, std=len(projection) ** -0.5)
         return clip.train()
 
+    @property
+    def download(self) -> Download | None:
+        """The weights that open_clip fetches by their tag; None for random ones, and for those in a file or folder."""
+        return Download(self.name, self.weights) if self.weights is not None and self.file is None else None
+
     def fetch(self) -> None:
-        """Download the weights if they are not on this machine; the error says how to do without a network.
+        """Download the weights if they are not on this machine; the error says how to do without a network."""
+        if self.needed() and self.download is not None:
+            self.download.fetch()
+
+    def needed(self) -> str:
+        """What has to be downloaded, as a sentence; empty if all is here. Raises UserError if it is out of reach.
 
         Whether the files of a text tower or tokenizer of transformers can be had is checked too.
         """
-        if self.weights is not None and self.file is None:
-            Download(self.name, self.weights).fetch()
+        needed = self.download.needed() if self.download is not None else ""
+        if self.name.startswith("hf-hub:"):
+            needed = hub_weights_needed(self.name.removeprefix("hf-hub:"))
         # A local folder has the files of its tokenizer beside the weights.
         if not self.name.startswith("local-dir:"):
-            fetch_text_files(self.name, self.config["text_cfg"])
+            reach_text_files(self.name, self.config["text_cfg"])
+        return needed
 
     def outlook(self) -> str:
         """What training has to fetch first, or why it cannot, as a sentence; empty if all is on this machine."""
-        if (
-            self.weights is not None
-            and self.file is None
-            and (told := Download(self.name, self.weights).outlook())
-        ):
-            return told
-        if self.name.startswith("hf-hub:"):
-            return hub_outlook(self.name.removeprefix("hf-hub:"))
         try:
-            if not self.name.startswith("local-dir:"):
-                fetch_text_files(self.name, self.config["text_cfg"])
+            return self.needed()
         except UserError as error:
             return str(error)
-        return ""
 
     @property
     def file(self) -> Path | None:
@@ -132,7 +134,7 @@ class ModelSource:
         text = self.config.get("text_cfg") or {}
         names = [self.name] if self.name.startswith("hf-hub:") else []
         names += [text[name] for name in TEXT_FILES if text.get(name)]
-        files = {} if self.file or not self.weights else Download(self.name, self.weights).stored
+        files = {} if self.download is None else self.download.stored
         return files | {
             key: file for name in names for key, file in hub_files(name.removeprefix("hf-hub:")).items()
         }
@@ -213,7 +215,8 @@ def _from_hub(repository: str) -> ModelSource:
     model = f"hf-hub:{repository}"
     if source.only_transformers_cached(repository):
         return source.from_hub(repository)
-    fetch_config(repository, CONFIG_FILE)
+    if not in_hub_cache(repository, CONFIG_FILE):
+        reach_hub(f"{model} is", repository)
     try:
         with explained(model):
             content = open_clip.factory._get_hf_config(repository)
@@ -271,7 +274,7 @@ def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) ->
     else:
         raise unknown(f"weights of {name}", pretrained, tags)
     config = {**config, "quick_gelu": True} if quick else config
-    return ModelSource(name, file, config, quick, preprocess=preprocess)
+    return ModelSource(name, file, config, preprocess=preprocess)
 
 
 def pretrained_tag(model: str, pretrained: str) -> str | None:

@@ -13,10 +13,10 @@ from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
 from tracer.models.huggingface.activation import trunk_activation
+from tracer.models.huggingface.architecture import transformers_config
 from tracer.models.huggingface.keys import to_transformers
 from tracer.models.huggingface.processor import image_processor_config
 from tracer.models.huggingface.source import WEIGHTS
-from tracer.models.huggingface.transformers_config import transformers_config
 from tracer.models.parity import TEXTS, difference, sample_pixels
 from tracer.models.student import Student, evaluating
 from tracer.models.tokenizer_files import write_for_transformers
@@ -49,10 +49,7 @@ def write_transformers(student: Student, folder: Path) -> float:
         settings = config_class(**config, architectures=[model_class.__name__], dtype="float32")
         with torch.device("meta"):
             shapes = model_class(settings).state_dict()
-        family = settings.model_type
-        write_weights(
-            folder / WEIGHTS, to_transformers(student.clip.state_dict(), shapes, family), checksum=False
-        )
+        write_weights(folder / WEIGHTS, to_transformers(student.clip.state_dict(), shapes), checksum=False)
         settings.save_pretrained(folder)
         if processing["do_center_crop"]:
             image_class = transformers.CLIPImageProcessor
