@@ -19,19 +19,17 @@ from tracer.models.text import text_tower
 
 
 def save_memory(student: Student, *, chunk: int | None = None, checkpointing: bool = False) -> None:
-    """Prepare a student for chunked batches and gradient checkpointing; an error if the model does not allow it."""
+    """Prepare a student for chunked batches and gradient checkpointing; an error if the model does not allow it.
+
+    Checkpointing recomputes the activations of each block in the backward pass (arXiv 1604.06174).
+    """
     if chunk is not None:
         refuse_batch_statistics(student)
     if checkpointing:
-        recompute_blocks(student)
-
-
-def recompute_blocks(student: Student) -> None:
-    """Gradient checkpointing: recompute the activations of each block in the backward pass (arXiv 1604.06174)."""
-    student.clip.set_grad_checkpointing(True)
-    if not any(getattr(module, "grad_checkpointing", False) for module in student.image_tower.modules()):
-        student.clip.set_grad_checkpointing(False)
-        raise UserError(f"--checkpointing: open_clip cannot recompute the image tower of {student.name}")
+        student.clip.set_grad_checkpointing(True)
+        if not any(getattr(module, "grad_checkpointing", False) for module in student.image_tower.modules()):
+            student.clip.set_grad_checkpointing(False)
+            raise UserError(f"--checkpointing: open_clip cannot recompute the image tower of {student.name}")
 
 
 def class_token_only(student: Student, enabled: bool = True) -> None:

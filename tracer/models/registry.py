@@ -27,7 +27,7 @@ from tracer.models.download import (
     reach_text_files,
 )
 from tracer.models.huggingface.activation import set_trunk_activation
-from tracer.models.load_guards import explained, kinds_of_numbers, quiet, text_tower_without_code
+from tracer.models.load_guards import check_text_tower, explained, kinds_of_numbers, quiet
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.weights_file import published_settings
 from tracer.storage.folders import folders_inside, no_such_folder
@@ -56,16 +56,19 @@ class ModelSource:
         self._check_digest()
         self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
-        with quiet(), explained(self.name + source), text_tower_without_code(), kinds_of_numbers() as kinds:
+        text = self._text_tower()
+        with quiet(), explained(self.name + source), kinds_of_numbers() as kinds:
+            if text.get("hf_model_name"):
+                check_text_tower(text["hf_model_name"])
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
                 force_quick_gelu=bool(self.config.get("quick_gelu")),
                 force_preprocess_cfg=self.preprocess,
                 pretrained_text=False,  # do not download the base text tower of an HF model
+                text_cfg=text,
                 require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
                 weights_only=True,
-                **self._text_tower(),
             )
         for name, tensor in clip.state_dict().items():
             kind = kinds.get(name, kinds.get(name.removeprefix("text.")))  # older files have no prefix
@@ -144,14 +147,15 @@ class ModelSource:
             raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
 
     def _text_tower(self) -> dict[str, Any]:
-        """The settings of a text tower of transformers whose config lies in the model's own folder, as exports have it.
+        """The settings of the text tower. An export of a tower of transformers has its config in its own folder.
 
         The name in the model's config may be a folder of another machine, or a repository out of reach.
         """
         folder, text = Path(self.name.removeprefix("local-dir:")), self.config.get("text_cfg") or {}
-        if not text.get("hf_model_name") or not (folder / "config.json").is_file():
-            return {}
-        return {"text_cfg": {**text, "hf_model_name": str(folder), "hf_model_pretrained": False}}
+        if not text.get("hf_model_name"):
+            return text
+        place = str(folder) if (folder / "config.json").is_file() else text["hf_model_name"]
+        return {**text, "hf_model_name": place, "hf_model_pretrained": False}
 
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""

@@ -67,16 +67,13 @@ def _compare(student: Student, transformers: Any, model_class: Any, folder: Path
     pixels = sample_pixels(size, size)
     with evaluating(student), torch.no_grad():
         device = student.mean.device
-        own = student.embed_image(pixels.to(device)), student.embed_text(student.tokenise(TEXTS))
-        scalars = [getattr(student.clip, name, None) for name in ("logit_scale", "logit_bias")]
-        theirs = (
-            _unit(model.get_image_features(pixel_values=pixels)),
-            _unit(model.get_text_features(input_ids=tokens)),
-        )
-    for name, value in zip(("logit_scale", "logit_bias"), scalars, strict=True):
-        if value is not None:
-            own, theirs = (*own, value), (*theirs, getattr(model, name))
-    return difference(own, theirs)
+        own = [student.embed_image(pixels.to(device)), student.embed_text(student.tokenise(TEXTS))]
+        theirs = [model.get_image_features(pixel_values=pixels), model.get_text_features(input_ids=tokens)]
+    scalars = [
+        name for name in ("logit_scale", "logit_bias") if getattr(student.clip, name, None) is not None
+    ]
+    own += [getattr(student.clip, name) for name in scalars]
+    return difference(own, [*map(_unit, theirs), *(getattr(model, name) for name in scalars)])
 
 
 def _unit(output: Any) -> Tensor:
