@@ -49,13 +49,12 @@ def class_token_only(student: Student, enabled: bool = True) -> None:
 def without_other_tokens(student: Student) -> Iterator[None]:
     """A context with `class_token_only`; afterwards the last layer is as it was."""
     layer, _ = _last_layer(student.image_tower)
-    before = layer is None or "forward" in vars(layer)
+    before = layer is not None and "forward" in vars(layer)
     class_token_only(student)
     try:
         yield
     finally:
-        if not before:
-            class_token_only(student, False)
+        class_token_only(student, before)
 
 
 def _last_layer(tower: Any) -> tuple[Any, Callable[..., Tensor]]:

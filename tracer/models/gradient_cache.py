@@ -66,12 +66,9 @@ def embed_both(
 def chunks(batch: Batch, chunk: int) -> list[Batch]:
     """A batch in parts of at most `chunk` images, with its distinct texts divided evenly among them."""
     count = ceil(len(batch.image) / chunk)
-    images, texts, probes = (_split(rows, count) for rows in (batch.image, batch.text, batch.probe))
-    return [
-        Batch(image, text=text, probe=probe)
-        for image, text, probe in zip(images, texts, probes, strict=True)
-        if image is not None
-    ]
+    texts, probes = _split(batch.text, count), _split(batch.probe, count)
+    parts = zip(batch.image.tensor_split(count), texts, probes, strict=True)
+    return [Batch(image, text=text, probe=probe) for image, text, probe in parts]
 
 
 def refuse_batch_statistics(student: Student) -> None:

@@ -22,10 +22,7 @@ from tracer.models.student import Student, evaluating
 from tracer.models.tokenizer_files import write_for_transformers
 from tracer.storage.safetensors_io import write_weights
 
-CLASSES = {
-    "clip": ("CLIPConfig", "CLIPModel", "CLIPImageProcessor"),
-    "siglip": ("SiglipConfig", "SiglipModel", "SiglipImageProcessor"),
-}
+CLASSES = {"clip": "CLIP", "siglip": "Siglip"}  # how names of transformers' classes begin
 
 
 def write_transformers(student: Student, folder: Path) -> float:
@@ -43,7 +40,8 @@ def write_transformers(student: Student, folder: Path) -> float:
     config = transformers_config(student.config, end, trunk_activation(student.clip))
     size = config["vision_config"]["image_size"]
     processing = image_processor_config(student.preprocess_cfg, size)
-    names = CLASSES[config.pop("model_type")]
+    prefix = CLASSES[config.pop("model_type")]
+    names = (f"{prefix}{kind}" for kind in ("Config", "Model", "ImageProcessor"))
     config_class, model_class, image_class = (getattr(transformers, name) for name in names)
     with _silence(transformers):
         settings = config_class(**config, architectures=[model_class.__name__], dtype="float32")
