@@ -333,6 +333,23 @@ def test_a_broken_config_file_harms_nothing_else(tmp_path: Path, content: str, n
     assert locate(str(fine)).name == "fine"
 
 
+@pytest.mark.parametrize("name", ["a b/c", "a/b/c", "\0", "", "x" * 500])
+def test_what_cannot_be_a_name_of_the_hub_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="cannot build hf-hub:"):
+        locate(f"hf-hub:{name}")
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize("name", [5, True, "a b/c", "\0", "x" * 500])
+@pytest.mark.parametrize("key", ["hf_tokenizer_name", "hf_model_name"])
+def test_a_text_tower_without_a_name_is_refused(key: str, name: object, tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(TINY | {"text_cfg": {**TINY["text_cfg"], key: name}}))
+    with pytest.raises(UserError, match="cannot build mine:"):
+        load(str(file))
+    assert locate(str(file)).outlook().startswith("cannot build mine:")
+
+
 @pytest.mark.usefixtures("no_hub")
 def test_an_unreachable_hub_is_a_sentence() -> None:
     with pytest.raises(UserError, match="cannot build hf-hub:nobody/nothing: no such repository"):

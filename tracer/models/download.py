@@ -15,6 +15,7 @@ from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.utils import logging as hub_logging
 
 from tracer.core.errors import UserError
+from tracer.models.load_guards import explained
 from tracer.models.open_clip_compat import open_clip
 
 CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out of reach
@@ -115,7 +116,9 @@ def text_files_missing(text: Mapping[str, Any]) -> dict[str, str]:
 
 def reach_text_files(model: str, text: Mapping[str, Any]) -> None:
     """Raise if the tokenizer or text tower of transformers is neither on this machine nor within reach."""
-    for repository, file in text_files_missing(text).items():
+    with explained(model):  # names in a stranger's config may be no names
+        missing = text_files_missing(text)
+    for repository, file in missing.items():
         what = f"{file} of {repository}, which {model} needs for its texts, is"
         reach_hub(what, repository, "*.json", "*.txt", "*.model")
 

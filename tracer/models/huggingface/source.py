@@ -140,7 +140,8 @@ def from_hub(repository: str) -> TransformersSource:
 
 def only_transformers_cached(repository: str) -> bool:
     """Whether this machine has the repository's config of transformers, of a known family, and not open_clip's."""
-    file = try_to_load_from_cache(repository, CONFIG)
+    with explained(f"hf-hub:{repository}"):  # the hub's client refuses what cannot be a name
+        file = try_to_load_from_cache(repository, CONFIG)
     if not isinstance(file, str) or in_hub_cache(repository, CONFIG_FILE):
         return False
     return read_config(Path(file)).get("model_type") in tuple(FAMILIES)  # a list has no hash
