@@ -357,19 +357,17 @@ def test_a_text_tower_with_code_is_refused_and_nobody_is_asked(
 def test_a_text_tower_with_compiled_code_is_refused(tmp_path: Path) -> None:
     import json
 
-    from tracer.models.load_guards import text_tower_without_code
-    from tracer.models.open_clip_compat import open_clip
+    from tracer.models.load_guards import check_text_tower
 
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 9}
     for attention, match in (("kernels-community/x", "attention 'kernels-community/x'"), ("eager", None)):
         content = {"model_type": "bert", "attn_implementation": attention, **sizes}
         (tmp_path / "config.json").write_text(json.dumps(content))
-        with text_tower_without_code():
-            if match is None:
-                open_clip.hf_model.HFTextEncoder(str(tmp_path), 8, pretrained=False)
-            else:
-                with pytest.raises(UserError, match=match):
-                    open_clip.hf_model.HFTextEncoder(str(tmp_path), 8, pretrained=False)
+        if match is None:
+            check_text_tower(str(tmp_path))
+        else:
+            with pytest.raises(UserError, match=match):
+                check_text_tower(str(tmp_path))
 
 
 def test_a_program_is_not_taken_for_weights(tmp_path: Path) -> None:

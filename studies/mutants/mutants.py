@@ -192,7 +192,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("config", "a tokenizer may come with code", "models/registry.py",
      "open_clip.get_tokenizer(self.name, trust_remote_code=False)", "open_clip.get_tokenizer(self.name)", (f"{SECURITY}::test_a_tokenizer_with_code_is_refused_and_nobody_is_asked",)),
     ("config", "transformers may ask whether to run a text tower's code", "models/load_guards.py",
-     "original.from_pretrained(name, trust_remote_code=False)", "original.from_pretrained(name)", (f"{SECURITY}::test_a_text_tower_with_code_is_refused_and_nobody_is_asked",)),
+     "AutoConfig.from_pretrained(name, trust_remote_code=False)", "AutoConfig.from_pretrained(name)", (f"{SECURITY}::test_a_text_tower_with_code_is_refused_and_nobody_is_asked",)),
     ("weights", "integers are taken for weights", "core/weights.py",
      "weights[name].is_complex() or weights[name].is_floating_point() != tensor.is_floating_point()", "weights[name].is_complex()", (f"{SECURITY}::test_weights_of_another_kind_of_number_are_refused",)),
     ("weights", "open_clip rounds integers into weights", "models/registry.py",

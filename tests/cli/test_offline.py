@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 from studies.faults.process import free_port, run_command
 from tracer.cli import dry_run
 from tracer.cli.app import main
+from tracer.core.errors import UserError
 from tracer.models import download
 from tracer.models.download import Download, host_and_port, unreachable
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.registry import known_models
+from tracer.models.registry import known_models, locate
 
 
 @pytest.fixture
@@ -103,6 +105,21 @@ def test_a_misspelt_flag_is_not_hidden_by_a_missing_network(
     printed = capsys.readouterr().err
     assert "digts" in printed
     assert "nobody answers" not in printed
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_model_of_the_hub_whose_weights_are_not_here(tmp_path: Path) -> None:
+    """Its config may be: from another command, or from a download that was cut off."""
+    snapshot = tmp_path / "cache" / "models--a--b" / "snapshots" / "1a2b"
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("1a2b")
+    config = {"model_cfg": open_clip.get_model_config("ViT-B-32")}
+    (snapshot / "open_clip_config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="the weights of hf-hub:a/b are not on this machine and") as raised:
+        locate("hf-hub:a/b").fetch()
+    assert "hf download a/b" in str(raised.value)
+    assert locate("hf-hub:a/b").outlook() == str(raised.value)
 
 
 def test_a_host_that_neither_answers_nor_refuses_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

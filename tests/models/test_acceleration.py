@@ -26,7 +26,7 @@ from tracer.methods.base import Stage, method
 from tracer.models.acceleration import (
     class_token_only,
     compile_towers,
-    recompute_blocks,
+    save_memory,
     without_other_tokens,
 )
 from tracer.models.gradient_cache import embed_both
@@ -192,7 +192,7 @@ def test_a_last_block_that_ends_early_changes_no_gradient(student: Student, chec
     class_token_only(twin)
     shadows = [Shadow(model, Frozen(), steps=1) for model in (student, twin)]
     if checkpointing:
-        recompute_blocks(twin)
+        save_memory(twin, checkpointing=True)
     for model in (twin, shadows[1].model):
         last: Any = model.get_submodule("clip.visual.transformer.resblocks.3")
         last.register_forward_hook(lambda _, __, out: rows.append(out.shape[1]))

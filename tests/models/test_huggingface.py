@@ -23,7 +23,6 @@ from tracer.core.errors import UserError
 from tracer.models import download
 from tracer.models.export import export
 from tracer.models.huggingface import architecture, source
-from tracer.models.huggingface.transformers_config import transformers_config
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models
 from tracer.models.student import Student
@@ -181,15 +180,23 @@ def renamed(folder: Path) -> None:
 
 SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "family": (edited("config.json", lambda c: c.update(model_type="blip")), "'blip'.*clip, siglip, siglip2"),
+    "families": (edited("config.json", lambda c: c.update(model_type=["clip"])), "'clip'.*clip, siglip"),
     "code": (edited("config.json", lambda c: c.update(auto_map={"AutoModel": "x.Y"})), "never does"),
     "act": (edited("config.json", lambda c: c["text_config"].update(hidden_act="relu")), "hidden_act"),
     "acts": (edited("config.json", lambda c: c["text_config"].update(hidden_act="gelu")), "one activation"),
     "number": (edited("config.json", lambda c: c["text_config"].update(hidden_size="x")), "a number above 0"),
+    "half a neuron": (
+        edited("config.json", lambda c: c["text_config"].update(intermediate_size=2.5)),
+        "text_config.intermediate_size of .* is a whole number, not 2.5",
+    ),
     "size": (edited("config.json", lambda c: c.update(projection_dim=10**9)), "projection_dim"),
     "shape": (edited("config.json", lambda c: c["vision_config"].update(hidden_size=32)), "another shape"),
     "crop": (edited("preprocessor_config.json", lambda c: c.update(crop_size=4)), "do not become 8"),
+    "crops": (edited("preprocessor_config.json", lambda c: c.update(crop_size=[8])), "do not become 8"),
     "scale": (edited("preprocessor_config.json", lambda c: c.update(rescale_factor=1)), "1/255"),
     "mean": (edited("preprocessor_config.json", lambda c: c.update(image_mean=[1])), "mean is three numbers"),
+    "means": (edited("preprocessor_config.json", lambda c: c.update(image_mean=1)), "mean is three numbers"),
+    "resamples": (edited("preprocessor_config.json", lambda c: c.update(resample=[3])), "bicubic"),
     "resample": (edited("preprocessor_config.json", lambda c: c.update(resample=0)), "bicubic"),
     "no processor": (lambda folder: (folder / "preprocessor_config.json").unlink(), "save_pretrained"),
     "no tokenizer": (lambda folder: (folder / "tokenizer_config.json").unlink(), "tokenizer_config.json"),
@@ -224,7 +231,7 @@ def test_every_config_of_open_clip_has_a_form_or_is_refused() -> None:
     formed = []
     for name in known_models():
         with suppress(UserError):
-            config = transformers_config(open_clip.get_model_config(name), 49407)
+            config = architecture.transformers_config(open_clip.get_model_config(name), 49407)
             formed.append((name, config["model_type"]))
     expected = {("ViT-B-16", "clip"), ("ViT-B-32-quickgelu", "clip"), ("ViT-SO400M-14-SigLIP2", "siglip")}
     assert expected <= set(formed)
@@ -234,7 +241,7 @@ def test_every_config_of_open_clip_has_a_form_or_is_refused() -> None:
 
 def test_a_config_of_siglip_goes_there_and_back() -> None:
     own = open_clip.get_model_config("ViT-SO400M-14-SigLIP2")
-    theirs = transformers_config(own, None, "gelu_pytorch_tanh")
+    theirs = architecture.transformers_config(own, None, "gelu_pytorch_tanh")
     assert theirs["text_config"]["intermediate_size"] == 4304
     back = architecture.open_clip_config(theirs, "it", own["text_cfg"]["hf_tokenizer_name"])
     assert back["vision_cfg"]["timm_model_name"] == own["vision_cfg"]["timm_model_name"]
@@ -272,7 +279,7 @@ def test_without_network_the_file_and_its_place_are_named(cached: str) -> None:
     with pytest.raises(UserError, match="hf-hub:nobody/model is not on this machine"):
         tracer.load("hf-hub:nobody/model")
     with pytest.raises(UserError, match="of timm/ViT-B-16-SigLIP"):
-        download.fetch_text_files(
+        download.reach_text_files(
             "ViT-B-16-SigLIP", open_clip.get_model_config("ViT-B-16-SigLIP")["text_cfg"]
         )
     with pytest.raises(UserError, match="the Hugging Face hub is hf-hub:somebody/tiny"):

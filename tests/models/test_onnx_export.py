@@ -54,7 +54,7 @@ def test_an_export_that_differs_is_refused(
         (folder / "image.onnx").touch()
         return 2e-4
 
-    monkeypatch.setattr("tracer.models.onnx_export.write_onnx", write)
+    monkeypatch.setattr("tracer.models.export.write_onnx", write)
     with pytest.raises(UserError, match=r"differ by 2\.0e-04, more than 1e-04"):
         export(student, tmp_path / "out", format="onnx")
     assert list(tmp_path.iterdir()) == []

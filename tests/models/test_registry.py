@@ -79,7 +79,7 @@ def test_small_models_take_the_same_path(name: str, size: int) -> None:
 def test_activation_belongs_to_the_weights(model: str, tag: str | None, quick: bool) -> None:
     """OpenAI's weights under plain GELU load without a word and score wrongly. Nothing is downloaded here."""
     place = locate(model, tag)
-    assert (place.quick_gelu or bool(place.config.get("quick_gelu"))) == quick
+    assert bool(place.config.get("quick_gelu")) == quick
     if quick:
         assert place.config["quick_gelu"] is True  # an export carries it along
 
@@ -127,7 +127,7 @@ def test_weights_in_a_file_are_like_the_published_ones(
 ) -> None:
     place = locate(model, f"{file}@{tag}" if tag else str(file))
     assert place.file == file
-    assert (place.quick_gelu, bool(place.config.get("quick_gelu"))) == (quick, quick)
+    assert bool(place.config.get("quick_gelu")) == quick
     if preprocess is None:
         assert place.preprocess is None
     else:
@@ -331,6 +331,23 @@ def test_a_broken_config_file_harms_nothing_else(tmp_path: Path, content: str, n
     fine = tmp_path / "fine.json"
     fine.write_text(json.dumps(TINY))
     assert locate(str(fine)).name == "fine"
+
+
+@pytest.mark.parametrize("name", ["a b/c", "a/b/c", "\0", "", "x" * 500])
+def test_what_cannot_be_a_name_of_the_hub_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="cannot build hf-hub:"):
+        locate(f"hf-hub:{name}")
+
+
+@pytest.mark.usefixtures("no_hub")
+@pytest.mark.parametrize("name", [5, True, "a b/c", "\0", "x" * 500])
+@pytest.mark.parametrize("key", ["hf_tokenizer_name", "hf_model_name"])
+def test_a_text_tower_without_a_name_is_refused(key: str, name: object, tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(TINY | {"text_cfg": {**TINY["text_cfg"], key: name}}))
+    with pytest.raises(UserError, match="cannot build mine:"):
+        load(str(file))
+    assert locate(str(file)).outlook().startswith("cannot build mine:")
 
 
 @pytest.mark.usefixtures("no_hub")

@@ -150,8 +150,6 @@ def test_the_bias_trains_with_the_temperature(siglip: Student) -> None:
     assert siglip.clip.logit_bias.requires_grad
     ImageTower()(siglip)
     assert not siglip.clip.logit_bias.requires_grad
-    ImageTower(scale=True)(siglip)
-    assert siglip.clip.logit_bias.requires_grad
 
 
 def test_a_clip_has_no_bias(shared_student: Student) -> None:

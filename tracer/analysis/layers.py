@@ -9,7 +9,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tracer.models.blocks import Order, as_tokens, patch_embedding, token_order, vision_blocks
+from tracer.models.blocks import Order, as_tokens, patch_embedding, token_order, tower_blocks
 
 PATCHES, PROJECTION = "patch embedding", "projection"
 
@@ -18,7 +18,7 @@ def vision_layers(tower: nn.Module) -> dict[str, nn.Module]:
     """The patch embedding, blocks or stages in order, then the tower itself, whose output is the image's embedding."""
     patches = patch_embedding(tower)
     first = {} if patches is None else {PATCHES: patches}
-    return {**first, **vision_blocks(tower), PROJECTION: tower}
+    return {**first, **tower_blocks(tower), PROJECTION: tower}
 
 
 @contextmanager

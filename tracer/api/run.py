@@ -14,7 +14,6 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import AlreadyReported, NonFinite, UserError, at_least, os_error_message
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
-from tracer.models.download import Download
 from tracer.models.registry import locate, pretrained_tag
 from tracer.models.student import Student
 from tracer.parallel import Lost, World, launched
@@ -140,9 +139,8 @@ def _by_network(model: str, pretrained: str | None) -> bool:
     """Whether this model has to be fetched: it is of the hub, or its weights are not on this machine."""
     if model.startswith("hf-hub:"):
         return True
-    source = locate(model, pretrained)
-    missing = source.weights is not None and source.file is None
-    return missing and not Download(source.name, str(source.weights)).cached
+    download = locate(model, pretrained).download
+    return download is not None and not download.cached
 
 
 def _plan(experiment: Experiment, observer: Observer, world: World) -> Plan:

@@ -13,7 +13,6 @@ from tracer.core.errors import UserError
 from tracer.data.split import Division, divide
 from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
 from tracer.methods.base import method, options
-from tracer.models.download import Download
 from tracer.models.registry import locate, pretrained_tag
 from tracer.parallel import World
 from tracer.report.comparison import show
@@ -109,9 +108,9 @@ def _found(sweep: Sweep) -> list[str]:
     lines = []
     for model, pretrained in dict.fromkeys((each.model, each.pretrained) for each in sweep.experiments):
         tag = None if model == START else pretrained_tag(model, pretrained)
-        if tag is not None and locate(model, tag).file is None:
-            here = Download(model.replace("/", "-"), tag).cached
-            state = f"{COMPLETE} weights {tag} of {model}: here" if here else ""
+        download = None if tag is None else locate(model, tag).download
+        if download is not None:
+            state = f"{COMPLETE} weights {tag} of {model}: here" if download.cached else ""
             lines.append(state or f"✗ weights {tag} of {model}: to be downloaded")
     if sweep.tests is not None and sweep.tests.suite == "imagenet":
         lines += check(sweep.tests.root)

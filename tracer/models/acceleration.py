@@ -19,19 +19,17 @@ from tracer.models.text import text_tower
 
 
 def save_memory(student: Student, *, chunk: int | None = None, checkpointing: bool = False) -> None:
-    """Prepare a student for chunked batches and gradient checkpointing; an error if the model does not allow it."""
+    """Prepare a student for chunked batches and gradient checkpointing; an error if the model does not allow it.
+
+    Checkpointing recomputes the activations of each block in the backward pass (arXiv 1604.06174).
+    """
     if chunk is not None:
         refuse_batch_statistics(student)
     if checkpointing:
-        recompute_blocks(student)
-
-
-def recompute_blocks(student: Student) -> None:
-    """Gradient checkpointing: recompute the activations of each block in the backward pass (arXiv 1604.06174)."""
-    student.clip.set_grad_checkpointing(True)
-    if not any(getattr(module, "grad_checkpointing", False) for module in student.image_tower.modules()):
-        student.clip.set_grad_checkpointing(False)
-        raise UserError(f"--checkpointing: open_clip cannot recompute the image tower of {student.name}")
+        student.clip.set_grad_checkpointing(True)
+        if not any(getattr(module, "grad_checkpointing", False) for module in student.image_tower.modules()):
+            student.clip.set_grad_checkpointing(False)
+            raise UserError(f"--checkpointing: open_clip cannot recompute the image tower of {student.name}")
 
 
 def class_token_only(student: Student, enabled: bool = True) -> None:
@@ -51,13 +49,12 @@ def class_token_only(student: Student, enabled: bool = True) -> None:
 def without_other_tokens(student: Student) -> Iterator[None]:
     """A context with `class_token_only`; afterwards the last layer is as it was."""
     layer, _ = _last_layer(student.image_tower)
-    before = layer is None or "forward" in vars(layer)
+    before = layer is not None and "forward" in vars(layer)
     class_token_only(student)
     try:
         yield
     finally:
-        if not before:
-            class_token_only(student, False)
+        class_token_only(student, before)
 
 
 def _last_layer(tower: Any) -> tuple[Any, Callable[..., Tensor]]:

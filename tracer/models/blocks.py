@@ -10,36 +10,30 @@ from torch import Tensor, nn
 
 from tracer.core.errors import UserError
 
-# Modules that hold the blocks or stages: open_clip's own transformer, then timm's models.
-CONTAINERS = (
-    ("transformer.resblocks", "block"),
-    ("trunk.blocks", "block"),
-    ("trunk.stages", "stage"),
-    ("trunk.layers", "stage"),
-)
-TEXT_CONTAINERS = ("transformer.resblocks", "transformer.encoder.layer", "transformer.encoder.block")
+# Modules that hold the blocks or stages: open_clip's own transformer, timm's models, text towers of Hugging Face.
+CONTAINERS = {
+    "transformer.resblocks": "block",
+    "trunk.blocks": "block",
+    "trunk.stages": "stage",
+    "trunk.layers": "stage",
+    "transformer.encoder.layer": "block",
+    "transformer.encoder.block": "block",
+}
 RESNET = ("layer1", "layer2", "layer3", "layer4")
 PATCHES = ("conv1", "trunk.patch_embed", "trunk.stem")  # open_clip's transformer, timm's, timm's ConvNeXt
 
 Order = Literal["first", "second", "last"]  # [n, l, d] or [n, c, h, w]; [l, n, d]; [n, h, w, c]
 
 
-def vision_blocks(tower: nn.Module) -> dict[str, nn.Module]:
-    """Blocks or stages in order; empty for a tower of another kind."""
+def tower_blocks(tower: nn.Module) -> dict[str, nn.Module]:
+    """Blocks or stages of an image or text tower in order; empty for a tower of another kind."""
     modules = dict(tower.named_modules())
     if all(name in modules for name in RESNET):
         return {f"stage {i}": modules[name] for i, name in enumerate(RESNET, 1)}
-    for container, kind in CONTAINERS:
+    for container, kind in CONTAINERS.items():
         if container in modules:
             return {f"{kind} {i}": block for i, block in enumerate(modules[container].children(), 1)}
     return {}
-
-
-def text_blocks(tower: nn.Module) -> dict[str, nn.Module]:
-    """Blocks of a text tower in order, of open_clip or Hugging Face; empty for a tower of another kind."""
-    modules = dict(tower.named_modules())
-    container = next((modules[name] for name in TEXT_CONTAINERS if name in modules), nn.Module())
-    return {f"block {i}": block for i, block in enumerate(container.children(), 1)}
 
 
 def patch_embedding(tower: nn.Module) -> nn.Module | None:
@@ -75,7 +69,7 @@ def five_taps(
 
     These are the taps of LDIFS: for twelve blocks, before the first and after the 3rd, 6th, 9th and 12th.
     """
-    blocks = list(vision_blocks(tower).values())
+    blocks = list(tower_blocks(tower).values())
     if not blocks:
         raise UserError(
             "this model's image tower has no blocks whose tokens could be compared: use flyp or ft"

@@ -114,8 +114,7 @@ def check_preprocess_config(config: Mapping[str, Any], source: str) -> None:
     _check_keys(config, [field.name for field in fields(open_clip.transform.PreprocessCfg)], source)
     for name in ("mean", "std"):
         values = config.get(name, (0.5, 0.5, 0.5))
-        numbers = isinstance(values, list | tuple) and all(isinstance(value, int | float) for value in values)
-        if not numbers or len(values) != 3 or not all(abs(value) <= 255 for value in values):
+        if not fits(values, tuple[float, float, float]) or not all(abs(value) <= 255 for value in values):
             raise UserError(f"{source}: {name} is three numbers, not {values!r:.60}")
         if name == "std" and not all(value > 0 for value in values):
             raise UserError(f"{source}: std is more than 0, not {values!r:.60}")

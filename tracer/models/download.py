@@ -15,12 +15,10 @@ from huggingface_hub import constants, try_to_load_from_cache
 from huggingface_hub.utils import logging as hub_logging
 
 from tracer.core.errors import UserError
+from tracer.models.load_guards import explained
 from tracer.models.open_clip_compat import open_clip
 
 CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out of reach
-# open_clip prefers the second name.
-SAFETENSORS = {"open_clip_pytorch_model.bin": "open_clip_model.safetensors"}
-
 TOKENIZER_SUFFIXES = (".json", ".txt", ".model", ".spm", ".bpe", ".tiktoken", ".vocab")  # and configs
 WEIGHTS_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
 READ = (*TOKENIZER_SUFFIXES, *WEIGHTS_SUFFIXES)
@@ -48,10 +46,8 @@ class Download:
         """Names under which the weights may be stored, the preferred one first."""
         if not self.repository:
             return [self.config.get("url", "").rpartition("/")[2]]
-        name = self.config["hf_hub"].rpartition("/")[2] or next(iter(SAFETENSORS))
-        stem, dot, ending = name.rpartition(".")
-        safe = SAFETENSORS.get(name, f"{stem}.safetensors" if dot and ending in ("bin", "pth") else name)
-        return list(dict.fromkeys([safe, name]))
+        name = self.config["hf_hub"].rpartition("/")[2] or open_clip.constants.HF_WEIGHTS_NAME
+        return [*open_clip.pretrained._get_safe_alternatives(name), name]
 
     @property
     def stored(self) -> dict[str, Path]:
@@ -69,39 +65,29 @@ class Download:
         """Whether the weights are on this machine."""
         return bool(self.stored)
 
-    def fetch(self) -> None:
-        """Download the weights unless they are here; the error says which file to fetch elsewhere."""
-        if self._nothing_to_fetch:
-            return
-        problem = unreachable(self._source)
-        if problem is None:
-            hub_logging.set_verbosity_error()
-            try:
-                open_clip.download_pretrained(self.config)
-            except (OSError, RuntimeError, ValueError):
-                problem = f"the download from {host_and_port(self._source)[0]} failed"
-        if problem is not None:
-            raise UserError(self._missing(problem))
+    @property
+    def _url(self) -> str:
+        return constants.ENDPOINT if self.repository else self.config.get("url", "")
 
-    def outlook(self) -> str:
-        """What `fetch` would do, as a sentence: nothing (empty), a download, or an error."""
-        if self._nothing_to_fetch:
+    def needed(self) -> str:
+        """What `fetch` would download, as a sentence; empty if all is here. Raises UserError if it is out of reach."""
+        if self.cached or not self._url:
             return ""
-        if problem := unreachable(self._source):
-            return self._missing(problem)
-        host = host_and_port(self._source)[0]
+        if problem := unreachable(self._url):
+            raise self._missing(problem)
+        host = host_and_port(self._url)[0]
         return f"the weights {self.tag!r} of {self.model} are not on this machine: training downloads them from {host}"
 
-    @property
-    def _nothing_to_fetch(self) -> bool:
-        return self.cached or not (self.repository or self.config.get("url"))
+    def fetch(self) -> None:
+        """Download the weights; the error says which file to fetch elsewhere."""
+        hub_logging.set_verbosity_error()
+        try:
+            open_clip.download_pretrained(self.config)
+        except (OSError, RuntimeError, ValueError):
+            raise self._missing(f"the download from {host_and_port(self._url)[0]} failed") from None
 
-    @property
-    def _source(self) -> str:
-        return constants.ENDPOINT if self.repository else self.config["url"]
-
-    def _missing(self, problem: str) -> str:
-        return (
+    def _missing(self, problem: str) -> UserError:
+        return UserError(
             f"the weights {self.tag!r} of {self.model} are not on this machine and {problem}: {self._advice}"
         )
 
@@ -113,14 +99,6 @@ class Download:
             f"on another machine fetch {self.files[0]} from huggingface.co/{self.repository}, copy it here, and give "
             f"--model {self.model} --pretrained FILE@{self.tag}"
         )
-
-
-def fetch_config(repository: str, file: str) -> None:
-    """Raise if a config of the hub is neither on this machine nor within reach."""
-    if in_hub_cache(repository, file):
-        return
-    if problem := unreachable_hub():
-        raise UserError(f"hf-hub:{repository} is not on this machine and {problem}: {copy_cache(repository)}")
 
 
 TEXT_FILES = {"hf_tokenizer_name": "tokenizer_config.json", "hf_model_name": "config.json"}
@@ -136,15 +114,19 @@ def text_files_missing(text: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def fetch_text_files(model: str, text: Mapping[str, Any]) -> None:
+def reach_text_files(model: str, text: Mapping[str, Any]) -> None:
     """Raise if the tokenizer or text tower of transformers is neither on this machine nor within reach."""
-    missing = text_files_missing(text)
-    if missing and (problem := unreachable_hub()):
-        repository, file = next(iter(missing.items()))
-        raise UserError(
-            f"{file} of {repository}, which {model} needs for its texts, is not on this machine and {problem}: "
-            f"{copy_cache(repository, '*.json', '*.txt', '*.model')}"
-        )
+    with explained(model):  # names in a stranger's config may be no names
+        missing = text_files_missing(text)
+    for repository, file in missing.items():
+        what = f"{file} of {repository}, which {model} needs for its texts, is"
+        reach_hub(what, repository, "*.json", "*.txt", "*.model")
+
+
+def reach_hub(what: str, repository: str, *files: str) -> None:
+    """Raise UserError, with a way to do without a network, if the hub does not answer."""
+    if problem := unreachable_hub():
+        raise UserError(f"{what} not on this machine and {problem}: {copy_cache(repository, *files)}")
 
 
 def copy_cache(repository: str, *files: str) -> str:
@@ -171,12 +153,11 @@ def hub_files(repository: str) -> dict[str, Path]:
     return {f"{repository}/{file.name}": file for file in files}
 
 
-def hub_outlook(repository: str) -> str:
-    """Whether the weights of a repository have to be fetched, or cannot be, as a sentence; empty if they are here."""
+def hub_weights_needed(repository: str) -> str:
+    """What has to be downloaded, as a sentence; empty if all is here. Raises UserError if it is out of reach."""
     if any(file.suffix in WEIGHTS_SUFFIXES for file in hub_files(repository).values()):
         return ""
-    if problem := unreachable_hub():
-        return f"the weights of hf-hub:{repository} are not on this machine and {problem}: {copy_cache(repository)}"
+    reach_hub(f"the weights of hf-hub:{repository} are", repository)
     return f"the weights of hf-hub:{repository} are not on this machine: training downloads them"
 
 

@@ -8,6 +8,8 @@ import torch
 
 from tracer.core.errors import UserError, unknown
 from tracer.models.exported_head import write_head
+from tracer.models.huggingface.export import write_transformers
+from tracer.models.onnx_export import write_onnx
 from tracer.models.parity import check_parity
 from tracer.models.prompt_tokens import has_prompt
 from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
@@ -36,21 +38,15 @@ def export(
     the weights as they are. `repository` is the name on the hub where the tokenizer's files will be.
     Without `replace` a folder that has files is refused.
     """
-    differences: list[float] = []
+    difference: float | None = None
 
     def write(temporary: Path) -> None:
+        nonlocal difference
         if format == "open_clip":
             _write_open_clip(student, temporary, repository)
-        elif format == "hf":
-            from tracer.models.huggingface.export import write_transformers
-
-            differences.append(write_transformers(student, temporary))
         else:
-            from tracer.models.onnx_export import write_onnx
-
-            differences.append(write_onnx(student, temporary))
-        for largest in differences:
-            check_parity(largest, format)
+            difference = (write_transformers if format == "hf" else write_onnx)(student, temporary)
+            check_parity(difference, format)
         write_head(student, temporary)
         if card is not None:
             write_text(temporary / "README.md", card)
@@ -64,7 +60,7 @@ def export(
         )
     with torch.no_grad():
         write_folder(folder, write, replace=replace)
-    return differences[0] if differences else None
+    return difference
 
 
 def _write_open_clip(student: Student, folder: Path, repository: str | None) -> None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import ceil
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import checkpoint
 
-from tracer.core.batch import Batch, Embedding
+from tracer.core.batch import PAIRED, Batch, Embedding
 from tracer.core.errors import UserError
 from tracer.models.student import Student
 
@@ -64,12 +66,9 @@ def embed_both(
 def chunks(batch: Batch, chunk: int) -> list[Batch]:
     """A batch in parts of at most `chunk` images, with its distinct texts divided evenly among them."""
     count = ceil(len(batch.image) / chunk)
-    images, texts, probes = (_split(rows, count) for rows in (batch.image, batch.text, batch.probe))
-    return [
-        Batch(image, text=text, probe=probe)
-        for image, text, probe in zip(images, texts, probes, strict=True)
-        if image is not None
-    ]
+    texts, probes = _split(batch.text, count), _split(batch.probe, count)
+    parts = zip(batch.image.tensor_split(count), texts, probes, strict=True)
+    return [Batch(image, text=text, probe=probe) for image, text, probe in parts]
 
 
 def refuse_batch_statistics(student: Student) -> None:
@@ -97,22 +96,13 @@ def _split(rows: Tensor | None, count: int) -> Sequence[Tensor | None]:
 
 
 def _joined(parts: Sequence[Embedding], caption: Tensor | None) -> Embedding:
-    text = _rows([part.text for part in parts])
-    return parts[0]._replace(
-        image=torch.cat([part.image for part in parts]),
-        text=text if text is None or caption is None else text[caption],
-        scores=_rows([part.scores for part in parts]),
-        probe=_rows([part.probe for part in parts]),
-        features=_blocks([part.features for part in parts]),
-        tokens=_blocks([part.tokens for part in parts]),
-    )
+    rows = {name: _rows([getattr(part, name) for part in parts]) for name in (*PAIRED, "probe")}
+    if rows["text"] is not None and caption is not None:
+        rows["text"] = rows["text"][caption]
+    return parts[0]._replace(**rows)
 
 
-def _blocks(parts: Sequence[tuple[Tensor, ...] | None]) -> tuple[Tensor, ...] | None:
-    present = [blocks for blocks in parts if blocks is not None]
-    return tuple(torch.cat(block) for block in zip(*present, strict=True)) if present else None
-
-
-def _rows(values: Sequence[Tensor | None]) -> Tensor | None:
+def _rows(values: Sequence[Any]) -> Any:
+    """The rows of all parts that have some; of several blocks, those of each block."""
     present = [value for value in values if value is not None]
-    return torch.cat(present) if present else None
+    return tree_map(lambda *tensors: torch.cat(tensors), *present) if present else None

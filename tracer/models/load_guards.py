@@ -19,7 +19,7 @@ from tracer.models.open_clip_compat import open_clip
 # Errors that open_clip and the weight readers raise for invalid files.
 UNREADABLE = (
     *(RuntimeError, ValueError, OSError, LookupError, ArithmeticError, SafetensorError),
-    *(EOFError, StopIteration, AttributeError, TypeError, AssertionError),
+    *(EOFError, StopIteration, AttributeError, TypeError, AssertionError, UnpicklingError),
 )
 HF_PACKAGES = ("transformers", "tokenizers", "sentencepiece")
 
@@ -62,36 +62,21 @@ def kinds_of_numbers() -> Iterator[dict[str, Any]]:
         open_clip.factory.load_state_dict = original
 
 
-@contextmanager
-def text_tower_without_code() -> Iterator[None]:
-    """While open_clip builds a text tower of transformers: no code that comes with it is run, and nobody is asked.
+def check_text_tower(name: str) -> None:
+    """Raise for a text tower of transformers that is none, or that comes with code: it is not run, and nobody is asked.
 
     Besides `auto_map`, a config may name an attention of its own, which is compiled code of the hub.
     """
-    module = open_clip.hf_model
-    original = getattr(module, "AutoConfig", None)  # None without transformers
+    from transformers import AutoConfig
 
-    class Config:
-        @staticmethod
-        def from_pretrained(name: str) -> Any:
-            assert original is not None
-            config = original.from_pretrained(name, trust_remote_code=False)
-            if config.model_type not in module.arch_dict:
-                raise UserError(
-                    f"{name} is a model of type {config.model_type!r:.60}, which is no text tower"
-                )
-            if config._attn_implementation not in (None, "eager", "sdpa"):
-                attention = config._attn_implementation
-                raise UserError(
-                    f"{name} comes with code of its own, the attention {attention!r:.60}: it is never run"
-                )
-            return config
-
-    module.AutoConfig = Config
-    try:
-        yield
-    finally:
-        module.AutoConfig = original
+    config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    if config.model_type not in open_clip.hf_model.arch_dict:
+        raise UserError(f"{name} is a model of type {config.model_type!r:.60}, which is no text tower")
+    attention = config._attn_implementation
+    if attention not in (None, "eager", "sdpa"):
+        raise UserError(
+            f"{name} comes with code of its own, the attention {attention!r:.60}: it is never run"
+        )
 
 
 @contextmanager
@@ -99,17 +84,15 @@ def explained(model: str) -> Iterator[None]:
     """Raise errors of invalid, truncated or malicious files as a UserError of one sentence."""
     try:
         yield
-    except UnpicklingError:  # torch's message advises to load the file with weights_only=False
-        raise UserError(f"cannot build {model}: a torch file must hold weights and nothing else") from None
     except ImportError as error:
         # An optional part of transformers is reported without the name of the package.
         package = "tracer-clip[hf]" if error.name in (None, *HF_PACKAGES) else error.name
         raise UserError(f"{model} needs a package that is missing: pip install '{package}'") from error
     except UNREADABLE as error:
-        if "weights_only" in str(error):  # TorchScript, which is a program; torch advises to run it
-            raise UserError(
-                f"cannot build {model}: a torch file must hold weights and nothing else"
-            ) from None
+        # A pickle, or TorchScript, which is a program: torch's message advises to load it without weights_only.
+        if isinstance(error, UnpicklingError) or "weights_only" in str(error):
+            problem = "a torch file must hold weights and nothing else"
+            raise UserError(f"cannot build {model}: {problem}") from None
         if "trust_remote_code" in str(error):
             raise UserError(f"{model} comes with Python code of its own, which is never run") from None
         message = textwrap.shorten(str(error), 300, placeholder=" …") or type(error).__name__

@@ -20,6 +20,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, dropout, linear, scaled_dot_product_attention
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from tracer.core.errors import NotAdaptable
 from tracer.core.weights import Weights
@@ -93,8 +94,6 @@ class LoRA:
         return targets
 
     def _layers(self, block: nn.Module) -> list[nn.Module]:
-        packed = [module for module in block.modules() if isinstance(module, nn.MultiheadAttention)]
-        inside = {id(child) for module in packed for child in module.modules()}
         layers: list[nn.Module] = []
         for name, module in block.named_modules():
             kind = "attention" if any(part in name for part in ATTENTION) else "mlp"
@@ -103,8 +102,8 @@ class LoRA:
             if isinstance(module, nn.MultiheadAttention):
                 if module._qkv_same_embed_dim and module.bias_k is None and not module.add_zero_attn:
                     layers.append(module)
-            elif isinstance(module, nn.Linear) and id(module) not in inside:
-                layers.append(module)
+            elif isinstance(module, nn.Linear) and not isinstance(module, NonDynamicallyQuantizableLinear):
+                layers.append(module)  # that one is the output projection of packed attention
             elif type(module) is nn.Conv2d and module.groups == 1 and module.padding_mode == "zeros":
                 layers.append(module)  # timm's subclasses pad in their own ways
         return layers
@@ -141,8 +140,8 @@ class LoRA:
         for name, tensor in weights.items():
             if name.endswith(B):
                 update = self.scaling * tensor @ weights[name.removesuffix(B) + A]
-                weight = merged[weight_name(name, merged)]
-                merged[weight_name(name, merged)] = weight + update.view_as(weight)
+                adapted = weight_name(name.removesuffix(f".{B}"), merged)
+                merged[adapted] = merged[adapted] + update.view_as(merged[adapted])
         return merged
 
 
@@ -151,9 +150,8 @@ def is_factor(name: str) -> bool:
     return name.endswith((A, B))
 
 
-def weight_name(factor: str, weights: Mapping[str, Tensor]) -> str:
-    """The name of the weight to which a factor belongs."""
-    layer = factor.rpartition(".")[0]
+def weight_name(layer: str, weights: Mapping[str, Tensor]) -> str:
+    """The name of the weight of a layer that is adapted."""
     return f"{layer}.in_proj_weight" if f"{layer}.in_proj_weight" in weights else f"{layer}.weight"
 
 
@@ -183,7 +181,7 @@ class LoRAConvolution(nn.Conv2d):
 
 
 class LoRAAttention(nn.MultiheadAttention):
-    """Attention whose packed input projection has factors.
+    """Attention whose packed input projection has factors, and whose keys and values have one input.
 
     The update is computed from the input, not added to the weights: a gradient of the frozen weights is never needed.
     """
@@ -199,14 +197,19 @@ class LoRAAttention(nn.MultiheadAttention):
         **unused: Any,
     ) -> tuple[Tensor, None]:
         del unused
-        if need_weights or key_padding_mask is not None:
+        if need_weights or key_padding_mask is not None or key is not value:
             raise NotImplementedError(
-                "attention with an adapter has neither padding masks nor returned weights"
+                "attention with an adapter has neither padding masks nor returned weights nor values of their own"
             )
-        same = query is key, key is value  # before they are transposed
+        together = query is key  # before they are transposed
         if not self.batch_first:
-            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        q, k, v = self._inputs(query, key, value, *same)
+            query, key = query.transpose(0, 1), key.transpose(0, 1)
+        if together:  # which saves products of matrices
+            parts = self._project(query, slice(None)).chunk(3, dim=-1)
+        else:
+            own, other = slice(self.embed_dim), slice(self.embed_dim, None)
+            parts = (self._project(query, own), *self._project(key, other).chunk(2, dim=-1))
+        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             attn_mask = ~attn_mask  # there, True takes part
         if attn_mask is not None and attn_mask.ndim == 3:
@@ -215,21 +218,6 @@ class LoRAAttention(nn.MultiheadAttention):
         heads = scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=drop)
         output = self.out_proj(heads.transpose(1, 2).flatten(2))
         return output if self.batch_first else output.transpose(0, 1), None
-
-    def _inputs(self, query: Tensor, key: Tensor, value: Tensor, one: bool, two: bool) -> list[Tensor]:
-        """Queries, keys and values by head; what is projected together saves a product of matrices."""
-        d = self.embed_dim
-        if one and two:
-            parts = self._project(query, slice(None)).chunk(3, dim=-1)
-        elif two:
-            parts = (
-                self._project(query, slice(d)),
-                *self._project(key, slice(d, None)).chunk(2, dim=-1),
-            )
-        else:
-            slices = (slice(d), slice(d, 2 * d), slice(2 * d, None))
-            parts = [self._project(x, rows) for x, rows in zip((query, key, value), slices, strict=True)]
-        return [part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts]
 
     def _project(self, x: Tensor, rows: slice) -> Tensor:
         weight, bias = self.in_proj_weight, self.in_proj_bias

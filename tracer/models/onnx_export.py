@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,33 +23,20 @@ SETTINGS = "onnx_config.json"
 BATCHES = (1, 2, len(TEXTS))  # the graphs are traced with the last and compared with all
 
 
-class ImageGraph(nn.Module):
-    """Normalised pixels to unit embeddings, and to the scores of the head if there is one."""
+class Graph(nn.Module):
+    """Pixels or tokens to unit embeddings, and pixels to the scores of the head too if there is one."""
 
-    outputs: tuple[str, ...]
-
-    def __init__(self, student: Student) -> None:
+    def __init__(self, student: Student, kind: Literal["image", "text"]) -> None:
         super().__init__()
-        self.student = student
-        self.outputs = ("image_features",) if student.head is None else ("image_features", "scores")
+        self.student, self.kind = student, kind
+        scored = kind == "image" and student.head is not None
+        self.outputs = [f"{kind}_features", "scores"] if scored else [f"{kind}_features"]
 
-    def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
-        features = self.student.clip.encode_image(pixels)
+    def forward(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        clip = self.student.clip
+        features = clip.encode_image(inputs) if self.kind == "image" else clip.encode_text(inputs)
         unit = normalize(features, dim=-1)
-        return (unit,) if self.student.head is None else (unit, self.student.classify(features))
-
-
-class TextGraph(nn.Module):
-    """Token ids, as many as the model's context has, to unit embeddings."""
-
-    outputs = ("text_features",)
-
-    def __init__(self, student: Student) -> None:
-        super().__init__()
-        self.student = student
-
-    def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
-        return (normalize(self.student.clip.encode_text(tokens), dim=-1),)
+        return (unit, self.student.classify(features)) if "scores" in self.outputs else (unit,)
 
 
 def write_onnx(student: Student, folder: Path) -> float:
@@ -66,29 +53,28 @@ def write_onnx(student: Student, folder: Path) -> float:
         ) from None
     size: Any = student.preprocess_cfg["size"]
     height, width = (size, size) if isinstance(size, int) else size
-    tokenizer = student.tokeniser.tokeniser
-    inputs = {
-        "image": (ImageGraph(student), "pixels", sample_pixels(height, width)),
-        "text": (TextGraph(student), "tokens", tokenizer(TEXTS)),
-    }
+    tokens = student.tokeniser.tokeniser(TEXTS)  # as many as the model's context has
+    inputs = (
+        (Graph(student, "image"), "pixels", sample_pixels(height, width)),
+        (Graph(student, "text"), "tokens", tokens),
+    )
     largest = 0.0
     with evaluating(student), torch.no_grad():
-        for name, (graph, input_name, example) in inputs.items():
-            file = folder / f"{name}.onnx"
+        for graph, input_name, example in inputs:
+            file = folder / f"{graph.kind}.onnx"
             example = example.to(student.mean.device)
             _trace(graph, example, input_name, file)
             onnx.checker.check_model(file)
             session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
             for batch in BATCHES:
                 own = graph(example[:batch])
-                theirs = session.run(list(graph.outputs), {input_name: example[:batch].cpu().numpy()})
+                theirs = session.run(graph.outputs, {input_name: example[:batch].cpu().numpy()})
                 largest = max(largest, difference(own, [torch.from_numpy(each) for each in theirs]))
-    _write_settings(student, folder, inputs["text"][2].shape[1])
+    _write_settings(student, folder, tokens.shape[1])
     return largest
 
 
-def _trace(graph: nn.Module, example: Tensor, input_name: str, file: Path) -> None:
-    outputs: Any = graph.outputs
+def _trace(graph: Graph, example: Tensor, input_name: str, file: Path) -> None:
     with elementary_attention(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about Python values in the trace: outputs are compared anyway
         try:
@@ -97,8 +83,8 @@ def _trace(graph: nn.Module, example: Tensor, input_name: str, file: Path) -> No
                 (example,),
                 str(file),
                 input_names=[input_name],
-                output_names=list(outputs),
-                dynamic_axes={name: {0: "batch"} for name in (input_name, *outputs)},
+                output_names=graph.outputs,
+                dynamic_axes={name: {0: "batch"} for name in (input_name, *graph.outputs)},
                 opset_version=OPSET,
                 dynamo=False,  # tracing takes a tenth of the time, and needs no further package
             )
@@ -109,12 +95,12 @@ def _trace(graph: nn.Module, example: Tensor, input_name: str, file: Path) -> No
 
 def _write_settings(student: Student, folder: Path, context_length: int) -> None:
     """How to make pixels, tokens and logits; and the files of the tokenizer if transformers is there to write them."""
-    tokenizer, bias = student.tokeniser.tokeniser, getattr(student.clip, "logit_bias", None)
+    tokenizer, bias = student.tokeniser.tokeniser, student.bias
     settings: dict[str, Any] = {
         "preprocess_cfg": student.preprocess_cfg,
         "context_length": context_length,
         "logit_scale": float(student.scale.detach()),
-        "logit_bias": None if bias is None else float(bias.detach().squeeze()),
+        "logit_bias": None if bias is None else float(bias.detach()),
     }
     if from_transformers(tokenizer) or find_spec("transformers") is not None:
         write_for_transformers(tokenizer, folder)

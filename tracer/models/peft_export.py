@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
-from tracer.models.lora import LoRA
+from tracer.models.lora import LoRA, weight_name
 from tracer.models.student import Student
 from tracer.storage.atomic import write_folder, write_json
 from tracer.storage.safetensors_io import write_weights
@@ -67,7 +67,8 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
 
 def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tensor, Tensor]], Weights]:
     """Start and end of each layer that differs and can be adapted, and the temperature and head where they differ."""
-    begins, layers, others = start.state_dict(), _layers(start), dict[str, Tensor]()
+    begins, others = start.state_dict(), dict[str, Tensor]()
+    layers = {weight_name(name, begins): name.removeprefix("clip.") for name in LoRA().targets(start)}
     updates: dict[str, tuple[Tensor, Tensor]] = {}
     for name, end in student.state_dict().items():
         begin = begins.get(name)  # None for a head, which pretrained models do not have
@@ -83,15 +84,6 @@ def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tens
                 "export the whole model"
             )
     return updates, others
-
-
-def _layers(start: Student) -> dict[str, str]:
-    """The layers that an adapter may change, by the name of their weight."""
-    layers = {}
-    for name, module in LoRA().targets(start).items():
-        weight = "in_proj_weight" if isinstance(module, nn.MultiheadAttention) else "weight"
-        layers[f"{name}.{weight}"] = name.removeprefix("clip.")
-    return layers
 
 
 def _factors(layer: str, begin: Tensor, end: Tensor, rank: int) -> tuple[Tensor, Tensor]:

@@ -27,18 +27,12 @@ def without_projection(clip: Any) -> list[str]:
 
 
 def _projection(clip: Any, tower: str) -> Tensor | None:
-    module = clip.visual if tower == "image" else text_tower(clip)
-    matrices = (_matrix(_path(module, dotted)) for dotted in PROJECTIONS[tower])
-    return next((matrix for matrix in matrices if matrix is not None), None)
-
-
-def _path(module: Any, dotted: str) -> Any:
-    for name in dotted.split("."):
-        module = getattr(module, name, None)
-    return module
-
-
-def _matrix(map_: Any) -> Tensor | None:
-    if isinstance(map_, nn.Linear):
-        return map_.weight.T
-    return map_ if isinstance(map_, Tensor) and map_.ndim == 2 else None
+    for path in PROJECTIONS[tower]:
+        part = clip.visual if tower == "image" else text_tower(clip)
+        for name in path.split("."):
+            part = getattr(part, name, None)
+        if isinstance(part, nn.Linear):
+            return part.weight.T
+        if isinstance(part, Tensor) and part.ndim == 2:
+            return part
+    return None

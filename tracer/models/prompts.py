@@ -31,7 +31,10 @@ def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
     if spec in PLAIN:
         return PLAIN[str(spec)]
     if spec in NAMES:
-        return _open_clip(str(spec))
+        simple = spec == "simple"
+        functions = open_clip.SIMPLE_IMAGENET_TEMPLATES if simple else open_clip.OPENAI_IMAGENET_TEMPLATES
+        own = RELEASED if spec == "released" else ()
+        return (*(function(PLACEHOLDER) for function in functions), *own)
     if PLACEHOLDER in str(spec):
         return _checked([str(spec)], "the template")
     if not Path(spec).is_file():
@@ -46,13 +49,6 @@ def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
 def render(template: str, name: str) -> str:
     """The template with a class name in place of `{}`."""
     return template.replace(PLACEHOLDER, name)
-
-
-def _open_clip(name: str) -> tuple[str, ...]:
-    simple = name == "simple"
-    functions = open_clip.SIMPLE_IMAGENET_TEMPLATES if simple else open_clip.OPENAI_IMAGENET_TEMPLATES
-    own = RELEASED if name == "released" else ()
-    return (*(function(PLACEHOLDER) for function in functions), *own)
 
 
 def _checked(lines: Sequence[str], where: str) -> tuple[str, ...]:

@@ -19,14 +19,15 @@ from tracer.models.config_check import check_model_config, checked_config, read_
 from tracer.models.download import (
     TEXT_FILES,
     Download,
-    fetch_config,
-    fetch_text_files,
     hub_files,
-    hub_outlook,
+    hub_weights_needed,
+    in_hub_cache,
     known_absent,
+    reach_hub,
+    reach_text_files,
 )
 from tracer.models.huggingface.activation import set_trunk_activation
-from tracer.models.load_guards import explained, kinds_of_numbers, quiet, text_tower_without_code
+from tracer.models.load_guards import check_text_tower, explained, kinds_of_numbers, quiet
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.weights_file import published_settings
 from tracer.storage.folders import folders_inside, no_such_folder
@@ -47,7 +48,6 @@ class ModelSource:
     name: str
     weights: str | None
     config: dict[str, Any]
-    quick_gelu: bool = False
     digest: str | None = None  # of the weights file of an exported folder, from its config
     preprocess: dict[str, Any] | None = None  # how weights in a file want their images
 
@@ -56,16 +56,19 @@ class ModelSource:
         self._check_digest()
         self.fetch()
         source = f" with weights {self.weights!r}" if self.weights else ""
-        with quiet(), explained(self.name + source), text_tower_without_code(), kinds_of_numbers() as kinds:
+        text = self._text_tower()
+        with quiet(), explained(self.name + source), kinds_of_numbers() as kinds:
+            if text.get("hf_model_name"):
+                check_text_tower(text["hf_model_name"])
             clip = open_clip.create_model(
                 self.name,
                 pretrained=self.weights,
-                force_quick_gelu=self.quick_gelu,
+                force_quick_gelu=bool(self.config.get("quick_gelu")),
                 force_preprocess_cfg=self.preprocess,
                 pretrained_text=False,  # do not download the base text tower of an HF model
+                text_cfg=text,
                 require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
                 weights_only=True,
-                **self._text_tower(),
             )
         for name, tensor in clip.state_dict().items():
             kind = kinds.get(name, kinds.get(name.removeprefix("text.")))  # older files have no prefix
@@ -81,33 +84,35 @@ class ModelSource:
             nn.init.normal_(projection, std=len(projection) ** -0.5)
         return clip.train()
 
+    @property
+    def download(self) -> Download | None:
+        """The weights that open_clip fetches by their tag; None for random ones, and for those in a file or folder."""
+        return Download(self.name, self.weights) if self.weights is not None and self.file is None else None
+
     def fetch(self) -> None:
-        """Download the weights if they are not on this machine; the error says how to do without a network.
+        """Download the weights if they are not on this machine; the error says how to do without a network."""
+        if self.needed() and self.download is not None:
+            self.download.fetch()
+
+    def needed(self) -> str:
+        """What has to be downloaded, as a sentence; empty if all is here. Raises UserError if it is out of reach.
 
         Whether the files of a text tower or tokenizer of transformers can be had is checked too.
         """
-        if self.weights is not None and self.file is None:
-            Download(self.name, self.weights).fetch()
+        needed = self.download.needed() if self.download is not None else ""
+        if self.name.startswith("hf-hub:"):
+            needed = hub_weights_needed(self.name.removeprefix("hf-hub:"))
         # A local folder has the files of its tokenizer beside the weights.
         if not self.name.startswith("local-dir:"):
-            fetch_text_files(self.name, self.config["text_cfg"])
+            reach_text_files(self.name, self.config["text_cfg"])
+        return needed
 
     def outlook(self) -> str:
         """What training has to fetch first, or why it cannot, as a sentence; empty if all is on this machine."""
-        if (
-            self.weights is not None
-            and self.file is None
-            and (told := Download(self.name, self.weights).outlook())
-        ):
-            return told
-        if self.name.startswith("hf-hub:"):
-            return hub_outlook(self.name.removeprefix("hf-hub:"))
         try:
-            if not self.name.startswith("local-dir:"):
-                fetch_text_files(self.name, self.config["text_cfg"])
+            return self.needed()
         except UserError as error:
             return str(error)
-        return ""
 
     @property
     def file(self) -> Path | None:
@@ -132,7 +137,7 @@ class ModelSource:
         text = self.config.get("text_cfg") or {}
         names = [self.name] if self.name.startswith("hf-hub:") else []
         names += [text[name] for name in TEXT_FILES if text.get(name)]
-        files = {} if self.file or not self.weights else Download(self.name, self.weights).stored
+        files = {} if self.download is None else self.download.stored
         return files | {
             key: file for name in names for key, file in hub_files(name.removeprefix("hf-hub:")).items()
         }
@@ -142,14 +147,15 @@ class ModelSource:
             raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
 
     def _text_tower(self) -> dict[str, Any]:
-        """The settings of a text tower of transformers whose config lies in the model's own folder, as exports have it.
+        """The settings of the text tower. An export of a tower of transformers has its config in its own folder.
 
         The name in the model's config may be a folder of another machine, or a repository out of reach.
         """
         folder, text = Path(self.name.removeprefix("local-dir:")), self.config.get("text_cfg") or {}
-        if not text.get("hf_model_name") or not (folder / "config.json").is_file():
-            return {}
-        return {"text_cfg": {**text, "hf_model_name": str(folder), "hf_model_pretrained": False}}
+        if not text.get("hf_model_name"):
+            return text
+        place = str(folder) if (folder / "config.json").is_file() else text["hf_model_name"]
+        return {**text, "hf_model_name": place, "hf_model_pretrained": False}
 
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""
@@ -213,7 +219,8 @@ def _from_hub(repository: str) -> ModelSource:
     model = f"hf-hub:{repository}"
     if source.only_transformers_cached(repository):
         return source.from_hub(repository)
-    fetch_config(repository, CONFIG_FILE)
+    if not in_hub_cache(repository, CONFIG_FILE):
+        reach_hub(f"{model} is", repository)
     try:
         with explained(model):
             content = open_clip.factory._get_hf_config(repository)
@@ -271,7 +278,7 @@ def _from_registry(name: str, pretrained: str | None, config: dict[str, Any]) ->
     else:
         raise unknown(f"weights of {name}", pretrained, tags)
     config = {**config, "quick_gelu": True} if quick else config
-    return ModelSource(name, file, config, quick, preprocess=preprocess)
+    return ModelSource(name, file, config, preprocess=preprocess)
 
 
 def pretrained_tag(model: str, pretrained: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Literal
 from torch import nn
 
 from tracer.core.errors import UserError, unknown
-from tracer.models.blocks import text_blocks, vision_blocks
+from tracer.models.blocks import tower_blocks
 from tracer.models.student import Student
 from tracer.models.text import text_tower
 
@@ -35,20 +35,14 @@ class All:
 
 @dataclass(frozen=True)
 class ImageTower:
-    """The image tower and, by default, the head, if any; the text tower is frozen.
+    """The image tower and, by default, the head, if any; `norms=False` freezes the BatchNorm statistics."""
 
-    `scale` also trains the temperature and the logit bias, if any; `norms=False` freezes the BatchNorm statistics.
-    """
-
-    scale: bool = False
     head: bool = True
     norms: bool = True
 
     def __call__(self, student: Student) -> None:
         student.requires_grad_(False)
         student.image_tower.requires_grad_(True)
-        for parameter in _temperature(student):
-            parameter.requires_grad_(self.scale)
         if student.head is not None:
             student.head.requires_grad_(self.head)
         student.frozen_statistics = not self.norms
@@ -109,11 +103,8 @@ class LastBlocks:
 
 def towers_with_blocks(student: Student) -> list[tuple[str, nn.Module, dict[str, nn.Module]]]:
     """The image and the text tower with their names and blocks."""
-    text = text_tower(student.clip)
-    return [
-        ("image", student.image_tower, vision_blocks(student.image_tower)),
-        ("text", text, text_blocks(text)),
-    ]
+    towers = {"image": student.image_tower, "text": text_tower(student.clip)}
+    return [(kind, tower, tower_blocks(tower)) for kind, tower in towers.items()]
 
 
 def input_layers(tower: nn.Module) -> list[nn.Parameter]:

@@ -43,17 +43,17 @@ def zero_shot(
 def _embed(student: Student, texts: Sequence[str], groups: Int[Tensor, " u"] | None) -> Float[Tensor, "u d"]:
     tokens = _tokens(student.tokeniser, tuple(texts))
     lengths = student.tokeniser.lengths(tokens)
+    device = student.mean.device
     if groups is not None:
-        device = student.mean.device
         inputs = (each.to(device) for each in (tokens, lengths, groups))
         features = normalize(encode_groups(student.clip, *inputs, chunk=CHUNK), dim=-1)
-        return features.to(torch.promote_types(features.dtype, torch.float32))
-    order, parts = [], []
-    for length in lengths.unique().tolist():
-        for rows in (lengths == length).nonzero().flatten().split(CHUNK):
-            order.append(rows)
-            parts.append(student.embed_text(tokens[rows, :length].to(student.mean.device)))
-    features = torch.cat(parts)[torch.cat(order).argsort().to(student.mean.device)]
+    else:
+        order, parts = [], []
+        for length in lengths.unique().tolist():
+            for rows in (lengths == length).nonzero().flatten().split(CHUNK):
+                order.append(rows)
+                parts.append(student.embed_text(tokens[rows, :length].to(device)))
+        features = torch.cat(parts)[torch.cat(order).argsort().to(device)]
     return features.to(torch.promote_types(features.dtype, torch.float32))
 
 

@@ -13,19 +13,16 @@ from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
 from tracer.models.huggingface.activation import trunk_activation
+from tracer.models.huggingface.architecture import transformers_config
 from tracer.models.huggingface.keys import to_transformers
 from tracer.models.huggingface.processor import image_processor_config
 from tracer.models.huggingface.source import WEIGHTS
-from tracer.models.huggingface.transformers_config import transformers_config
 from tracer.models.parity import TEXTS, difference, sample_pixels
 from tracer.models.student import Student, evaluating
 from tracer.models.tokenizer_files import write_for_transformers
 from tracer.storage.safetensors_io import write_weights
 
-CLASSES = {
-    "clip": ("CLIPConfig", "CLIPModel", "CLIPImageProcessor"),
-    "siglip": ("SiglipConfig", "SiglipModel", "SiglipImageProcessor"),
-}
+CLASSES = {"clip": "CLIP", "siglip": "Siglip"}  # how names of transformers' classes begin
 
 
 def write_transformers(student: Student, folder: Path) -> float:
@@ -43,16 +40,14 @@ def write_transformers(student: Student, folder: Path) -> float:
     config = transformers_config(student.config, end, trunk_activation(student.clip))
     size = config["vision_config"]["image_size"]
     processing = image_processor_config(student.preprocess_cfg, size)
-    names = CLASSES[config.pop("model_type")]
+    prefix = CLASSES[config.pop("model_type")]
+    names = (f"{prefix}{kind}" for kind in ("Config", "Model", "ImageProcessor"))
     config_class, model_class, image_class = (getattr(transformers, name) for name in names)
     with _silence(transformers):
         settings = config_class(**config, architectures=[model_class.__name__], dtype="float32")
         with torch.device("meta"):
             shapes = model_class(settings).state_dict()
-        family = settings.model_type
-        write_weights(
-            folder / WEIGHTS, to_transformers(student.clip.state_dict(), shapes, family), checksum=False
-        )
+        write_weights(folder / WEIGHTS, to_transformers(student.clip.state_dict(), shapes), checksum=False)
         settings.save_pretrained(folder)
         if processing["do_center_crop"]:
             image_class = transformers.CLIPImageProcessor
@@ -70,16 +65,13 @@ def _compare(student: Student, transformers: Any, model_class: Any, folder: Path
     pixels = sample_pixels(size, size)
     with evaluating(student), torch.no_grad():
         device = student.mean.device
-        own = student.embed_image(pixels.to(device)), student.embed_text(student.tokenise(TEXTS))
-        scalars = [getattr(student.clip, name, None) for name in ("logit_scale", "logit_bias")]
-        theirs = (
-            _unit(model.get_image_features(pixel_values=pixels)),
-            _unit(model.get_text_features(input_ids=tokens)),
-        )
-    for name, value in zip(("logit_scale", "logit_bias"), scalars, strict=True):
-        if value is not None:
-            own, theirs = (*own, value), (*theirs, getattr(model, name))
-    return difference(own, theirs)
+        own = [student.embed_image(pixels.to(device)), student.embed_text(student.tokenise(TEXTS))]
+        theirs = [model.get_image_features(pixel_values=pixels), model.get_text_features(input_ids=tokens)]
+    scalars = [
+        name for name in ("logit_scale", "logit_bias") if getattr(student.clip, name, None) is not None
+    ]
+    own += [getattr(student.clip, name) for name in scalars]
+    return difference(own, [*map(_unit, theirs), *(getattr(model, name) for name in scalars)])
 
 
 def _unit(output: Any) -> Tensor:

@@ -26,10 +26,10 @@ class Link(NamedTuple):
     transposed: bool = False
 
 
-def to_open_clip(weights: Mapping[str, Tensor], shapes: Shapes, family: str, source: str) -> Weights:
+def to_open_clip(weights: Mapping[str, Tensor], shapes: Shapes, source: str) -> Weights:
     """The weights of an open_clip model, of the shapes in `shapes`, from those of a transformers model."""
     used, result = set[str](), Weights()
-    for link in links(shapes, family):
+    for link in links(shapes):
         if missing := [name for name in link.theirs if name not in weights]:
             raise UserError(f"the weights of {source} have no {missing[0]}")
         used.update(link.theirs)
@@ -43,10 +43,10 @@ def to_open_clip(weights: Mapping[str, Tensor], shapes: Shapes, family: str, sou
     return result
 
 
-def to_transformers(weights: Mapping[str, Tensor], shapes: Shapes, family: str) -> Weights:
+def to_transformers(weights: Mapping[str, Tensor], shapes: Shapes) -> Weights:
     """The weights of a transformers model, of the shapes in `shapes`, from those of an open_clip model."""
     result = Weights()
-    for link in links(weights, family):
+    for link in links(weights):
         own = [weights[name] for name in link.own]
         result |= _moved(own, link.theirs, shapes, link.transposed, "this model")
     return result
@@ -73,25 +73,21 @@ def _patches(weight: Tensor, expected: Tensor) -> Tensor:
     return weight.reshape(width, rows, columns, channels).permute(0, 3, 1, 2)
 
 
-def links(own: Shapes, family: str) -> Iterator[Link]:
-    """All correspondences of an open_clip model with these weights; `family` is clip or one of SigLIP's."""
+def links(own: Shapes) -> Iterator[Link]:
+    """All correspondences of an open_clip model with these weights, a CLIP or a SigLIP, which has an image trunk."""
     yield Link(("logit_scale",), ("logit_scale",))
     prefix = "text." if "text.ln_final.weight" in own else ""
-    yield from _text(own, prefix)
-    if family == "clip":
-        yield Link((f"{prefix}text_projection",), ("text_projection.weight",), transposed=True)
-        yield from _clip_image(own)
-    else:
-        yield Link(("logit_bias",), ("logit_bias",))
-        yield from _module(f"{prefix}text_projection", "text_model.head")
-        yield from _siglip_image(own)
-
-
-def _text(own: Shapes, prefix: str) -> Iterator[Link]:
     yield Link((f"{prefix}token_embedding.weight",), ("text_model.embeddings.token_embedding.weight",))
     yield Link((f"{prefix}positional_embedding",), ("text_model.embeddings.position_embedding.weight",))
     yield from _blocks(own, f"{prefix}transformer.resblocks", "text_model")
     yield from _module(f"{prefix}ln_final", "text_model.final_layer_norm")
+    if "visual.trunk.pos_embed" in own:
+        yield Link(("logit_bias",), ("logit_bias",))
+        yield from _module(f"{prefix}text_projection", "text_model.head")
+        yield from _siglip_image(own)
+    else:
+        yield Link((f"{prefix}text_projection",), ("text_projection.weight",), transposed=True)
+        yield from _clip_image(own)
 
 
 def _clip_image(own: Shapes) -> Iterator[Link]:

@@ -39,19 +39,19 @@ def preprocess_config(config: Mapping[str, Any], family: str, size: int, source:
     factor = stated.get("rescale_factor", 1 / 255)
     if not isinstance(factor, int | float) or abs(255 * factor - 1) > 1e-6:
         raise UserError(f"{source}: rescale_factor is 1/255, not {factor!r:.60}")
-    if stated["resample"] not in RESAMPLING:
+    if stated["resample"] not in tuple(RESAMPLING):  # a list has no hash
         raise UserError(f"{source}: resample is 2 (bilinear) or 3 (bicubic), not {stated['resample']!r:.60}")
     result = {
         "size": (size, size),
         "mode": "RGB",
-        "mean": tuple(stated["image_mean"]),
-        "std": tuple(stated["image_std"]),
+        "mean": stated["image_mean"],
+        "std": stated["image_std"],
         "interpolation": RESAMPLING[stated["resample"]],
         "resize_mode": _resize_mode(stated, size, source),
         "fill_color": 0,
     }
     check_preprocess_config(result, source)
-    return result
+    return result | {"mean": tuple(result["mean"]), "std": tuple(result["std"])}
 
 
 def _resize_mode(stated: Mapping[str, Any], size: int, source: str) -> str:
@@ -60,10 +60,10 @@ def _resize_mode(stated: Mapping[str, Any], size: int, source: str) -> str:
     if isinstance(edges, int):  # of first versions: the shorter side where a crop follows
         edges = {"shortest_edge": edges} if stated["do_center_crop"] else {"height": edges, "width": edges}
     crop = stated.get("crop_size", size) if stated["do_center_crop"] else size
-    crop = set(crop.values()) if isinstance(crop, Mapping) else {crop}
-    if edges == {"height": size, "width": size} and crop == {size}:
+    fits = all(side == size for side in (crop.values() if isinstance(crop, Mapping) else [crop]))
+    if edges == {"height": size, "width": size} and fits:
         return "squash"
-    if edges == {"shortest_edge": size} and crop == {size} and stated["do_center_crop"]:
+    if edges == {"shortest_edge": size} and fits and stated["do_center_crop"]:
         return "shortest"
     raise UserError(
         f"{source}: images of {edges!r:.60}, cropped to {crop!r:.60}, do not become {size} pixels wide"
@@ -73,10 +73,8 @@ def _resize_mode(stated: Mapping[str, Any], size: int, source: str) -> str:
 def image_processor_config(preprocess: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Settings of transformers' image processor that do what open_clip's preprocess_cfg says."""
     numbers = {name: number for number, name in RESAMPLING.items()}
-    mode, interpolation = (
-        preprocess.get("resize_mode", "shortest"),
-        preprocess.get("interpolation", "bicubic"),
-    )
+    mode = preprocess.get("resize_mode", "shortest")
+    interpolation = preprocess.get("interpolation", "bicubic")
     if mode not in ("shortest", "squash") or interpolation not in numbers:
         raise UserError(f"transformers' image processors cannot resize with {mode} and {interpolation}")
     square = {"height": size, "width": size}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
 from tracer.models.config_check import check_model_config, read_config
-from tracer.models.download import copy_cache, hub_outlook, in_hub_cache, unreachable_hub
+from tracer.models.download import copy_cache, hub_weights_needed, in_hub_cache, reach_hub
 from tracer.models.huggingface.activation import set_trunk_activation
-from tracer.models.huggingface.architecture import FAMILIES, model_type, open_clip_config
+from tracer.models.huggingface.architecture import FAMILIES, open_clip_config
 from tracer.models.huggingface.keys import to_open_clip
 from tracer.models.huggingface.processor import preprocess_config
 from tracer.models.load_guards import explained, quiet
@@ -38,14 +38,13 @@ class TransformersSource(ModelSource):
     """A CLIP or SigLIP of transformers, built as an open_clip model with the same weights."""
 
     folder: Path
-    family: str
-    preprocess: dict[str, Any] = field(default_factory=dict)
     repository: str = ""  # of the hub, empty for a folder
 
     def build(self) -> Any:
         """The open_clip model, in fp32 on the CPU, in train mode."""
         self.fetch()
-        return self.build_with(self._weights())
+        tensors = (read_weights(file).items() for file in self.files)
+        return self.build_with(dict(chain.from_iterable(tensors)))
 
     def build_with(self, weights: Weights) -> Any:
         """The open_clip model with these weights, which are named as transformers names them."""
@@ -55,7 +54,7 @@ class TransformersSource(ModelSource):
             clip = (open_clip.CustomTextCLIP if custom else open_clip.CLIP)(**config)
         set_trunk_activation(clip, self.config)
         own = clip.state_dict()
-        weights = to_open_clip(weights, own, self.family, self.name)
+        weights = to_open_clip(weights, own, self.name)
         check_fit(weights, own, what="the weights", owner=self.name)
         clip.load_state_dict(weights)
         open_clip.model.set_model_preprocess_cfg(clip, self.preprocess)
@@ -71,9 +70,9 @@ class TransformersSource(ModelSource):
                 "transformers' save_pretrained"
             )
 
-    def outlook(self) -> str:
-        """What training has to fetch first, or why it cannot, as a sentence; empty if all is on this machine."""
-        return hub_outlook(self.repository) if self.file is None and self.repository else ""
+    def needed(self) -> str:
+        """What has to be downloaded, as a sentence; empty if all is here. Raises UserError if it is out of reach."""
+        return hub_weights_needed(self.repository) if self.file is None and self.repository else ""
 
     @property
     def file(self) -> Path | None:
@@ -94,12 +93,6 @@ class TransformersSource(ModelSource):
             raise UserError(f"{self.file} lists {missing.name}, which is not there")
         return files
 
-    def _weights(self) -> Weights:
-        weights = Weights()
-        for file in self.files:
-            weights |= read_weights(file)
-        return weights
-
     def tokeniser(self) -> Any:
         """The model's function from texts to token ids."""
         with quiet(), explained(f"the tokenizer of {self.name}"):
@@ -119,7 +112,6 @@ def from_folder(folder: Path, repository: str = "") -> TransformersSource:
     """The model in a folder; raises UserError if it cannot be held by open_clip or lacks a file."""
     name = f"hf-hub:{repository}" if repository else str(folder)
     content = read_config(folder / CONFIG)
-    family = model_type(content, name)
     config = open_clip_config(content, name, repository or folder.resolve().name)
     check_model_config(config, name)
     processor = next((folder / file for file in PROCESSORS if (folder / file).is_file()), None)
@@ -128,26 +120,15 @@ def from_folder(folder: Path, repository: str = "") -> TransformersSource:
         raise UserError(
             f"{name} holds no {missing}: write the processor beside the model with its save_pretrained"
         )
+    stated = read_config(processor)
+    stated = stated.get("image_processor", stated)  # nested in files of transformers 5
+    if not isinstance(stated, dict):
+        raise UserError(f"{processor}: image_processor is not an object but {json.dumps(stated):.60}")
     size = config["vision_cfg"]["image_size"]
+    preprocess = preprocess_config(stated, content["model_type"], size, f"{processor.name} of {name}")
     return TransformersSource(
-        name=name,
-        weights=None,
-        config=config,
-        folder=folder,
-        family=family,
-        preprocess=preprocess_config(
-            _image_processor(processor), family, size, f"{processor.name} of {name}"
-        ),
-        repository=repository,
+        name=name, weights=None, config=config, preprocess=preprocess, folder=folder, repository=repository
     )
-
-
-def _image_processor(file: Path) -> Mapping[str, Any]:
-    content = read_config(file)
-    own = content.get("image_processor", content)  # nested in files of transformers 5
-    if not isinstance(own, dict):
-        raise UserError(f"{file}: image_processor is not an object but {json.dumps(own):.60}")
-    return own
 
 
 def from_hub(repository: str) -> TransformersSource:
@@ -159,10 +140,11 @@ def from_hub(repository: str) -> TransformersSource:
 
 def only_transformers_cached(repository: str) -> bool:
     """Whether this machine has the repository's config of transformers, of a known family, and not open_clip's."""
-    file = try_to_load_from_cache(repository, CONFIG)
+    with explained(f"hf-hub:{repository}"):  # the hub's client refuses what cannot be a name
+        file = try_to_load_from_cache(repository, CONFIG)
     if not isinstance(file, str) or in_hub_cache(repository, CONFIG_FILE):
         return False
-    return read_config(Path(file)).get("model_type") in FAMILIES
+    return read_config(Path(file)).get("model_type") in tuple(FAMILIES)  # a list has no hash
 
 
 def cached_repositories() -> list[str]:
@@ -177,13 +159,10 @@ def cached_repositories() -> list[str]:
 
 
 def _download(repository: str, patterns: tuple[str, ...], wanted: str) -> None:
-    problem = unreachable_hub()
-    if problem is None:
-        try:
-            snapshot_download(repository, allow_patterns=list(patterns))
-        except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-            problem = f"the hub answers: {str(error).splitlines()[0]:.150}"
-    if problem is not None:
-        raise UserError(
-            f"{wanted} of hf-hub:{repository} is not on this machine and {problem}: {copy_cache(repository)}"
-        )
+    what = f"{wanted} of hf-hub:{repository} is"
+    reach_hub(what, repository)
+    try:
+        snapshot_download(repository, allow_patterns=list(patterns))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        answer = f"the hub answers: {str(error).splitlines()[0]:.150}"
+        raise UserError(f"{what} not on this machine and {answer}: {copy_cache(repository)}") from None
