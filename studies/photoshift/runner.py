@@ -119,7 +119,7 @@ def zero_shot(workspace: Workspace, job: Job) -> dict[str, Any]:
     student = load(str(bridge(workspace.cache, job.scale.size, TASKS[job.task].names)))
     world.place(student)
     scorer = Scorer(student, world, workers=0)
-    answers = {each.shift.name: summary(scorer, each) for each in suite.open().shifts}
+    answers = {each.shift.name: summary(scorer, each) for each in suite.open()}
     measures = {
         "validation": 0.0,
         "cpu_seconds": None,

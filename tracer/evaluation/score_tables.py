@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tracer.core.metrics import METRICS, Metric, accuracy, ece, ece_batched, sigmoid_ece
 from tracer.evaluation.score import SCALED_ECE, Row
-from tracer.evaluation.suites import Opening, Suite
+from tracer.evaluation.suites import Suite
 from tracer.evaluation.tables import Cell, Column, Table, tabulated
 
 # After accuracy and the metrics that a test set's authors report.
@@ -17,7 +17,7 @@ PUBLISHED = (ece_batched,)  # only to compare with published tables
 Results = Mapping[str, Sequence[Row]]  # by the name of the model's row in the tables
 
 
-def score_tables(results: Results, suite: Suite, opening: Opening, *, published: bool = True) -> list[Table]:
+def score_tables(results: Results, suite: Suite, *, published: bool = True) -> list[Table]:
     """The tables of the models' results on a suite; notes under the last one say how each set was scored.
 
     Without `published`, measures that only serve to compare with published tables are left out.
@@ -34,7 +34,7 @@ def score_tables(results: Results, suite: Suite, opening: Opening, *, published:
     tables += [
         _retrieval(shift.name, results) for shift in suite if any(_recalls(shift.name, results).values())
     ]
-    tables[-1] = replace(tables[-1], notes=_notes(results, opening))
+    tables[-1] = replace(tables[-1], notes=_notes(results, suite))
     return tables
 
 
@@ -42,7 +42,7 @@ def _cells(rows: Sequence[Row], metric: Metric[...]) -> dict[str, Cell]:
     return {row.shift: _cell(row) for row in rows if row.metric == metric.name}
 
 
-def _notes(results: Results, opening: Opening) -> tuple[str, ...]:
+def _notes(results: Results, suite: Suite) -> tuple[str, ...]:
     """The classes and the classifier of each test set, and the test sets that are missing."""
     rules = {
         name: [*reversed({row.shift: row.rule for row in reversed(rows)}.values())]
@@ -51,7 +51,8 @@ def _notes(results: Results, opening: Opening) -> tuple[str, ...]:
     notes = next(iter(rules.values()))
     if any(other != notes for other in rules.values()):  # one model has a head and another has not
         notes = [f"{name}: {rule}" for name, own in rules.items() for rule in own]
-    return (*notes, *(f"{name}: not here" for name in opening.absent))
+    scored = {row.shift for rows in results.values() for row in rows}
+    return (*notes, *(f"{shift.name}: not here" for shift in suite if shift.name not in scored))
 
 
 def _retrieval(data: str, results: Results) -> Table:

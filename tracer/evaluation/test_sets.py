@@ -9,7 +9,7 @@ from pathlib import Path
 from tracer.core.errors import UserError, unknown
 from tracer.core.flags import flag, flag_values
 from tracer.data.reading import AS_FOUND, Reading
-from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, parse_locations, with_role
+from tracer.evaluation.suites import EMBEDDED, SUITES, Opened, Role, Suite, own, with_role
 from tracer.evaluation.suites import corrupt as corrupted
 from tracer.evaluation.suites.emojishift import suite_from_spec
 from tracer.evaluation.target import Target
@@ -65,7 +65,7 @@ class TestSets:
             allow_partial="allow_partial" in values,
         )
 
-    def open(self, target: Target, world: World) -> tuple[Suite, Opening]:
+    def open(self, target: Target, world: World) -> tuple[Suite, tuple[Opened, ...]]:
         """The test sets as they are scored for this target, read and counted."""
         suite = world.all_or_none(lambda: self.suite_for(target))
         return suite, world.all_or_none(lambda: suite.open(self.allow_partial))
@@ -116,6 +116,6 @@ class TestSets:
         if kind != "imagenet" and self.at:
             raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
         trained = target.experiment.data if target.experiment else None
-        elsewhere = {"elsewhere": parse_locations(self.at)} if self.at else {}
+        elsewhere = {"at": self.at} if self.at else {}
         suite = suite_from_spec(name, trained) if kind in EMBEDDED else SUITES[kind](self.root, **elsewhere)
         return suite.prompted(prompts(self.templates)) if self.templates else suite
