@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tracer.analysis.similarity import layer_similarity
+from tracer.analysis.layers import layer_similarity
 from tracer.core.batch import Scene
 from tracer.core.errors import UserError
 from tracer.core.metrics import ece

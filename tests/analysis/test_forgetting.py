@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tracer.analysis.forgetting import feature_rows, forward, task_bases, weight_rows
+from tracer.analysis.forgetting import feature_rows, task_bases, weight_rows
 from tracer.analysis.products import Product, record_inputs
 from tracer.analysis.sketch import Sketch
 from tracer.core.errors import UserError
@@ -225,7 +225,3 @@ def test_energy_takes_the_fewest_directions_that_carry_it() -> None:
         sketch.basis(0)
     with pytest.raises(ValueError, match="1 or more"):
         Sketch(4, limit=0)
-
-
-def test_default_pass_is_a_call() -> None:
-    assert forward(nn.Identity(), 3) == 3
