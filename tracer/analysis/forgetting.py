@@ -100,8 +100,8 @@ def feature_rows(
     """
     updates, weights = _updates(before, after), dict(after.named_parameters())
     bases = task_bases(before, task, energy=energy, limit=limit, run=run)
-    inside = {product: product.matrix(updates) @ basis @ basis.T for product, basis in bases.items()}
-    outside = {product: product.matrix(updates) - inside[product] for product in bases}
+    inner = {product: product.matrix(updates) @ basis @ basis.T for product, basis in bases.items()}
+    outer = {product: product.matrix(updates) - inner[product] for product in bases}
     squares = {product: torch.zeros(3, dtype=torch.float64) for product in bases}
     counts: Counter[Product] = Counter()
     for batch in retained:
@@ -109,7 +109,7 @@ def feature_rows(
         for product in bases.keys() & inputs.keys():
             old, new = inputs[product], changed[product]
             inherited = (new - old) @ product.matrix(weights).T
-            parts = (old @ inside[product].T, old @ outside[product].T, inherited)
+            parts = (old @ inner[product].T, old @ outer[product].T, inherited)
             squares[product] += torch.stack([part.square().sum() for part in parts])
             counts[product] += len(old)
     if not counts:
@@ -117,8 +117,8 @@ def feature_rows(
     rows = []
     for product in bases:
         if counts[product]:
-            parts = (squares[product] / counts[product]).sqrt().tolist()
-            rows.append(FeatureRow(product.layer, *parts, _share(*parts[:2])))
+            inside, outside, inherited = (squares[product] / counts[product]).sqrt().tolist()
+            rows.append(FeatureRow(product.layer, inside, outside, inherited, _share(inside, outside)))
     return rows
 
 
