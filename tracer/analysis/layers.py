@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tracer.analysis.similarity import Moments, linear_cka, svcca
 from tracer.models.blocks import Order, as_tokens, patch_embedding, token_order, vision_blocks
-from tracer.models.student import Student
+from tracer.models.student import Student, evaluating
 
 PATCHES, PROJECTION = "patch embedding", "projection"
 
@@ -32,7 +32,8 @@ def layer_similarity(
     """CKA and SVCCA of every layer over all images of `batches`, in one pass that stores no features."""
     moments: dict[str, Moments] = {}
     with (
-        evaluation_mode(first, second),
+        evaluating(first),
+        evaluating(second),
         layer_outputs(first.image_tower) as one,
         layer_outputs(second.image_tower) as two,
     ):
@@ -42,19 +43,6 @@ def layer_similarity(
             for layer, features in one.items():
                 moments.setdefault(layer, Moments()).add(features, two[layer])
     return [LayerSimilarity(layer, linear_cka(each), svcca(each, keep)) for layer, each in moments.items()]
-
-
-@contextmanager
-def evaluation_mode(*models: nn.Module) -> Iterator[None]:
-    """Evaluation mode; the mode of every module is restored afterwards."""
-    modes = {module: module.training for model in models for module in model.modules()}
-    for model in models:
-        model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
 
 
 def vision_layers(tower: nn.Module) -> dict[str, nn.Module]:

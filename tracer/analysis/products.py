@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from tracer.analysis.layers import evaluation_mode
-
 MATMULS = frozenset({torch.matmul, torch.mm, torch.Tensor.matmul, torch.Tensor.mm, torch.Tensor.__matmul__})
 HEADS = ("q", "k", "v")
 
@@ -93,5 +91,11 @@ def record_inputs(model: nn.Module, callback: Callback) -> Iterator[None]:
     They run without gradient in evaluation mode; the model's modes are restored afterwards.
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    with evaluation_mode(model), torch.no_grad(), _InputRecorder(names, callback):
-        yield
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad(), _InputRecorder(names, callback):
+            yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
