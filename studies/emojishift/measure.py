@@ -27,7 +27,9 @@ from tracer.data.examples import Examples
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.evaluation.predict import Predictions, Scorer
-from tracer.evaluation.suites import Opened, Suite, corrupt, emojishift
+from tracer.evaluation.suites.corruptions import corrupt
+from tracer.evaluation.suites.emojishift import emojishift
+from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.methods.presets import composite

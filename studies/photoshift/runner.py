@@ -23,7 +23,7 @@ from tracer.core.metrics import agreement
 from tracer.data.examples import Examples
 from tracer.evaluation.measured import imagenet_logits
 from tracer.evaluation.predict import Scorer
-from tracer.evaluation.suites import Suite
+from tracer.evaluation.suites.shift import Suite
 from tracer.models.student import Student, load
 from tracer.parallel import World
 from tracer.runs.plan import plan

@@ -10,7 +10,8 @@ from pathlib import Path
 from studies.photoshift.bridge import NAMES, PROMPT
 from studies.photoshift.pictures import CLOTHES, PHOTOS, clothes, drawings, emoji, photos, sample
 from tracer.data.examples import Examples
-from tracer.evaluation.suites import Role, Shift, Suite, corrupt
+from tracer.evaluation.suites.corruptions import corrupt
+from tracer.evaluation.suites.shift import Role, Shift, Suite
 
 ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")
 VEHICLES = ("airplane", "car", "ship", "truck")

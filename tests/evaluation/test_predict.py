@@ -15,7 +15,8 @@ from tracer.data.examples import Examples
 from tracer.data.sources import load as load_data
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import score_test_sets
-from tracer.evaluation.suites import Suite, own
+from tracer.evaluation.suites.own import own
+from tracer.evaluation.suites.shift import Suite
 from tracer.models.student import Student
 from tracer.parallel import World
 

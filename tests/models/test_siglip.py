@@ -15,7 +15,8 @@ from tracer.core.metrics import ece, sigmoid_ece
 from tracer.data.embedded.digits import digits
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import score_test_sets
-from tracer.evaluation.suites import Suite, own
+from tracer.evaluation.suites.own import own
+from tracer.evaluation.suites.shift import Suite
 from tracer.merging.wise import interpolate
 from tracer.models.export import export
 from tracer.models.open_clip_compat import open_clip

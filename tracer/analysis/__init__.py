@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from tracer.analysis.drift import Drift, drift, task_share
 from tracer.analysis.layers import LayerSimilarity, layer_similarity
-from tracer.analysis.similarity import (
-    Moments,
-    canonical_correlations,
-    hsic,
-    linear_cka,
-    minibatch_cka,
-    svcca,
-)
+from tracer.analysis.similarity import Moments, canonical_correlations, hsic, linear_cka, minibatch_cka, svcca
 
 __all__ = [
     "Drift",

@@ -73,7 +73,7 @@ def weight_rows(
     (1 for all they span), by at most `limit` directions. `run(model, batch)` is one forward pass.
     """
     updates = _updates(before, after)
-    bases = task_bases(before, task, energy=energy, limit=limit, run=run)
+    bases = task_bases(before, task, energy, limit, run)
     rows = []
     for product, basis in bases.items():
         update = product.matrix(updates)
@@ -99,7 +99,7 @@ def feature_rows(
     The inputs of all layers are in memory for one retained batch at a time: keep these batches small.
     """
     updates, weights = _updates(before, after), dict(after.named_parameters())
-    bases = task_bases(before, task, energy=energy, limit=limit, run=run)
+    bases = task_bases(before, task, energy, limit, run)
     inner = {product: product.matrix(updates) @ basis @ basis.T for product, basis in bases.items()}
     outer = {product: product.matrix(updates) - inner[product] for product in bases}
     squares = {product: torch.zeros(3, dtype=torch.float64) for product in bases}
@@ -123,12 +123,7 @@ def feature_rows(
 
 
 def task_bases(
-    model: nn.Module,
-    batches: Iterable[Any],
-    *,
-    energy: float = 0.99,
-    limit: int = 512,
-    run: Run = nn.Module.__call__,
+    model: nn.Module, batches: Iterable[Any], energy: float, limit: int, run: Run
 ) -> dict[Product, Float[Tensor, "d r"]]:
     """An orthonormal basis of the inputs of each linear layer on these batches."""
     sketches: dict[Product, Sketch] = {}

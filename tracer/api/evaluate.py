@@ -13,12 +13,12 @@ from tracer.core.flags import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import PREFIX as MEMORY
-from tracer.evaluation.overlap import trained_images, trained_warning
+from tracer.evaluation.overlap import divided, trained_warning
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import Scored, score_test_sets
 from tracer.evaluation.score_tables import score_tables
-from tracer.evaluation.suites import Opened, Suite
 from tracer.evaluation.suites.own import GIVEN
+from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.evaluation.tables import document
 from tracer.evaluation.target import Target, run_at, target, targets
 from tracer.evaluation.test_sets import TestSets
@@ -235,9 +235,9 @@ def _warn_of_other_classes(target: Target, opened: Sequence[Opened], notify: Tel
 
 def _warn_of_trained_images(target: Target, opened: Sequence[Opened], notify: Tell) -> None:
     """Say where test images are images that the run was trained on."""
-    train = None if target.run is None else trained_images(target.run)
-    if train is None:
+    division = None if target.run is None else divided(target.run)
+    if division is None:
         return
     for shift, examples, _ in opened:
-        if not shift.derived and (warning := trained_warning(train, examples, shift.name)):
+        if not shift.derived and (warning := trained_warning(division.train, examples, shift.name)):
             notify(warning)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tracer.core.metrics import METRICS, Interval, ece, metric_interval, sigmoid_ece
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.retrieval import retrieve
-from tracer.evaluation.suites import Opened
+from tracer.evaluation.suites.shift import Opened
 
 SCALED_ECE = ece.fixed("scaled_ece")  # after temperature scaling
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from tracer.core.errors import UserError, unknown
 from tracer.core.flags import flag, flag_values
 from tracer.data.reading import AS_FOUND, Reading
-from tracer.evaluation.suites import EMBEDDED, SUITES, Opened, Role, Suite, own, with_role
-from tracer.evaluation.suites import corrupt as corrupted
+from tracer.evaluation.suites import EMBEDDED, SUITES
+from tracer.evaluation.suites.corruptions import corrupt as corrupted
 from tracer.evaluation.suites.emojishift import suite_from_spec
+from tracer.evaluation.suites.own import own, with_role
+from tracer.evaluation.suites.shift import Opened, Role, Suite
 from tracer.evaluation.target import Target
 from tracer.models.prompts import templates as prompts
 from tracer.parallel import World
@@ -42,26 +44,23 @@ class TestSets:
     @property
     def flags(self) -> list[str]:
         """The same as flags of `tracer eval`, which are written beside the scores."""
-        values = {
-            name: getattr(self, name) for name in ("data", "suite", "root", "at", "corrupt", "templates")
-        }
-        values |= {**self.reading.flags, "allow_partial": self.allow_partial}
+        values = {}
+        for field in fields(TestSets):
+            value = getattr(self, field.name)
+            values |= value.flags if isinstance(value, Reading) else {field.name: value}
         return [word for name, value in values.items() if value for word in flag(name, value)]
 
     @classmethod
     def from_flags(cls, flags: Sequence[str]) -> TestSets:
         """What these flags of `tracer eval` mean; the inverse of `flags`."""
         values = flag_values(flags)
-        reading = {field.name: values.get(field.name, [None])[0] for field in fields(Reading)}
-        single = {name: values.get(name, [None])[0] for name in ("suite", "root", "templates")}
+        single = {name: words[0] for name, words in values.items() if words}
         return cls(
-            data=tuple(values.get("data", ())),
-            suite=single["suite"],
-            root=None if single["root"] is None else Path(single["root"]),
-            at=tuple(values.get("at", ())),
-            corrupt=tuple(values.get("corrupt", ())),
-            templates=single["templates"],
-            reading=Reading(**reading),
+            **{name: tuple(values.get(name, ())) for name in ("data", "at", "corrupt")},
+            suite=single.get("suite"),
+            root=Path(single["root"]) if "root" in single else None,
+            templates=single.get("templates"),
+            reading=Reading(**{field.name: single.get(field.name) for field in fields(Reading)}),
             allow_partial="allow_partial" in values,
         )
 

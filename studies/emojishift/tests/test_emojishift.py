@@ -29,8 +29,8 @@ from tracer.data.embedded.emojishift import (
     styles,
 )
 from tracer.data.sources import load
-from tracer.evaluation.suites import SUITES, emojishift
-from tracer.evaluation.suites.emojishift import suite_from_spec
+from tracer.evaluation.suites import SUITES
+from tracer.evaluation.suites.emojishift import emojishift, suite_from_spec
 
 SPLITS = {
     "val": "2c0b184ccead",

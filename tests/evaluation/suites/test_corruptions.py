@@ -16,8 +16,8 @@ from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Pixels
 from tracer.data.sources import load
 from tracer.evaluation.predict import Predictions, Scorer
-from tracer.evaluation.suites import Role, Shift, Suite, corrupt
-from tracer.evaluation.suites.corruptions import KINDS, Corrupted, disk
+from tracer.evaluation.suites.corruptions import KINDS, Corrupted, corrupt, disk
+from tracer.evaluation.suites.shift import Role, Shift, Suite
 from tracer.models.student import load as model
 from tracer.parallel import World
 

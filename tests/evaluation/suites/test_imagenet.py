@@ -28,8 +28,8 @@ from replicas import (
 )
 
 from tracer.core.errors import UserError
-from tracer.evaluation.suites import Suite, check, imagenet
-from tracer.evaluation.suites.imagenet import SETS
+from tracer.evaluation.suites.imagenet import SETS, check, imagenet
+from tracer.evaluation.suites.shift import Suite
 from tracer.evaluation.suites.synsets import synsets
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.evaluation.suites import own, with_role
+from tracer.evaluation.suites.own import own, with_role
 
 
 def folders(root: Path, *splits: str, images: int = 2) -> Path:

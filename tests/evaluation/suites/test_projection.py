@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracer.data.examples import Examples
-from tracer.evaluation.suites import Shift
+from tracer.evaluation.suites.shift import Shift
 
 LOGITS = torch.tensor([[0.1, 0.9, -3.0, 2.0], [5.0, 4.0, 3.0, 2.0]])
 

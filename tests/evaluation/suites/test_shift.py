@@ -9,7 +9,7 @@ import pytest
 
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Pixels
-from tracer.evaluation.suites import AbsentError, Average, Role, Shift, Suite
+from tracer.evaluation.suites.shift import AbsentError, Average, Role, Shift, Suite
 
 
 def examples(n: int) -> Examples:

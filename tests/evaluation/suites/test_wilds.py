@@ -13,7 +13,7 @@ from PIL import Image
 
 from tracer.cli.app import main
 from tracer.core.errors import UserError
-from tracer.evaluation.suites import fmow, iwildcam
+from tracer.evaluation.suites.wilds import fmow, iwildcam
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path, classes: int) -> None:

@@ -17,8 +17,9 @@ from tracer.data.options import has_split
 from tracer.data.reading import AS_FOUND, Reading
 from tracer.data.scan import scan
 from tracer.data.sources import load
-from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES
-from tracer.evaluation.suites import check as check_imagenet
+from tracer.evaluation.suites import EMBEDDED, SUITES
+from tracer.evaluation.suites.imagenet import COMPLETE
+from tracer.evaluation.suites.imagenet import check as check_imagenet
 
 
 @command("tracer check")
