@@ -14,8 +14,6 @@ from tracer.analysis.similarity import Moments, linear_cka, svcca
 from tracer.models.blocks import Order, as_tokens, patch_embedding, token_order, vision_blocks
 from tracer.models.student import Student, evaluating
 
-PATCHES, PROJECTION = "patch embedding", "projection"
-
 
 class LayerSimilarity(NamedTuple):
     """Similarity of one layer in two models."""
@@ -48,8 +46,8 @@ def layer_similarity(
 def vision_layers(tower: nn.Module) -> dict[str, nn.Module]:
     """The patch embedding, blocks or stages in order, then the tower itself, whose output is the image's embedding."""
     patches = patch_embedding(tower)
-    first = {} if patches is None else {PATCHES: patches}
-    return {**first, **vision_blocks(tower), PROJECTION: tower}
+    first = {} if patches is None else {"patch embedding": patches}
+    return {**first, **vision_blocks(tower), "projection": tower}
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tracer.core.errors import UserError
 from tracer.core.metrics import ece, reliability
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.evaluation.predict import ImageFeatures, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.merging.wise import interpolate
 from tracer.methods.heads import ZeroShot
 from tracer.models.student import Student, initialise_from
@@ -29,13 +29,7 @@ TASK_IMAGES = 1024  # that span the task subspace; more add few directions
 
 
 def analyse_run(
-    plan: Plan,
-    run: Run,
-    world: World,
-    *,
-    samples: int,
-    batch: int,
-    alphas: Sequence[float],
+    plan: Plan, run: Run, world: World, *, samples: int, batch: int, alphas: Sequence[float]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the name and the value of each part: layers, drift, forgetting meter, task share, reliability, path."""
     before, after = run.student("pretrained"), run.student("result")
@@ -51,8 +45,16 @@ def analyse_run(
     if plan.held_out.labelled:
         scorers = [Scorer(student, world, plan.train.classes) for student in (before, after)]
         embeddings = [scorer.embed(images) for scorer in scorers]
-        yield "task_share", _task_share(plan, before, *embeddings)
-        yield from _calibration(plan, scorers, embeddings)
+        classifier = zero_shot(before, images.classes, plan.templates)
+        share, chance = task_share(*(each.unit.cpu() for each in embeddings), classifier.cpu())
+        yield "task_share", _without_nan({"inside": share, "chance": chance})
+        curves, errors = {}, {}
+        for name, scorer, features in zip(("before", "after"), scorers, embeddings, strict=True):
+            logits, label, _ = scorer.score(features, plan.templates)
+            curves[name] = [bin._asdict() for bin in reliability(logits, label).bins]
+            errors[name] = ece(logits, label)
+        yield "reliability", curves
+        yield "ece", errors
         yield "path", list(_path(plan, before, after, images, world, alphas))
 
 
@@ -103,26 +105,6 @@ def forgetting_meter(
         "weights": [{**row._asdict(), "chance": row.chance} for row in weights],
         "features": [row._asdict() for row in features],
     }
-
-
-def _task_share(
-    plan: Plan, student: Student, before: ImageFeatures, after: ImageFeatures
-) -> dict[str, float | None]:
-    classifier = zero_shot(student, before.examples.classes, plan.templates)
-    share, chance = task_share(before.unit.cpu(), after.unit.cpu(), classifier.cpu())
-    return _without_nan({"inside": share, "chance": chance})
-
-
-def _calibration(
-    plan: Plan, scorers: list[Scorer], embeddings: list[ImageFeatures]
-) -> Iterator[tuple[str, Any]]:
-    curves, errors = {}, {}
-    for name, scorer, images in zip(("before", "after"), scorers, embeddings, strict=True):
-        predictions = scorer.score(images, plan.templates)
-        curves[name] = [bin._asdict() for bin in reliability(predictions.logits, predictions.label).bins]
-        errors[name] = ece(predictions.logits, predictions.label)
-    yield "reliability", curves
-    yield "ece", errors
 
 
 def _path(

@@ -71,7 +71,9 @@ class TestSets:
 
     def reading_of(self, target: Target, role: Role, spec: str) -> Reading:
         """How `spec` is read: as asked for, and what is left open as the run reads its own data."""
-        return self.reading if role == "retain" else target.reading(spec, self.reading)
+        if role == "retain" or target.run is None:
+            return self.reading
+        return self.reading.over(target.run.experiment, spec, target.run.experiment.data)
 
     @property
     def roles(self) -> list[tuple[Role, str]]:
@@ -82,13 +84,12 @@ class TestSets:
 
     def suite_for(self, target: Target) -> Suite:
         """The test sets with the classes and prompts by which this target is scored; nothing is read yet."""
-        return corrupted(self._suite(target), *self.corrupt)
-
-    def _suite(self, target: Target) -> Suite:
         if bool(self.data) == (self.suite is not None):
             raise UserError("give what to measure on: either --data or --suite")
-        if self.suite is not None:
-            return self._named_suite(self.suite, target)
+        suite = self._own(target) if self.suite is None else self._named_suite(self.suite, target)
+        return corrupted(suite, *self.corrupt)
+
+    def _own(self, target: Target) -> Suite:
         shifts = (
             own(
                 spec,
@@ -114,7 +115,7 @@ class TestSets:
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
         if kind != "imagenet" and self.at:
             raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
-        trained = target.experiment.data if target.experiment else None
+        trained = target.run.experiment.data if target.run else None
         elsewhere = {"at": self.at} if self.at else {}
         suite = suite_from_spec(name, trained) if kind in EMBEDDED else SUITES[kind](self.root, **elsewhere)
         return suite.prompted(prompts(self.templates)) if self.templates else suite

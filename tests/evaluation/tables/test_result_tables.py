@@ -126,9 +126,8 @@ def test_averages_over_seeds_are_taken_seed_by_seed() -> None:
     mean = averaged(both, {"x": cell([0.1, 0.3]), "y": cell([0.5, 0.3])})
     assert mean is not None
     assert mean.values == pytest.approx((0.3, 0.3))
-    uneven = averaged(both, {"x": cell([0.1, 0.3]), "y": cell([0.5])})
-    assert uneven is not None
-    assert uneven.values == pytest.approx((0.35,))
+    with pytest.raises(ValueError, match="shorter"):
+        averaged(both, {"x": cell([0.1, 0.3]), "y": cell([0.5])})
 
 
 def test_intervals_of_independent_sets_add_in_squares() -> None:

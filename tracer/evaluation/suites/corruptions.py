@@ -111,7 +111,11 @@ class Corrupted:
     def __getitem__(self, index: int) -> Image.Image:
         corruption, strengths = KINDS[self.kind]
         rng = np.random.default_rng([zlib.crc32(self.kind.encode()), self.severity, 0, index])
-        image = limit_size(self.images[index].convert("RGB"))
+        image = self.images[index].convert("RGB")
+        factor = SIDE / min(image.size)
+        if factor < 1:
+            size = [max(1, round(side * factor)) for side in image.size]
+            image = image.resize(size, Image.Resampling.BICUBIC)
         return corruption(image, strengths[self.severity - 1], rng)
 
 
@@ -155,14 +159,6 @@ def _shift(shift: Shift, kind: str, severity: int) -> Shift:
         load=load,
         derived=True,
     )
-
-
-def limit_size(image: Image.Image) -> Image.Image:
-    """The image, resized so that its shorter side is at most 224 pixels."""
-    factor = SIDE / min(image.size)
-    if factor >= 1:
-        return image
-    return image.resize([max(1, round(side * factor)) for side in image.size], Image.Resampling.BICUBIC)
 
 
 def relative_size(image: Image.Image) -> float:

@@ -51,11 +51,8 @@ FOLDERS: dict[str, tuple[str, ...]] = {
     "r": ("imagenet-r", "ImageNet-R", "wds_imagenet-r"),
     "a": ("imagenet-a", "ImageNet-A", "wds_imagenet-a"),
     "sketch": (
-        "sketch",
-        "ImageNet-Sketch/sketch",
-        "ImageNet-Sketch",
-        "imagenet-sketch",
-        "wds_imagenet_sketch",
+        *("sketch", "ImageNet-Sketch/sketch", "ImageNet-Sketch"),
+        *("imagenet-sketch", "wds_imagenet_sketch"),
     ),
     "objectnet": ("objectnet-1.0", "objectnet", "ObjectNet", "wds_objectnet"),
 }

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError
 from tracer.data.examples import Examples
 
 Role = Literal["id", "ood", "retain"]
@@ -41,10 +41,6 @@ class Shift:
     derived: bool = False  # derived from another test set, so not part of the mean over shifts
     groups: Groups = ()
 
-    def __post_init__(self) -> None:
-        if self.role not in ROLES:
-            raise unknown("role", self.role, ROLES)
-
     @property
     def head(self) -> str:
         return self.short or self.name
@@ -73,12 +69,6 @@ class Shift:
         padded = [(*group, *group[:1] * (width - len(group))) for group in self.groups]
         return logits[:, torch.tensor(padded, device=logits.device)].amax(dim=2)
 
-    def shortfall(self, count: int) -> str:
-        """A message if a copy with `count` images is not complete, else an empty string."""
-        if self.size is None or count == self.size:
-            return ""
-        return f"{self.name} has {count} images here, and the complete set {self.size}"
-
 
 class Average(NamedTuple):
     """A named mean over some of the shifts."""
@@ -92,7 +82,7 @@ class Opened(NamedTuple):
 
     shift: Shift
     examples: Examples
-    partial: bool = False
+    partial: bool
 
 
 @dataclass(frozen=True)
@@ -136,9 +126,11 @@ class Suite:
             except AbsentError as error:
                 problems.append(str(error))
                 continue
-            shortfall = shift.shortfall(len(examples))
-            problems += [shortfall] if shortfall else []
-            opened.append(Opened(shift, examples, partial=bool(shortfall)))
+            partial = shift.size is not None and len(examples) != shift.size
+            if partial:
+                here = f"{len(examples)} images here"
+                problems.append(f"{shift.name} has {here}, and the complete set {shift.size}")
+            opened.append(Opened(shift, examples, partial))
         if problems and not (allow_partial and opened):
             advice = "--allow-partial scores what is there and marks every number it touches"
             raise UserError("\n".join((f"the suite {self.name} is not complete:", *problems, advice)))

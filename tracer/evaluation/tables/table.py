@@ -94,13 +94,8 @@ def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:
     members = [cells[name] for name in average.members if name in cells]
     if not members:
         return None
-    seeds = {len(member.values) for member in members}
-    if len(seeds) == 1:
-        values = tuple(
-            math.fsum(each) / len(members) for each in zip(*(m.values for m in members), strict=True)
-        )
-    else:
-        values = (math.fsum(member.mean for member in members) / len(members),)
+    seeds = zip(*(member.values for member in members), strict=True)
+    values = tuple(math.fsum(seed) / len(members) for seed in seeds)
     mean, low, high = math.fsum(values) / len(values), None, None
     known = [(m.mean - m.low, m.high - m.mean) for m in members if m.low is not None and m.high is not None]
     if len(known) == len(members):
