@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tracer.analysis.similarity import layer_similarity
+from tracer.analysis.layers import layer_similarity
 from tracer.core.batch import Scene
 from tracer.core.errors import UserError
 from tracer.core.metrics import ece
@@ -27,7 +27,9 @@ from tracer.data.examples import Examples
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.evaluation.predict import Predictions, Scorer
-from tracer.evaluation.suites import Opened, Suite, corrupt, emojishift
+from tracer.evaluation.suites.corruptions import corrupt
+from tracer.evaluation.suites.emojishift import emojishift
+from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.methods.presets import composite
@@ -66,12 +68,12 @@ def unscored(run: Run, style: str, fold: int) -> dict[str, Any]:
 
 def scored(run: Run, tests: Suite, alphas: Sequence[float]) -> Iterator[tuple[float, dict[str, Any]]]:
     """The answers on every test set, at each α."""
-    opening, student = tests.open(), run.student("pretrained")
+    opened, student = tests.open(), run.student("pretrained")
     for alpha, weights in line(run, alphas):
         initialise_from(student, weights)
         # No loader processes: images are small and in memory, and other runs use the other cores.
         scorer = Scorer(student, World("cpu", "fp32"), run.description["classes"], workers=0)
-        yield alpha, {each.shift.name: summary(scorer, each) for each in opening.shifts}
+        yield alpha, {each.shift.name: summary(scorer, each) for each in opened}
 
 
 @cache
@@ -83,7 +85,7 @@ def suite(style: str, fold: int) -> Suite:
 @cache
 def edition(style: str, fold: int) -> str:
     """A hash of all test sets in their order; measurements of another edition are discarded."""
-    sets = [(each.shift.name, each.examples.fingerprint) for each in suite(style, fold).open().shifts]
+    sets = [(each.shift.name, each.examples.fingerprint) for each in suite(style, fold).open()]
     return blake2b(repr(sets).encode(), digest_size=8).hexdigest()
 
 
@@ -116,10 +118,11 @@ def line(run: Run, alphas: Sequence[float]) -> Iterator[tuple[float, Weights]]:
 
 def summary(scorer: Scorer, opened: Opened) -> dict[str, Any]:
     """Whether each answer is right and, for ID and OOD sets, its confidence, in the order of the data."""
-    predictions: Predictions = scorer.predict_shift(opened)
-    confidence, right = ece.summaries(predictions.logits, predictions.label).unbind(dim=1)
+    shift, examples, _ = opened
+    predictions: Predictions = scorer.predict(examples, shift.templates, shift.classes)
+    confidence, right = ece.summaries(shift.project(predictions.logits), predictions.label).unbind(dim=1)
     packed: dict[str, Any] = {"n": len(right), "right": packed_bits(right.numpy() > 0)}
-    if opened.shift.role != "retain" and not opened.shift.derived:
+    if shift.role != "retain" and not shift.derived:
         packed["sure"] = packed_shares(confidence.numpy())
     return packed
 

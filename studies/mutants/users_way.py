@@ -59,7 +59,7 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     ("14: a short run writes many checkpoints", "training/pace.py",
      "SAVE_SECONDS = 120.0", "SAVE_SECONDS = 0.0", ("training/test_pace::test_a_short_run_saves_once_at_its_end",)),
     ("14: the pretrained model is scored in every run", "evaluation/pretrained.py",
-     "    if file is not None and (known := _read(file)) is not None:", "    if file is not None and (known := None) is not None:", ("evaluation/test_pretrained::test_a_second_run_reads_the_scores_of_the_first",)),
+     "    if file is not None and (known := _read(file, plan)) is not None:", "    if file is not None and (known := None) is not None:", ("evaluation/test_pretrained::test_a_second_run_reads_the_scores_of_the_first",)),
     ("15: the report takes ten images for a difference", "report/paired.py",
      "        if n < MIN_IMAGES:", "        if False:", ("report/test_closer::test_few_images_cannot_tell_a_difference",)),
     ("15: the report shows no image", "report/images.py",

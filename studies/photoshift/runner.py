@@ -23,7 +23,7 @@ from tracer.core.metrics import agreement
 from tracer.data.examples import Examples
 from tracer.evaluation.measured import imagenet_logits
 from tracer.evaluation.predict import Scorer
-from tracer.evaluation.suites import Suite
+from tracer.evaluation.suites.shift import Suite
 from tracer.models.student import Student, load
 from tracer.parallel import World
 from tracer.runs.plan import plan
@@ -119,7 +119,7 @@ def zero_shot(workspace: Workspace, job: Job) -> dict[str, Any]:
     student = load(str(bridge(workspace.cache, job.scale.size, TASKS[job.task].names)))
     world.place(student)
     scorer = Scorer(student, world, workers=0)
-    answers = {each.shift.name: summary(scorer, each) for each in suite.open().shifts}
+    answers = {each.shift.name: summary(scorer, each) for each in suite.open()}
     measures = {
         "validation": 0.0,
         "cpu_seconds": None,

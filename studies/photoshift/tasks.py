@@ -10,7 +10,8 @@ from pathlib import Path
 from studies.photoshift.bridge import NAMES, PROMPT
 from studies.photoshift.pictures import CLOTHES, PHOTOS, clothes, drawings, emoji, photos, sample
 from tracer.data.examples import Examples
-from tracer.evaluation.suites import Everything, Role, Shift, Suite, corrupt
+from tracer.evaluation.suites.corruptions import corrupt
+from tracer.evaluation.suites.shift import Role, Shift, Suite
 
 ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")
 VEHICLES = ("airplane", "car", "ship", "truck")
@@ -193,9 +194,7 @@ def suite_of(name: str, folder: Path) -> Suite:
 
     def shift(label: str, role: Role, load: Load, limit: int = TESTED) -> Shift:
         examples = _limited(load(folder), limit)
-        return Shift(
-            label, role, lambda: examples, examples.classes, Everything(len(examples.classes)), (PROMPT,)
-        )
+        return Shift(label, role, lambda: examples, examples.classes, (PROMPT,))
 
     own = shift("task", "id", lambda cache: task.learned(cache, True))
     some = Suite("corrupted", (shift("task", "id", lambda cache: task.learned(cache, True), CORRUPTED),))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tracer.analysis.forgetting import feature_rows, forward, task_bases, weight_rows
+from tracer.analysis.forgetting import feature_rows, task_bases, weight_rows
 from tracer.analysis.products import Product, record_inputs
 from tracer.analysis.sketch import Sketch
 from tracer.core.errors import UserError
@@ -92,7 +92,7 @@ def test_cross_attention_has_a_row_for_each_input(apart: bool) -> None:
     attention = nn.MultiheadAttention(6, 2, kdim=4 if apart else None, vdim=3 if apart else None).double()
     sizes = (6, 4, 3) if apart else (6, 6, 6)
     inputs = [narrow(3, 2, size, seed=size + i) for i, size in enumerate(sizes)]
-    bases = task_bases(attention, [inputs], energy=1.0, run=lambda model, batch: model(*batch))
+    bases = task_bases(attention, [inputs], 1.0, 512, lambda model, batch: model(*batch))
     layers = [product.layer for product in bases]
     expected = ["q_proj", "k_proj", "v_proj"] if apart else ["in_proj.q", "in_proj.k", "in_proj.v"]
     assert layers == [*expected, "out_proj"]
@@ -113,7 +113,7 @@ def test_change_on_retained_inputs_adds_up(block: Block) -> None:
     first = rows["attn.in_proj"]
     assert first.inherited == 0.0
     change = retained.flatten(end_dim=1) @ (after.attn.in_proj_weight - block.attn.in_proj_weight).T.detach()
-    basis = task_bases(block, [task], energy=1.0)[Product("attn.in_proj_weight")]
+    basis = task_bases(block, [task], 1.0, 512, nn.Module.__call__)[Product("attn.in_proj_weight")]
     through = retained.flatten(end_dim=1) @ basis @ basis.T
     inside = through @ (after.attn.in_proj_weight - block.attn.in_proj_weight).T.detach()
     count = len(change)
@@ -146,7 +146,7 @@ def test_every_matrix_of_a_clip_model_is_seen() -> None:
     for parameter in after.parameters():
         parameter.data += 0.01 * torch.randn_like(parameter)
     batch = (torch.randn(8, 3, 32, 32), torch.randint(0, 50, (8, 8)))
-    products = task_bases(before, [batch], run=lambda model, batch: model(*batch))
+    products = task_bases(before, [batch], 0.99, 512, lambda model, batch: model(*batch))
     matrices = {name for name, parameter in before.named_parameters() if parameter.dim() == 2}
     tables = {"visual.positional_embedding", "positional_embedding", "token_embedding.weight"}
     assert {product.parameter for product in products} == matrices - tables
@@ -225,7 +225,3 @@ def test_energy_takes_the_fewest_directions_that_carry_it() -> None:
         sketch.basis(0)
     with pytest.raises(ValueError, match="1 or more"):
         Sketch(4, limit=0)
-
-
-def test_default_pass_is_a_call() -> None:
-    assert forward(nn.Identity(), 3) == 3

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from tracer.analysis import drift, layer_similarity, run_analysis, task_share
 from tracer.analysis.drift import tower_and_layer
-from tracer.analysis.image_forgetting import forgetting_rows, forgetting_summary, update_share
 from tracer.analysis.layers import layer_outputs, pooled, vision_layers
+from tracer.analysis.run_analysis import forgetting_meter
 from tracer.cli import app as cli
 from tracer.core.weights import Weights
 from tracer.merging.wise import interpolate
@@ -226,7 +226,7 @@ def test_a_point_of_the_path_does_not_depend_on_those_before_it(
 
     monkeypatch.setattr(run_analysis, "initialise_from", spy)
     alphas = (0, 0.25, 0.5, 1)
-    analysis = dict(run_analysis.analyse_run(settled, run, world, alphas=alphas))
+    analysis = dict(run_analysis.analyse_run(settled, run, world, samples=40, batch=16, alphas=alphas))
     assert [point["alpha"] for point in analysis["path"]] == list(alphas)
     start, end = (dict(run.student(name).state_dict()) for name in ("pretrained", "result"))
     for alpha, weights in zip(alphas, loaded, strict=True):
@@ -235,23 +235,25 @@ def test_a_point_of_the_path_does_not_depend_on_those_before_it(
 
 
 def test_the_meter_finds_an_update_where_it_was_put(student: Student, changed: Student) -> None:
-    weights, features = forgetting_rows(student, changed, batches(), batches(1))
-    moved = [row for row in weights if row.inside or row.outside]
+    meter = forgetting_meter(student, changed, batches(), batches(1))
+    weights, features = meter["weights"], meter["features"]
+    moved = [row for row in weights if row["inside"] or row["outside"]]
     assert moved
-    assert all("resblocks.2." in row.layer for row in moved)
-    size = sum(row.inside**2 + row.outside**2 for row in weights)
-    share, chance = update_share(weights)
-    assert share * size == pytest.approx(sum(row.inside**2 for row in weights))
-    assert share == pytest.approx(chance, abs=0.05)  # noise knows no task
-    before = [row for row in features if any(f"resblocks.{i}." in row.layer for i in (0, 1))]
+    assert all("resblocks.2." in row["layer"] for row in moved)
+    size = sum(row["inside"] ** 2 + row["outside"] ** 2 for row in weights)
+    assert meter["share"] * size == pytest.approx(sum(row["inside"] ** 2 for row in weights))
+    assert meter["share"] == pytest.approx(meter["chance"], abs=0.05)  # noise knows no task
+    before = [row for row in features if any(f"resblocks.{i}." in row["layer"] for i in (0, 1))]
     assert before
-    assert all(row.inside == row.outside == row.inherited == 0 for row in before)
-    assert features[-1].inherited > 0  # the projection is the same, what comes to it is not
-    assert all(math.isnan(value) for value in update_share(forgetting_rows(student, student, batches(1))[0]))
+    assert all(row["inside"] == row["outside"] == row["inherited"] == 0 for row in before)
+    assert features[-1]["inherited"] > 0  # the projection is the same, what comes to it is not
+    same = forgetting_meter(student, student, batches(1), [])
+    assert math.isnan(same["share"])
+    assert math.isnan(same["chance"])
 
 
 def test_a_tower_without_linear_layers_has_no_meter(student: Student) -> None:
-    assert "no linear layer" in forgetting_summary(student, student, [], [])["skipped"]
+    assert "no linear layer" in forgetting_meter(student, student, [], [])["skipped"]
 
 
 def test_an_unfinished_run_is_not_analysed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

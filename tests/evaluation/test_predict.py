@@ -15,7 +15,8 @@ from tracer.data.examples import Examples
 from tracer.data.sources import load as load_data
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import score_test_sets
-from tracer.evaluation.suites import Suite, own
+from tracer.evaluation.suites.own import own
+from tracer.evaluation.suites.shift import Suite
 from tracer.models.student import Student
 from tracer.parallel import World
 
@@ -74,8 +75,8 @@ def test_labels_and_captions_share_a_pass(shared_student: Student, tmp_path: Pat
     pixels = np.random.default_rng(0).integers(256, size=(9, 28, 28, 3), dtype=np.uint8)
     captions = np.array([f"picture {i}" for i in range(9)])
     np.savez(tmp_path / "both.npz", images=pixels, labels=np.arange(9) % 3, captions=captions)
-    opening = Suite("own", (own(str(tmp_path / "both.npz"), "id"),)).open()
+    opened = Suite("own", (own(str(tmp_path / "both.npz"), "id"),)).open()
     with counted(shared_student) as images:
-        ((_, rows, _),) = score_test_sets(Scorer(shared_student, World("cpu", "fp32")), opening.shifts)
+        ((_, rows, _),) = score_test_sets(Scorer(shared_student, World("cpu", "fp32")), opened)
     assert sum(images) == 9
     assert {"accuracy", "image_to_text@1"} <= {row.metric for row in rows}

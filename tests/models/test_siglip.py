@@ -15,7 +15,8 @@ from tracer.core.metrics import ece, sigmoid_ece
 from tracer.data.embedded.digits import digits
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import score_test_sets
-from tracer.evaluation.suites import Suite, own
+from tracer.evaluation.suites.own import own
+from tracer.evaluation.suites.shift import Suite
 from tracer.merging.wise import interpolate
 from tracer.models.export import export
 from tracer.models.open_clip_compat import open_clip
@@ -128,8 +129,8 @@ def test_zero_shot_logits_have_the_bias_and_their_sigmoid_is_the_probability(sig
 
 
 def test_an_evaluation_measures_the_sigmoid_too(trained: Path, siglip: Student) -> None:
-    opening = Suite("own", (own(str(trained.parent / "few.npz"), "id"),)).open()
-    ((_, rows, _),) = score_test_sets(Scorer(siglip, World("cpu", "fp32")), opening.shifts)
+    opened = Suite("own", (own(str(trained.parent / "few.npz"), "id"),)).open()
+    ((_, rows, _),) = score_test_sets(Scorer(siglip, World("cpu", "fp32")), opened)
     assert "sigmoid_ece" in {row.metric for row in rows}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tracer.data.examples import Examples, Pixels
-from tracer.evaluation.held_out import watched
+from tracer.evaluation.measured import watched
 from tracer.models.student import read_weights
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from tracer.analysis.cka import hsic, linear_cka, minibatch_cka
 from tracer.analysis.drift import Drift, drift, task_share
-from tracer.analysis.moments import Moments
-from tracer.analysis.similarity import LayerSimilarity, layer_similarity
-from tracer.analysis.svcca import canonical_correlations, svcca
+from tracer.analysis.layers import LayerSimilarity, layer_similarity
+from tracer.analysis.similarity import Moments, canonical_correlations, hsic, linear_cka, minibatch_cka, svcca
 
 __all__ = [
     "Drift",

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from tracer.core.weights import Weights
 
-# Patterns of parameter names inside a tower; the first match counts.
+# Patterns of parameter names inside a tower, with the number of the first layer in them; the first match counts.
 LAYERS = (
-    (re.compile(r"\b(?:resblocks|blocks|encoder\.layer)\.(\d+)\."), "block {}"),
-    (re.compile(r"\b(?:stages|layers)\.(\d+)\."), "stage {}"),
-    (re.compile(r"\blayer(\d)\."), "stage {}"),
+    (re.compile(r"\b(?:resblocks|blocks|encoder\.layer)\.(\d+)\."), "block", 0),
+    (re.compile(r"\b(?:stages|layers)\.(\d+)\."), "stage", 0),
+    (re.compile(r"\blayer(\d)\."), "stage", 1),
 )
 LAST = re.compile(r"(?:proj|projection|ln_post|ln_final|attnpool|head)\b")
 
@@ -39,13 +39,11 @@ def drift(pretrained: Weights, finetuned: Weights) -> list[Drift]:
             sums = squares.setdefault(tower_and_layer(name), [0.0, 0.0])
             sums[0] += float(change)
             sums[1] += float(start.double().square().sum())
-    rows = sorted(squares.items(), key=lambda item: _rank(*item[0]))
-    return [
-        Drift(
-            tower, layer, math.sqrt(change), math.sqrt(change / size) if size else math.inf if change else 0.0
-        )
-        for (tower, layer), (change, size) in rows
-    ]
+    rows = []
+    for (tower, layer), (change, size) in sorted(squares.items(), key=lambda item: _rank(*item[0])):
+        relative = math.sqrt(change / size) if size else math.inf if change else 0.0
+        rows.append(Drift(tower, layer, math.sqrt(change), relative))
+    return rows
 
 
 def tower_and_layer(name: str) -> tuple[str, str]:
@@ -57,12 +55,9 @@ def tower_and_layer(name: str) -> tuple[str, str]:
         return "head", "head"
     tower = "image" if name.startswith("visual.") else "text"
     inner = name.removeprefix("visual.").removeprefix("text.")
-    for pattern, layer in LAYERS:
+    for pattern, kind, first in LAYERS:
         if match := pattern.search(inner):
-            offset = (
-                0 if pattern is LAYERS[-1][0] else 1
-            )  # layer1 is the first stage, blocks.0 the first block
-            return tower, layer.format(int(match[1]) + offset)
+            return tower, f"{kind} {int(match[1]) - first + 1}"
     return tower, "projection" if LAST.search(inner) else "embedding"
 
 

@@ -11,7 +11,7 @@ Covered are linear layers, products `x @ parameter` (CLIP's projections) and att
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -58,11 +58,6 @@ class FeatureRow(NamedTuple):
     share: float
 
 
-def forward(model: nn.Module, batch: Any) -> object:
-    """`model(batch)`."""
-    return model(batch)
-
-
 def weight_rows(
     before: nn.Module,
     after: nn.Module,
@@ -70,7 +65,7 @@ def weight_rows(
     *,
     energy: float = 0.99,
     limit: int = 512,
-    run: Run = forward,
+    run: Run = nn.Module.__call__,
 ) -> list[WeightRow]:
     """One row per linear layer that the task's batches pass through, in that order.
 
@@ -78,8 +73,15 @@ def weight_rows(
     (1 for all they span), by at most `limit` directions. `run(model, batch)` is one forward pass.
     """
     updates = _updates(before, after)
-    bases = task_bases(before, task, energy=energy, limit=limit, run=run)
-    return [_weight_row(product, product.matrix(updates), basis) for product, basis in bases.items()]
+    bases = task_bases(before, task, energy, limit, run)
+    rows = []
+    for product, basis in bases.items():
+        update = product.matrix(updates)
+        projected = update @ basis
+        inside, outside = float(projected.norm()), float((update - projected @ basis.T).norm())
+        width, rank = basis.shape
+        rows.append(WeightRow(product.layer, inside, outside, _share(inside, outside), rank, width))
+    return rows
 
 
 def feature_rows(
@@ -90,32 +92,38 @@ def feature_rows(
     *,
     energy: float = 0.99,
     limit: int = 512,
-    run: Run = forward,
+    run: Run = nn.Module.__call__,
 ) -> list[FeatureRow]:
     """One row per linear layer: the effect of the update on the retained batches.
 
     The inputs of all layers are in memory for one retained batch at a time: keep these batches small.
     """
     updates, weights = _updates(before, after), dict(after.named_parameters())
-    bases = task_bases(before, task, energy=energy, limit=limit, run=run)
-    tallies = {product: _Tally(product.matrix(updates), basis) for product, basis in bases.items()}
+    bases = task_bases(before, task, energy, limit, run)
+    inner = {product: product.matrix(updates) @ basis @ basis.T for product, basis in bases.items()}
+    outer = {product: product.matrix(updates) - inner[product] for product in bases}
+    squares = {product: torch.zeros(3, dtype=torch.float64) for product in bases}
+    counts: Counter[Product] = Counter()
     for batch in retained:
-        old, new = _inputs(before, batch, run), _inputs(after, batch, run)
-        for product, tally in tallies.items():
-            if product in old:
-                tally.add(old[product], new[product], product.matrix(weights))
-    if not any(tally.count for tally in tallies.values()):
+        inputs, changed = _inputs(before, batch, run), _inputs(after, batch, run)
+        for product in bases.keys() & inputs.keys():
+            old, new = inputs[product], changed[product]
+            inherited = (new - old) @ product.matrix(weights).T
+            parts = (old @ inner[product].T, old @ outer[product].T, inherited)
+            squares[product] += torch.stack([part.square().sum() for part in parts])
+            counts[product] += len(old)
+    if not counts:
         raise UserError("the forgetting meter saw no retained batch pass a layer of the task")
-    return [_feature_row(product, tally) for product, tally in tallies.items() if tally.count]
+    rows = []
+    for product in bases:
+        if counts[product]:
+            inside, outside, inherited = (squares[product] / counts[product]).sqrt().tolist()
+            rows.append(FeatureRow(product.layer, inside, outside, inherited, _share(inside, outside)))
+    return rows
 
 
 def task_bases(
-    model: nn.Module,
-    batches: Iterable[Any],
-    *,
-    energy: float = 0.99,
-    limit: int = 512,
-    run: Run = forward,
+    model: nn.Module, batches: Iterable[Any], energy: float, limit: int, run: Run
 ) -> dict[Product, Float[Tensor, "d r"]]:
     """An orthonormal basis of the inputs of each linear layer on these batches."""
     sketches: dict[Product, Sketch] = {}
@@ -136,38 +144,6 @@ def _inputs(model: nn.Module, batch: Any, run: Run) -> dict[Product, Float[Tenso
     with record_inputs(model, lambda product, rows: inputs[product].append(rows)):
         run(model, batch)
     return {product: torch.cat(rows).to("cpu", torch.float64) for product, rows in inputs.items()}
-
-
-class _Tally:
-    """Sums of squares of the three parts of the change of a layer's output."""
-
-    def __init__(self, update: Float[Tensor, "out in"], basis: Float[Tensor, "in r"]) -> None:
-        self.inside = update @ basis @ basis.T
-        self.outside = update - self.inside
-        self.squares = torch.zeros(3, dtype=torch.float64)
-        self.count = 0
-
-    def add(
-        self,
-        old: Float[Tensor, "m in"],
-        new: Float[Tensor, "m in"],
-        weights: Float[Tensor, "out in"],
-    ) -> None:
-        parts = (old @ self.inside.T, old @ self.outside.T, (new - old) @ weights.T)
-        self.squares += torch.stack([part.square().sum() for part in parts])
-        self.count += len(old)
-
-
-def _weight_row(product: Product, update: Float[Tensor, "out in"], basis: Float[Tensor, "in r"]) -> WeightRow:
-    projected = update @ basis
-    inside = float(projected.norm())
-    outside = float((update - projected @ basis.T).norm())
-    return WeightRow(product.layer, inside, outside, _share(inside, outside), basis.shape[1], basis.shape[0])
-
-
-def _feature_row(product: Product, tally: _Tally) -> FeatureRow:
-    inside, outside, inherited = (tally.squares / tally.count).sqrt().tolist()
-    return FeatureRow(product.layer, inside, outside, inherited, _share(inside, outside))
 
 
 def _share(inside: float, outside: float) -> float:

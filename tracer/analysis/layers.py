@@ -1,24 +1,53 @@
-"""The layers of a vision tower and their outputs, one vector per image, for every tower of open_clip."""
+"""The layers of a vision tower, for every tower of open_clip, and their similarity in two models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Num
 from torch import Tensor, nn
 
+from tracer.analysis.similarity import Moments, linear_cka, svcca
 from tracer.models.blocks import Order, as_tokens, patch_embedding, token_order, tower_blocks
+from tracer.models.student import Student, evaluating
 
-PATCHES, PROJECTION = "patch embedding", "projection"
+
+class LayerSimilarity(NamedTuple):
+    """Similarity of one layer in two models."""
+
+    layer: str
+    cka: float
+    svcca: float
+
+
+@torch.no_grad()
+def layer_similarity(
+    first: Student, second: Student, batches: Iterable[Num[Tensor, "n 3 h w"]], keep: float = 0.99
+) -> list[LayerSimilarity]:
+    """CKA and SVCCA of every layer over all images of `batches`, in one pass that stores no features."""
+    moments: dict[str, Moments] = {}
+    with (
+        evaluating(first),
+        evaluating(second),
+        layer_outputs(first.image_tower) as one,
+        layer_outputs(second.image_tower) as two,
+    ):
+        for images in batches:
+            first.embed_image(images)
+            second.embed_image(images)
+            for layer, features in one.items():
+                moments.setdefault(layer, Moments()).add(features, two[layer])
+    return [LayerSimilarity(layer, linear_cka(each), svcca(each, keep)) for layer, each in moments.items()]
 
 
 def vision_layers(tower: nn.Module) -> dict[str, nn.Module]:
     """The patch embedding, blocks or stages in order, then the tower itself, whose output is the image's embedding."""
     patches = patch_embedding(tower)
-    first = {} if patches is None else {PATCHES: patches}
-    return {**first, **tower_blocks(tower), PROJECTION: tower}
+    first = {} if patches is None else {"patch embedding": patches}
+    return {**first, **tower_blocks(tower), "projection": tower}
 
 
 @contextmanager

@@ -10,12 +10,13 @@ import numpy as np
 from torch import Tensor
 
 from tracer.analysis.drift import drift, task_share
-from tracer.analysis.image_forgetting import forgetting_summary
-from tracer.analysis.similarity import layer_similarity
+from tracer.analysis.forgetting import feature_rows, weight_rows
+from tracer.analysis.layers import layer_similarity
+from tracer.core.errors import UserError
 from tracer.core.metrics import ece, reliability
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.evaluation.predict import ImageFeatures, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.merging.wise import interpolate
 from tracer.methods.heads import ZeroShot
 from tracer.models.student import Student, initialise_from
@@ -25,17 +26,10 @@ from tracer.runs.plan import Plan, prompts_for
 from tracer.runs.run import Run
 
 TASK_IMAGES = 1024  # that span the task subspace; more add few directions
-ALPHAS = tuple(i / 10 for i in range(11))
 
 
 def analyse_run(
-    plan: Plan,
-    run: Run,
-    world: World,
-    *,
-    samples: int = 50_000,
-    batch: int = 256,
-    alphas: Sequence[float] = ALPHAS,
+    plan: Plan, run: Run, world: World, *, samples: int, batch: int, alphas: Sequence[float]
 ) -> Iterator[tuple[str, Any]]:
     """Yield the name and the value of each part: layers, drift, forgetting meter, task share, reliability, path."""
     before, after = run.student("pretrained"), run.student("result")
@@ -44,15 +38,23 @@ def analyse_run(
     images = plan.held_out.take(np.arange(min(samples, len(plan.held_out))))
     yield "samples", len(images)
     similarities = layer_similarity(before, after, _batches(before, images, world, batch))
-    yield "layers", [_without_nan(row._asdict()) for row in similarities]
+    yield "layers", _without_nan([row._asdict() for row in similarities])
     drifts = drift(dict(before.state_dict()), dict(after.state_dict()))
-    yield "drift", [_without_nan(row._asdict()) for row in drifts]
+    yield "drift", _without_nan([row._asdict() for row in drifts])
     yield "meter", _meter(plan, before, after, world, min(samples, TASK_IMAGES), batch)
     if plan.held_out.labelled:
         scorers = [Scorer(student, world, plan.train.classes) for student in (before, after)]
         embeddings = [scorer.embed(images) for scorer in scorers]
-        yield "task_share", _task_share(plan, before, *embeddings)
-        yield from _calibration(plan, scorers, embeddings)
+        classifier = zero_shot(before, images.classes, plan.templates)
+        share, chance = task_share(*(each.unit.cpu() for each in embeddings), classifier.cpu())
+        yield "task_share", _without_nan({"inside": share, "chance": chance})
+        curves, errors = {}, {}
+        for name, scorer, features in zip(("before", "after"), scorers, embeddings, strict=True):
+            logits, label, _ = scorer.score(features, plan.templates)
+            curves[name] = [bin._asdict() for bin in reliability(logits, label).bins]
+            errors[name] = ece(logits, label)
+        yield "reliability", curves
+        yield "ece", errors
         yield "path", list(_path(plan, before, after, images, world, alphas))
 
 
@@ -73,31 +75,36 @@ def _meter(
         return list(_batches(before, examples.take(evenly_spaced), world, batch))
 
     retained = [images for data in plan.retain for images in some(data)]
-    summary = forgetting_summary(before, after, some(plan.train), retained)
-    for part in ("weights", "features"):
-        summary[part] = [_without_nan(row) for row in summary.get(part, ())]
-    names = [data.name for data in plan.retain]
-    return {"task": plan.train.name, "retained": names, **_without_nan(summary)}
+    rows = forgetting_meter(before, after, some(plan.train), retained)
+    return {"task": plan.train.name, "retained": [data.name for data in plan.retain], **_without_nan(rows)}
 
 
-def _task_share(
-    plan: Plan, student: Student, before: ImageFeatures, after: ImageFeatures
-) -> dict[str, float | None]:
-    classifier = zero_shot(student, before.examples.classes, plan.templates)
-    share, chance = task_share(before.unit.cpu(), after.unit.cpu(), classifier.cpu())
-    return _without_nan({"inside": share, "chance": chance})
+def forgetting_meter(
+    before: Student, after: Student, task: Sequence[Tensor], retained: Sequence[Tensor]
+) -> dict[str, Any]:
+    """The update of each linear layer of the image tower, and its effect on the features of retained images, if any.
 
+    `share` is that of the whole update inside the task subspaces, Σ‖ΔW P‖² / Σ‖ΔW‖², and `chance` its expectation for a
+    random update, Σ‖ΔW‖² rank/width / Σ‖ΔW‖². `skipped` gives the reason where two towers cannot be compared.
+    """
 
-def _calibration(
-    plan: Plan, scorers: list[Scorer], embeddings: list[ImageFeatures]
-) -> Iterator[tuple[str, Any]]:
-    curves, errors = {}, {}
-    for name, scorer, images in zip(("before", "after"), scorers, embeddings, strict=True):
-        predictions = scorer.score(images, plan.templates)
-        curves[name] = [bin._asdict() for bin in reliability(predictions.logits, predictions.label).bins]
-        errors[name] = ece(predictions.logits, predictions.label)
-    yield "reliability", curves
-    yield "ece", errors
+    def encode(clip: Any, images: Tensor) -> object:
+        return clip.encode_image(before.pixels(images))
+
+    try:
+        weights = weight_rows(before.clip, after.clip, task, run=encode)
+        features = feature_rows(before.clip, after.clip, task, retained, run=encode) if retained else []
+    except UserError as reason:
+        return {"skipped": str(reason), "weights": [], "features": []}
+    total = sum(row.inside**2 + row.outside**2 for row in weights)
+    inside = sum(row.inside**2 for row in weights)
+    by_chance = sum(row.chance * (row.inside**2 + row.outside**2) for row in weights)
+    return {
+        "share": inside / total if total else math.nan,
+        "chance": by_chance / total if total else math.nan,
+        "weights": [{**row._asdict(), "chance": row.chance} for row in weights],
+        "features": [row._asdict() for row in features],
+    }
 
 
 def _path(
@@ -121,9 +128,10 @@ def _path(
         yield {"alpha": alpha, "accuracy": accuracy, "retain": retained}
 
 
-def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with None for NaN and infinities, which JSON lacks."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
-    }
+def _without_nan(value: Any) -> Any:
+    """The value with None for NaN and infinities, which JSON lacks, in all its rows."""
+    if isinstance(value, dict):
+        return {name: _without_nan(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,12 +13,12 @@ from tracer.core.command_line import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import PREFIX as MEMORY
-from tracer.evaluation.overlap import trained_images, trained_warning
+from tracer.evaluation.overlap import divided, trained_warning
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.score import Scored, score_test_sets
 from tracer.evaluation.score_tables import score_tables
-from tracer.evaluation.suites import Opening, Suite
 from tracer.evaluation.suites.own import GIVEN
+from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.evaluation.tables import document
 from tracer.evaluation.target import Target, run_at, target, targets
 from tracer.evaluation.test_sets import TestSets
@@ -48,10 +48,10 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
     Prints as a table, in a terminal and in a notebook.
     """
 
-    def __init__(self, scored: dict[str, list[Scored]], suite: Suite, opening: Opening) -> None:
+    def __init__(self, scored: dict[str, list[Scored]], suite: Suite) -> None:
         super().__init__()
         self.rows = {name: [row for each in sets for row in each.rows] for name, sets in scored.items()}
-        self.suite, self.opening = suite, opening
+        self.suite = suite
         self.hits = {
             name: {each.opened.shift.name: each.hits for each in sets} for name, sets in scored.items()
         }
@@ -89,7 +89,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
 
     def table(self, format: str = "text") -> str:
         """The scores as text, markdown, latex, csv or json."""
-        return document(score_tables(self.rows, self.suite, self.opening, published=format != "text"), format)
+        return document(score_tables(self.rows, self.suite, published=format != "text"), format)
 
     def __str__(self) -> str:
         return self.table()
@@ -163,25 +163,27 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         inherited = [f"--{name} {value}" for name, value in flags.items() if name not in sets.reading.flags]
         if inherited:
             notify(f"{spec} is read as the run read its data: {' '.join(inherited)}")
-    suite, opening = sets.open(first, world)
-    for warning in dict.fromkeys(each for opened in opening.shifts for each in opened.examples.warnings):
+    suite, opened = sets.open(first, world)
+    for warning in dict.fromkeys(note for each in opened for note in each.examples.warnings):
         notify(warning)
     if sets.data and sets.reading.classes is None:
-        _warn_of_other_classes(first, opening, notify)
+        _warn_of_other_classes(first, opened, notify)
     if sets.data and world.first:
-        _warn_of_trained_images(first, opening, notify)
-    scored = {each.name: _score(each, opening, world, sets.flags, notify) for each in models}
+        _warn_of_trained_images(first, opened, notify)
+    scored = {each.name: _score(each, opened, world, sets.flags, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
-    return Scores({name: scored[name] for name in before_first}, suite, opening)
+    return Scores({name: scored[name] for name in before_first}, suite)
 
 
-def _score(target: Target, opening: Opening, world: World, flags: list[str], notify: Tell) -> list[Scored]:
+def _score(
+    target: Target, sets: Sequence[Opened], world: World, flags: list[str], notify: Tell
+) -> list[Scored]:
     """All scores of a target; several processes share the images, and the first one writes."""
     student = target.student()
     world.place(student)
     scorer = Scorer(student, world, target.trained_on)
     keep = target.keep if world.first else None
-    scored = list(score_test_sets(scorer, opening.shifts, keep, target.temperature))
+    scored = list(score_test_sets(scorer, sets, keep, target.temperature))
     if keep is not None:
         rows = [row._asdict() | {"asked": flags} for each in scored for row in each.rows]
         _write_rows(keep, rows, notify)
@@ -222,20 +224,20 @@ def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return sets
 
 
-def _warn_of_other_classes(target: Target, opening: Opening, notify: Tell) -> None:
+def _warn_of_other_classes(target: Target, opened: Sequence[Opened], notify: Tell) -> None:
     """A run is scored over its own classes; say where the data have others."""
-    for shift, examples, _ in opening.shifts:
+    for shift, examples, _ in opened:
         others = [name for name in examples.classes if name not in target.trained_on]
         if target.trained_on and shift.role != "retain" and others and not shift.derived:
             message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
             notify(f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
 
 
-def _warn_of_trained_images(target: Target, opening: Opening, notify: Tell) -> None:
+def _warn_of_trained_images(target: Target, opened: Sequence[Opened], notify: Tell) -> None:
     """Say where test images are images that the run was trained on."""
-    train = None if target.run is None else trained_images(target.run)
-    if train is None:
+    division = None if target.run is None else divided(target.run)
+    if division is None:
         return
-    for shift, examples, _ in opening.shifts:
-        if not shift.derived and (warning := trained_warning(train, examples, shift.name)):
+    for shift, examples, _ in opened:
+        if not shift.derived and (warning := trained_warning(division.train, examples, shift.name)):
             notify(warning)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from tracer.core.metrics import METRICS, ece, metric_interval, sigmoid_ece, temperature
 from tracer.core.metrics.calibration import HIGHEST, LOWEST
-from tracer.evaluation.held_out import evenly_spaced
+from tracer.data.examples import Examples
 from tracer.evaluation.predict import Classifiers, ImageFeatures, Predictions, Scorer
 from tracer.evaluation.probe import NAME, can_name, emoji_probe
 from tracer.evaluation.retrieval import caption_hits
@@ -21,6 +22,8 @@ from tracer.runs.plan import Plan, prompts_for
 KNOWN_PROMPT = ("a photo of a {}.",)
 MAX_COMPARED = 1000  # held-out images on which the agreement of two models is measured
 FEWEST_TO_FIT = 100  # held-out images below which no temperature is fitted
+SEEN_FOR_EACH = 25  # images trained on for each image of an evaluation in training
+FEWEST_WATCHED = 64
 
 
 class Measured(NamedTuple):
@@ -92,6 +95,13 @@ def measure(plan: Plan, scorer: Scorer, before: Measured | None = None) -> Measu
     )
 
 
+def held_out_hits(scorer: Scorer, features: ImageFeatures, templates: Sequence[str]) -> list[bool]:
+    """Whether each image gets its class, or one of its own captions if the data have no labels."""
+    if features.examples.labelled:
+        return scorer.score(features, templates).hits
+    return caption_hits(scorer.student, features, scorer.world)
+
+
 def known_names() -> tuple[str, ...]:
     """ImageNet's class names, over which two models are compared."""
     return tuple(open_clip.IMAGENET_CLASSNAMES)
@@ -113,3 +123,18 @@ def describe_compared(images: int) -> str:
 def compared_indices(images: int) -> Int[np.ndarray, " n"]:
     """Indices of the held-out images that are compared: all, or 1000 evenly spaced."""
     return evenly_spaced(images, MAX_COMPARED)
+
+
+def watched(held_out: Examples, images_seen: int) -> Int[np.ndarray, " n"]:
+    """Indices of the images to watch a run of `images_seen` images by, so that short runs do not spend it on that.
+
+    Without labels these are all: accuracy among captions depends on how many there are.
+    """
+    most = max(FEWEST_WATCHED, images_seen // SEEN_FOR_EACH) if held_out.labelled else len(held_out)
+    return evenly_spaced(len(held_out), most)
+
+
+def evenly_spaced(count: int, most: int) -> Int[np.ndarray, " n"]:
+    """Indices of all of `count` examples, or of `most` that are evenly spaced (data may be sorted by class)."""
+    taken = min(count, most)
+    return np.arange(taken) * count // max(1, taken)

@@ -15,12 +15,6 @@ from tracer.runs.run import Run
 MOST = 50_000  # images of the training data and of a test set that are compared, to bound the time
 
 
-def trained_images(run: Run) -> Examples | None:
-    """The training images of a run with their contents; None where they cannot be known."""
-    division = divided(run)
-    return None if division is None else division.train
-
-
 def divided(run: Run) -> Division | None:
     """The data of a run as it divided them, with contents; None if they are not here, have changed, or are too many.
 

@@ -20,7 +20,6 @@ from tracer.core.metrics import accuracy
 from tracer.data.examples import Examples
 from tracer.data.features import BATCH, embed_images
 from tracer.data.loader import decoders
-from tracer.evaluation.suites import Opened
 from tracer.models.acceleration import without_other_tokens
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
@@ -134,20 +133,11 @@ class Scorer:
             )
         return Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
 
-    def score_shift(self, features: ImageFeatures, opened: Opened) -> Predictions:
-        """Logits over the classes of a test set, by the rule that the set declares."""
-        predictions = self.score(features, opened.shift.templates, opened.shift.classes)
-        return predictions._replace(logits=opened.shift.project(predictions.logits))
-
     def predict(
         self, examples: Examples, templates: Sequence[str], classes: Sequence[str] = ()
     ) -> Predictions:
         """Embed and score a data set."""
         return self.score(self.embed(examples), templates, classes)
-
-    def predict_shift(self, opened: Opened) -> Predictions:
-        """Embed and score a test set."""
-        return self.score_shift(self.embed(opened.examples), opened)
 
     def _classifier(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
         """A function from image features to logits on the CPU."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.core.metrics import METRICS, Interval, Metric, ece, metric_interval, sigmoid_ece
-from tracer.evaluation.predict import Predictions, Scorer
-from tracer.evaluation.retrieval import Retrieval, retrieve
-from tracer.evaluation.suites import Opened
+from tracer.core.metrics import METRICS, Interval, ece, metric_interval, sigmoid_ece
+from tracer.evaluation.predict import Scorer
+from tracer.evaluation.retrieval import retrieve
+from tracer.evaluation.suites.shift import Opened
 
 SCALED_ECE = replace(ece, name="scaled_ece")  # after temperature scaling
 
@@ -47,56 +47,39 @@ def score_test_sets(
     a model with a logit bias also give the calibration error of its sigmoid probabilities.
     """
     for opened in shifts:
-        scores: list[Row] = []
+        shift, examples, _ = opened
+        rows: list[Row] = []
         hits: list[bool] = []
-        features = scorer.embed(opened.examples)
-        if opened.examples.labelled:
-            predictions = scorer.score_shift(features, opened)
+        features = scorer.embed(examples)
+        if examples.labelled:
+            predictions = scorer.score(features, shift.templates, shift.classes)
+            predictions = predictions._replace(logits=shift.project(predictions.logits))
             if keep is not None:
-                file = keep / f"{file_name(opened.shift.name)}.safetensors"
-                predictions.write(file, opened.examples.classes)
+                predictions.write(keep / f"{file_name(shift.name)}.safetensors", examples.classes)
+            logits, label, _ = predictions
             hits = predictions.hits
-            by = "by its trained head" if scorer.by_head(opened.shift.classes) else "by class names"
-            scores += rows(opened, predictions, METRICS, by)
-            if scorer.by_sigmoid(opened.shift.classes):
-                scores += rows(opened, predictions, {sigmoid_ece.name: sigmoid_ece}, by)
-            if temperature is not None and opened.shift.classes == scorer.trained_on:
-                scaled = predictions._replace(logits=predictions.logits / temperature)
-                scores += rows(opened, scaled, {SCALED_ECE.name: SCALED_ECE}, by)
-        if opened.examples.captioned:
-            scores += recalls(opened, retrieve(scorer.student, features, scorer.world))
-        yield Scored(opened, scores, hits)
-
-
-def rows(
-    opened: Opened, predictions: Predictions, metrics: Mapping[str, Metric[...]], by: str = ""
-) -> list[Row]:
-    """Metrics of these predictions with 95 % intervals; metrics that depend on the order of images have none.
-
-    `by` is a note on how the classes were scored.
-    """
-    logits, label = predictions.logits, predictions.label
-    scores = []
-    for name, metric in metrics.items():
-        interval = metric_interval(metric, logits, label)
-        if not interval.known:
-            interval = Interval(*[interval.value] * 3)
-        scores.append(_row(opened, name, interval, len(label), by))
-    return scores
-
-
-def recalls(opened: Opened, retrieval: Retrieval) -> list[Row]:
-    """Recall in both directions, at 1, 5 and 10."""
-    return [
-        _row(opened, name, interval, len(getattr(retrieval, name.partition("@")[0])))
-        for name, interval in retrieval.recalls().items()
-    ]
+            measures = [(metric, logits) for metric in METRICS.values()]
+            if scorer.by_sigmoid(shift.classes):
+                measures.append((sigmoid_ece, logits))
+            if temperature is not None and shift.classes == scorer.trained_on:
+                measures.append((SCALED_ECE, logits / temperature))
+            by = ", by its trained head" if scorer.by_head(shift.classes) else ", by class names"
+            for metric, scores in measures:
+                interval = metric_interval(metric, scores, label)
+                rows.append(_row(opened, metric.name, interval, len(label), by))
+        if examples.captioned:
+            retrieval = retrieve(scorer.student, features, scorer.world)
+            for name, interval in retrieval.recalls().items():
+                way = name.partition("@")[0]
+                rows.append(_row(opened, name, interval, len(getattr(retrieval, way))))
+        yield Scored(opened, rows, hits)
 
 
 def _row(opened: Opened, metric: str, interval: Interval, n: int, by: str = "") -> Row:
+    """A row; a metric that depends on the order of images has no interval, and its value at both ends."""
     shift, _, partial = opened
-    rule = f"{shift.rule}, {by}" if by else shift.rule
-    return Row(shift.name, shift.role, metric, interval.value, interval.low, interval.high, n, partial, rule)
+    low, value, high = interval if interval.known else [interval.value] * 3
+    return Row(shift.name, shift.role, metric, value, low, high, n, partial, f"{shift.rule}{by}")
 
 
 def file_name(name: str) -> str:

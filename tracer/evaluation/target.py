@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracer.core.validation import fits
-from tracer.data.sources import Reading
 from tracer.models.exported_head import attach_head, head_classes
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
-from tracer.runs.experiment import Experiment
 from tracer.runs.run import DESCRIPTION, Run
 
 
@@ -28,23 +26,12 @@ class Target(NamedTuple):
     run: Run | None = None
 
     @property
-    def experiment(self) -> Experiment | None:
-        """The experiment of the run."""
-        return None if self.run is None else self.run.experiment
-
-    @property
     def templates(self) -> str | None:
         """The --templates of the run, if any; raises UserError if they are a file that was changed since."""
         if self.run is None:
             return None
         self.run.require_templates()
         return self.run.experiment.templates
-
-    def reading(self, spec: str, options: Reading) -> Reading:
-        """The options for reading `spec`, completed by those of the run if its data are of the same kind."""
-        if self.experiment is None:
-            return options
-        return options.over(self.experiment, spec, self.experiment.data)
 
 
 def targets(

@@ -9,9 +9,11 @@ from pathlib import Path
 from tracer.core.command_line import flag, flag_values
 from tracer.core.errors import UserError, unknown
 from tracer.data.sources import AS_FOUND, Reading
-from tracer.evaluation.suites import EMBEDDED, SUITES, Opening, Role, Suite, own, parse_locations, with_role
-from tracer.evaluation.suites import corrupt as corrupted
+from tracer.evaluation.suites import EMBEDDED, SUITES
+from tracer.evaluation.suites.corruptions import corrupt as corrupted
 from tracer.evaluation.suites.emojishift import suite_from_spec
+from tracer.evaluation.suites.own import own, with_role
+from tracer.evaluation.suites.shift import Opened, Role, Suite
 from tracer.evaluation.target import Target
 from tracer.models.prompts import templates as prompts
 from tracer.parallel import World
@@ -42,37 +44,36 @@ class TestSets:
     @property
     def flags(self) -> list[str]:
         """The same as flags of `tracer eval`, which are written beside the scores."""
-        values = {
-            name: getattr(self, name) for name in ("data", "suite", "root", "at", "corrupt", "templates")
-        }
-        values |= {**self.reading.flags, "allow_partial": self.allow_partial}
+        values = {}
+        for field in fields(TestSets):
+            value = getattr(self, field.name)
+            values |= value.flags if isinstance(value, Reading) else {field.name: value}
         return [word for name, value in values.items() if value for word in flag(name, value)]
 
     @classmethod
     def from_flags(cls, flags: Sequence[str]) -> TestSets:
         """What these flags of `tracer eval` mean; the inverse of `flags`."""
         values = flag_values(flags)
-        reading = {field.name: values.get(field.name, [None])[0] for field in fields(Reading)}
-        single = {name: values.get(name, [None])[0] for name in ("suite", "root", "templates")}
+        single = {name: words[0] for name, words in values.items() if words}
         return cls(
-            data=tuple(values.get("data", ())),
-            suite=single["suite"],
-            root=None if single["root"] is None else Path(single["root"]),
-            at=tuple(values.get("at", ())),
-            corrupt=tuple(values.get("corrupt", ())),
-            templates=single["templates"],
-            reading=Reading(**reading),
+            **{name: tuple(values.get(name, ())) for name in ("data", "at", "corrupt")},
+            suite=single.get("suite"),
+            root=Path(single["root"]) if "root" in single else None,
+            templates=single.get("templates"),
+            reading=Reading(**{field.name: single.get(field.name) for field in fields(Reading)}),
             allow_partial="allow_partial" in values,
         )
 
-    def open(self, target: Target, world: World) -> tuple[Suite, Opening]:
+    def open(self, target: Target, world: World) -> tuple[Suite, tuple[Opened, ...]]:
         """The test sets as they are scored for this target, read and counted."""
         suite = world.all_or_none(lambda: self.suite_for(target))
         return suite, world.all_or_none(lambda: suite.open(self.allow_partial))
 
     def reading_of(self, target: Target, role: Role, spec: str) -> Reading:
         """How `spec` is read: as asked for, and what is left open as the run reads its own data."""
-        return self.reading if role == "retain" else target.reading(spec, self.reading)
+        if role == "retain" or target.run is None:
+            return self.reading
+        return self.reading.over(target.run.experiment, spec, target.run.experiment.data)
 
     @property
     def roles(self) -> list[tuple[Role, str]]:
@@ -83,13 +84,12 @@ class TestSets:
 
     def suite_for(self, target: Target) -> Suite:
         """The test sets with the classes and prompts by which this target is scored; nothing is read yet."""
-        return corrupted(self._suite(target), *self.corrupt)
-
-    def _suite(self, target: Target) -> Suite:
         if bool(self.data) == (self.suite is not None):
             raise UserError("give what to measure on: either --data or --suite")
-        if self.suite is not None:
-            return self._named_suite(self.suite, target)
+        suite = self._own(target) if self.suite is None else self._named_suite(self.suite, target)
+        return corrupted(suite, *self.corrupt)
+
+    def _own(self, target: Target) -> Suite:
         shifts = (
             own(
                 spec,
@@ -115,7 +115,7 @@ class TestSets:
             raise UserError(f"--suite {name} needs --root, the folder that holds its data sets")
         if kind != "imagenet" and self.at:
             raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
-        trained = target.experiment.data if target.experiment else None
-        elsewhere = {"elsewhere": parse_locations(self.at)} if self.at else {}
+        trained = target.run.experiment.data if target.run else None
+        elsewhere = {"at": self.at} if self.at else {}
         suite = suite_from_spec(name, trained) if kind in EMBEDDED else SUITES[kind](self.root, **elsewhere)
         return suite.prompted(prompts(self.templates)) if self.templates else suite

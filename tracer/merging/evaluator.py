@@ -18,8 +18,7 @@ from tracer.core.metrics.intervals import ratio_bound
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
-from tracer.evaluation.held_out import held_out_hits
-from tracer.evaluation.measured import compared_indices, imagenet_logits
+from tracer.evaluation.measured import compared_indices, held_out_hits, imagenet_logits
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.verdict import Change, Verdict
 from tracer.merging.run_group import RunGroup

@@ -9,7 +9,6 @@ from tracer.core.metrics import Interval, Metric, accuracy, ece, t_interval
 from tracer.data.examples import Examples
 from tracer.evaluation import tables
 from tracer.evaluation.suites.imagenet import FOUR
-from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import Shift, Suite
 from tracer.evaluation.tables.render import PARTIAL, WARNING
 from tracer.report.comparison import Group, Setting
@@ -143,7 +142,7 @@ def _all_rows(settings: Sequence[Setting]) -> Iterator[dict]:
 def _suite(settings: Sequence[Setting]) -> Suite:
     """The test sets in the order of evaluation; only their names and roles are used."""
     rows = {row["shift"]: row for row in _all_rows(settings) if row["metric"] == accuracy.name}
-    shifts = [Shift(name, row["role"], _absent, (), Everything(0)) for name, row in rows.items()]
+    shifts = [Shift(name, row["role"], _absent, ()) for name, row in rows.items()]
     return Suite("evaluated", tuple(shifts), (FOUR,))
 
 

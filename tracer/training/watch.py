@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracer.core.dynamics import distance
-from tracer.evaluation.held_out import evenly_spaced, held_out_accuracy, watched
+from tracer.evaluation.measured import evenly_spaced, held_out_hits, watched
 from tracer.evaluation.predict import Scorer
 from tracer.parallel import World
 from tracer.runs.plan import Plan
@@ -25,8 +25,8 @@ class Watch:
         """The student's accuracy, with few prompts; logged with the distance between student and teacher."""
         scorer = Scorer(state.student, self.world, self.plan.train.classes, self.workers)
         features = scorer.embed(self.plan.held_out.take(self.indices))
-        accuracy = held_out_accuracy(scorer, features, self.prompts)
-        gap = self.weight_gap(state)
+        hits = held_out_hits(scorer, features, self.prompts)
+        accuracy, gap = sum(hits) / len(hits), self.weight_gap(state)
         self.run.recorder.log(step, "held_out", accuracy=accuracy, images=len(self.indices), **gap)
         return accuracy
 

@@ -131,9 +131,7 @@ def test_a_run_goes_through_the_product_and_is_measured_once(
 
 def test_training_held_out_and_test_pictures_are_apart(cache: Path) -> None:
     train, held_out = TASKS["animals"].training(cache, 1)
-    (tested,) = [
-        each.examples for each in suite_of("animals", cache).open().shifts if each.shift.name == "task"
-    ]
+    (tested,) = [each.examples for each in suite_of("animals", cache).open() if each.shift.name == "task"]
     sets = [set(each.ids) for each in (train, held_out, tested)]
     assert sum(map(len, sets)) == len(set.union(*sets))
     assert set(train.labels) == set(held_out.labels) == set(range(6))

@@ -10,7 +10,7 @@ import pytest
 from tracer.cli.app import main
 from tracer.evaluation.suites import SUITES
 from tracer.evaluation.suites.corruptions import KINDS
-from tracer.evaluation.suites.imagenet import SETS
+from tracer.evaluation.suites.imagenet import FOLDERS, SETS
 from tracer.evaluation.suites.shift import ROLES
 from tracer.evaluation.suites.synsets import subset
 
@@ -23,7 +23,7 @@ def test_sizes_and_places(key: str) -> None:
     _, _, images, classes, places, _ = (cell.strip() for cell in line.split("|"))
     assert int(images.replace(" ", "")) == SETS[key].size
     assert int(classes) == (113 if key == "objectnet" else len(subset(SETS[key].classes)))
-    assert tuple(re.findall("`(.+?)`", places.split(", with")[0])) == SETS[key].folders
+    assert tuple(re.findall("`(.+?)`", places.split(", with")[0])) == FOLDERS[key]
 
 
 def test_names() -> None:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.evaluation.suites import Suite, own, with_role
+from tracer.evaluation.suites.own import own, with_role
 
 
 def folders(root: Path, *splits: str, images: int = 2) -> Path:
@@ -27,7 +27,7 @@ def test_a_folder_as_a_shift(tmp_path: Path) -> None:
     examples = shift.load()
     logits = np.eye(2)[examples.labels]
     assert examples.labels.tolist() == [0, 0, 1, 1]
-    assert shift.project.description == "all 2 classes"
+    assert shift.rule == "night: all 2 classes"
     assert len(shift.templates) == 80
     assert logits.shape == (4, len(shift.classes))
 
@@ -69,9 +69,3 @@ def test_data_without_labels_cannot_be_scored(tmp_path: Path) -> None:
     Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
     with pytest.raises(UserError, match="neither labels nor captions"):
         own(tmp_path)
-
-
-def test_an_expected_size_is_asserted(tmp_path: Path) -> None:
-    mine = Suite("mine", (own(folders(tmp_path), size=5),))
-    with pytest.raises(UserError, match="4 images here, and the complete set 5"):
-        mine.open()

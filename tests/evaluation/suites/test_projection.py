@@ -1,4 +1,4 @@
-"""Projections are pure, and say what they do."""
+"""Logits are projected to the classes of a test set, whose rule says how."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.evaluation.suites import Columns, Everything, LargestOf
+from tracer.data.examples import Examples
+from tracer.evaluation.suites.shift import Shift
 
 LOGITS = torch.tensor([[0.1, 0.9, -3.0, 2.0], [5.0, 4.0, 3.0, 2.0]])
 
 
+def unread() -> Examples:
+    raise AssertionError("a projection reads no data")
+
+
+def shift(classes: int, *groups: tuple[int, ...]) -> Shift:
+    return Shift("x", "id", unread, tuple(map(str, range(classes))), groups=groups)
+
+
 def test_by_hand() -> None:
-    assert torch.equal(Everything(4)(LOGITS), LOGITS)
-    assert Columns((3, 0), 4)(LOGITS).tolist() == LOGITS[:, [3, 0]].tolist()
-    assert LargestOf(((0, 2), (1,), (3, 2, 1)), 4)(LOGITS).tolist() == [
+    assert torch.equal(shift(4).project(LOGITS), LOGITS)
+    assert shift(4, (3,), (0,)).project(LOGITS).tolist() == LOGITS[:, [3, 0]].tolist()
+    assert shift(4, (0, 2), (1,), (3, 2, 1)).project(LOGITS).tolist() == [
         [LOGITS[0, 0], LOGITS[0, 1], LOGITS[0, 3]],
         [LOGITS[1, 0], LOGITS[1, 1], LOGITS[1, 1]],
     ]
@@ -27,20 +36,22 @@ def test_by_hand() -> None:
 def test_the_largest_of_each_group(groups: list[list[int]], seed: int) -> None:
     logits = torch.randn(3, 10, generator=torch.Generator().manual_seed(seed))
     expected = torch.stack([logits[:, group].amax(dim=1) for group in groups], dim=1)
-    assert torch.equal(LargestOf(tuple(map(tuple, groups)), 10)(logits), expected)
+    assert torch.equal(shift(10, *map(tuple, groups)).project(logits), expected)
 
 
-def test_single_columns_are_a_restriction() -> None:
-    assert torch.equal(LargestOf(((2,), (0,)), 4)(LOGITS), Columns((2, 0), 4)(LOGITS))
-
-
-@pytest.mark.parametrize("project", [Everything(5), Columns((0,), 5), LargestOf(((0,),), 5)])
-def test_logits_of_another_model_are_refused(project) -> None:
+@pytest.mark.parametrize(
+    ("groups", "rule"),
+    [
+        ((), "x: all 5 classes"),
+        (((0,), (3,)), "x: logits restricted to 2 of 5 classes"),
+        (((0, 1), (3,)), "x: 2 classes, each the largest logit of its own among 3 of 5 columns"),
+    ],
+)
+def test_logits_of_another_model_are_refused(groups: tuple[tuple[int, ...], ...], rule: str) -> None:
     with pytest.raises(ValueError, match="logits of 5 classes"):
-        project(LOGITS)
-    assert "5" in project.description
+        shift(5, *groups).project(LOGITS)
+    assert shift(5, *groups).rule == rule
 
 
-def test_an_empty_group_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one column"):
-        LargestOf(((0,), ()), 4)
+def test_captions_have_no_classes() -> None:
+    assert shift(0).rule == "x: captions, no classes"

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tracer.cli.app import main
 from tracer.core.errors import UserError
-from tracer.evaluation.suites import fmow, iwildcam
+from tracer.evaluation.suites.wilds import fmow, iwildcam
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path, classes: int) -> None:
@@ -51,7 +51,7 @@ def test_iwildcam(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("iWildCam id_test", "id", "macro_f1"),
         ("iWildCam test", "ood", "macro_f1"),
     ]
-    inside, outside = suite.open().shifts
+    inside, outside = suite.open()
     assert inside.shift.classes == ("empty", "panthera onca", "cervus")
     assert inside.examples.labels.tolist() == [2]
     assert outside.examples.labels.tolist() == [1, 0]
@@ -78,7 +78,7 @@ def test_fmow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stand_in(monkeypatch, tmp_path, classes=3)
     suite = fmow(tmp_path)
     assert suite.shifts[0].classes == ("airport", "crop field", "zoo")
-    assert [len(each.examples) for each in suite.open().shifts] == [1, 2]
+    assert [len(each.examples) for each in suite.open()] == [1, 2]
 
 
 def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

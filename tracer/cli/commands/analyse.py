@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from tracer.analysis.cka import MIN_SAMPLES
 from tracer.analysis.drift import tower_and_layer
+from tracer.analysis.similarity import MIN_SAMPLES
 from tracer.api.terminal import console, errors, percent, say, show_table
 from tracer.cli.flags import command
 from tracer.core.command_line import command_line

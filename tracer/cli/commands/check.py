@@ -17,8 +17,9 @@ from tracer.data.options import has_split
 from tracer.data.scan import scan
 from tracer.data.sources import AS_FOUND, Reading, load
 from tracer.data.split import divide
-from tracer.evaluation.suites import COMPLETE, EMBEDDED, SUITES, parse_locations
-from tracer.evaluation.suites import check as check_imagenet
+from tracer.evaluation.suites import EMBEDDED, SUITES
+from tracer.evaluation.suites.imagenet import COMPLETE
+from tracer.evaluation.suites.imagenet import check as check_imagenet
 
 
 @command("tracer check")
@@ -61,10 +62,10 @@ def _suite(name: str, root: Path | None, at: tuple[str, ...]) -> int:
     if name not in EMBEDDED and root is None and not at:
         raise UserError(f"{name} is a suite: give --root, the folder of its data sets")
     if name == "imagenet":
-        lines = check_imagenet(root, parse_locations(at))
+        lines = check_imagenet(root, at)
     else:
-        opening = (SUITES[name]() if name in EMBEDDED else SUITES[name](root)).open()
-        lines = [f"{COMPLETE} {each.shift.name}: {len(each.examples)} images" for each in opening.shifts]
+        opened = (SUITES[name]() if name in EMBEDDED else SUITES[name](root)).open()
+        lines = [f"{COMPLETE} {each.shift.name}: {len(each.examples)} images" for each in opened]
     for line in lines:
         say(line)
     return 0 if all(line.startswith(COMPLETE) for line in lines) else 1

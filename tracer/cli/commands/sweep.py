@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tracer.api.terminal import console, errors, say
 from tracer.cli.flags import HELP, cli, cli_of_two, flags_of
 from tracer.core.errors import UserError, at_least
-from tracer.evaluation.suites import COMPLETE, check
+from tracer.evaluation.suites.imagenet import COMPLETE, check
 from tracer.recipes import ablation, paper
 from tracer.runs.experiment import Experiment
 from tracer.storage.atomic import write_text

@@ -20,12 +20,11 @@ from jaxtyping import Float
 from PIL import Image, ImageFilter
 from torch.nn.functional import conv2d, pad
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Images
 from tracer.evaluation.suites.shift import Average, Shift, Suite
 
 SIDE = 224
-SEVERITIES = (1, 2, 3, 4, 5)
 DEFAULT_SEVERITIES = (1, 3, 5)
 
 Corruption = Callable[[Image.Image, float, np.random.Generator], Image.Image]
@@ -42,15 +41,13 @@ def shot_noise(image: Image.Image, photons: float, rng: np.random.Generator) -> 
     return to_image(rng.poisson(to_unit_range(image) * photons) / photons)
 
 
-def gaussian_blur(image: Image.Image, deviation: float, rng: np.random.Generator) -> Image.Image:
+def gaussian_blur(image: Image.Image, deviation: float, _: np.random.Generator) -> Image.Image:
     """Convolution with a Gaussian."""
-    del rng
     return image.filter(ImageFilter.GaussianBlur(deviation * relative_size(image)))
 
 
-def defocus_blur(image: Image.Image, radius: float, rng: np.random.Generator) -> Image.Image:
+def defocus_blur(image: Image.Image, radius: float, _: np.random.Generator) -> Image.Image:
     """Convolution with a disk, as by a lens out of focus."""
-    del rng
     kernel = disk(round(radius * relative_size(image), 3))
     reach = kernel.shape[0] // 2
     values = torch.from_numpy(to_unit_range(image).transpose(2, 0, 1)).float()[:, None]
@@ -58,18 +55,16 @@ def defocus_blur(image: Image.Image, radius: float, rng: np.random.Generator) ->
     return to_image(conv2d(padded, kernel[None, None].float())[:, 0].numpy().transpose(1, 2, 0))
 
 
-def jpeg(image: Image.Image, quality: float, rng: np.random.Generator) -> Image.Image:
+def jpeg(image: Image.Image, quality: float, _: np.random.Generator) -> Image.Image:
     """JPEG compression."""
-    del rng
     file = BytesIO()
     image.save(file, "JPEG", quality=int(quality))
     with Image.open(file) as compressed:
         return compressed.convert("RGB")
 
 
-def brightness(image: Image.Image, amount: float, rng: np.random.Generator) -> Image.Image:
+def brightness(image: Image.Image, amount: float, _: np.random.Generator) -> Image.Image:
     """Raise the HSV value (the largest channel) of each pixel, with the same hue and saturation."""
-    del rng
     values = to_unit_range(image)
     largest = values.max(axis=2, keepdims=True)
     raised = np.minimum(largest + amount, 1)
@@ -77,17 +72,15 @@ def brightness(image: Image.Image, amount: float, rng: np.random.Generator) -> I
     return to_image(np.where(largest > 0, values * raised / np.maximum(largest, 1e-12), black))
 
 
-def contrast(image: Image.Image, factor: float, rng: np.random.Generator) -> Image.Image:
+def contrast(image: Image.Image, factor: float, _: np.random.Generator) -> Image.Image:
     """Scale the difference of every value from its channel's mean."""
-    del rng
     values = to_unit_range(image)
     mean = values.mean(axis=(0, 1), keepdims=True)
     return to_image((values - mean) * factor + mean)
 
 
-def pixelate(image: Image.Image, factor: float, rng: np.random.Generator) -> Image.Image:
+def pixelate(image: Image.Image, factor: float, _: np.random.Generator) -> Image.Image:
     """Resize to a smaller size and back."""
-    del rng
     small = [max(1, int(length * factor)) for length in image.size]
     return image.resize(small, Image.Resampling.BOX).resize(image.size, Image.Resampling.BOX)
 
@@ -106,33 +99,27 @@ KINDS: dict[str, tuple[Corruption, tuple[float, ...]]] = {
 
 @dataclass(frozen=True)
 class Corrupted:
-    """Images with a corruption; equal index and seed give equal images."""
+    """Images with a corruption; an index gives the same image every time."""
 
     images: Images
     kind: str
-    severity: int = 3
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        strength(self.kind, self.severity)
+    severity: int
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, index: int) -> Image.Image:
-        corruption = KINDS[self.kind][0]
-        stream = [zlib.crc32(self.kind.encode()), self.severity, self.seed, index]
-        image = limit_size(self.images[index].convert("RGB"))
-        return corruption(image, strength(self.kind, self.severity), np.random.default_rng(stream))
+        corruption, strengths = KINDS[self.kind]
+        rng = np.random.default_rng([zlib.crc32(self.kind.encode()), self.severity, 0, index])
+        image = self.images[index].convert("RGB")
+        factor = SIDE / min(image.size)
+        if factor < 1:
+            size = [max(1, round(side * factor)) for side in image.size]
+            image = image.resize(size, Image.Resampling.BICUBIC)
+        return corruption(image, strengths[self.severity - 1], rng)
 
 
-def corrupted(examples: Examples, kind: str, severity: int = 3, seed: int = 0) -> Examples:
-    """The examples with corrupted images."""
-    images = Corrupted(examples.images, kind, severity, seed)
-    return replace(examples, name=f"{examples.name} {kind} {severity}", images=images)
-
-
-def corrupt(suite: Suite, *specs: str, seed: int = 0) -> Suite:
+def corrupt(suite: Suite, *specs: str) -> Suite:
     """The suite with further shifts, its "id" test sets under each corruption in `specs`, and the mean over them.
 
     A corruption is written KIND:SEVERITY; KIND alone stands for severities 1, 3 and 5, and `all` for every kind.
@@ -142,7 +129,7 @@ def corrupt(suite: Suite, *specs: str, seed: int = 0) -> Suite:
         raise UserError(
             "corruptions are made of a test set with the role id, and there is none: give id=DATA"
         )
-    shifts = [_shift(shift, *pair, seed) for shift in suite.of("id") for pair in pairs]
+    shifts = [_shift(shift, *pair) for shift in suite.of("id") for pair in pairs]
     mean = (Average("corrupted", tuple(shift.name for shift in shifts)),) if len(shifts) > 1 else ()
     return replace(suite, shifts=(*suite.shifts, *shifts), extra=(*suite.extra, *mean))
 
@@ -150,7 +137,7 @@ def corrupt(suite: Suite, *specs: str, seed: int = 0) -> Suite:
 def _pairs(spec: str) -> list[tuple[str, int]]:
     """The kinds and severities of KIND[:SEVERITY]."""
     kind, colon, severity = spec.partition(":")
-    if colon and severity not in map(str, SEVERITIES):
+    if colon and severity not in ("1", "2", "3", "4", "5"):
         raise UserError(f"the corruption {spec!r} must be written KIND:SEVERITY, with a severity of 1 to 5")
     if kind not in KINDS and kind != "all":
         raise UserError(f"unknown corruption {kind!r}: choose from all, {', '.join(KINDS)}")
@@ -158,32 +145,20 @@ def _pairs(spec: str) -> list[tuple[str, int]]:
     return list(itertools.product(kinds, severities))
 
 
-def _shift(shift: Shift, kind: str, severity: int, seed: int) -> Shift:
+def _shift(shift: Shift, kind: str, severity: int) -> Shift:
+    def load() -> Examples:
+        examples = shift.load()
+        images = Corrupted(examples.images, kind, severity)
+        return replace(examples, name=f"{examples.name} {kind} {severity}", images=images)
+
     return replace(
         shift,
         name=f"{shift.name} {kind} {severity}",
         short=f"{kind} {severity}",
         role="ood",
-        load=lambda: corrupted(shift.load(), kind, severity, seed),
+        load=load,
         derived=True,
     )
-
-
-def strength(kind: str, severity: int) -> float:
-    """The parameter of a corruption at a severity from 1 to 5."""
-    if kind not in KINDS:
-        raise unknown("corruption", kind, KINDS)
-    if severity not in SEVERITIES:
-        raise UserError(f"the severity of a corruption is 1 to 5, not {severity}")
-    return KINDS[kind][1][severity - 1]
-
-
-def limit_size(image: Image.Image) -> Image.Image:
-    """The image, resized so that its shorter side is at most 224 pixels."""
-    factor = SIDE / min(image.size)
-    if factor >= 1:
-        return image
-    return image.resize([max(1, round(side * factor)) for side in image.size], Image.Resampling.BICUBIC)
 
 
 def relative_size(image: Image.Image) -> float:

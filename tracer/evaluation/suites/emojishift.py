@@ -12,7 +12,6 @@ from tracer.core.errors import UserError
 from tracer.data.embedded.emoji import KINDS, PROMPTS, archive
 from tracer.data.embedded.emojishift import FOLDS, MONOCHROME, UNSEEN, emoji_kinds, emoji_names, styles
 from tracer.data.sources import embedded_name
-from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import Average, Shift, Suite
 
 NAMES = "names"  # the pretraining task
@@ -27,19 +26,16 @@ def emojishift(style: str = "twemoji", fold: int = 0) -> Suite:
             role="id" if each == style else "ood",
             load=partial(emoji_kinds, each, fold, "test"),
             classes=KINDS,
-            project=Everything(len(KINDS)),
             templates=PROMPTS,
             size=len(emoji_kinds(each, fold, "test")),
         )
         for each in styles()
     )
-    names = tuple(each.name for each in archive().emoji)
     retained = Shift(
         name=NAMES,
         role="retain",
         load=partial(emoji_names, "strong", "test"),  # the test pairs are the same in both regimes
-        classes=names,
-        project=Everything(len(names)),
+        classes=tuple(each.name for each in archive().emoji),
         templates=PROMPTS,
     )
     return Suite("emojishift", (*kinds, retained), extra=tuple(averages(style)))

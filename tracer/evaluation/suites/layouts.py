@@ -7,9 +7,11 @@ from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES, Files
-from tracer.data.examples import Images
+from tracer.data.examples import Examples, Images
 from tracer.data.options import canonical
 from tracer.data.sources import load
 
@@ -22,6 +24,11 @@ class LabelledImages(NamedTuple):
     images: Images
     ids: list[str]
     keys: list[str]
+
+    def examples(self, name: str, labels: list[int], classes: tuple[str, ...]) -> Examples:
+        """The images as a data set with these labels."""
+        captions = [()] * len(self.ids)
+        return Examples(name, self.images, self.ids, np.array(labels, np.int64), captions, classes)
 
 
 def read(location: str | Path) -> LabelledImages:

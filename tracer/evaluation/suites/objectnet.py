@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.examples import Examples, Images
-from tracer.evaluation.suites.layouts import LabelledImages, class_folders, read, shard_folder, visible
-from tracer.evaluation.suites.projection import LargestOf
-from tracer.evaluation.suites.shift import AbsentError
-from tracer.evaluation.suites.synsets import CLASSES
+from tracer.evaluation.suites.layouts import class_folders, read, shard_folder, visible
+from tracer.evaluation.suites.shift import AbsentError, Groups
 
 OVERLAP = 113
 BORDER = 2
@@ -36,12 +33,8 @@ class Mapping(NamedTuple):
 
     folders: tuple[str, ...]
     names: tuple[str, ...]
-    columns: tuple[tuple[int, ...], ...]
-    elsewhere: frozenset[str] = frozenset()  # folders of classes without a counterpart in ImageNet
-
-    @property
-    def projection(self) -> LargestOf:
-        return LargestOf(self.columns, CLASSES)
+    columns: Groups
+    elsewhere: frozenset[str]  # folders of classes without a counterpart in ImageNet
 
 
 @dataclass(frozen=True)
@@ -49,15 +42,12 @@ class Borderless:
     """Images with the border cropped."""
 
     images: Images
-    width: int = BORDER
 
     def __len__(self) -> int:
         return len(self.images)
 
     def __getitem__(self, index: int) -> Image.Image:
-        image = self.images[index]
-        w, h = image.size
-        return image.crop((self.width, self.width, w - self.width, h - self.width))
+        return ImageOps.crop(self.images[index], BORDER)
 
 
 def mapping(root: Path) -> Mapping:
@@ -80,33 +70,22 @@ def mapping(root: Path) -> Mapping:
 
 
 def examples(root: Path, classes: Mapping) -> Examples:
-    """The images of the overlapping classes."""
-    images, ids, keys = overlapping(root, classes)
-    label = {folder: i for i, folder in enumerate(classes.folders)}
-    return Examples(
-        name="ObjectNet",
-        images=Borderless(images),
-        ids=ids,
-        labels=np.array([label[key] for key in keys], np.int64),
-        captions=[()] * len(ids),
-        classes=classes.names,
-    )
-
-
-def overlapping(root: Path, classes: Mapping) -> LabelledImages:
     """Images of the overlapping classes: `images/<folder>/*.png`, or shards labelled by folder number."""
     if shard_folder(root) is not None:
-        shards = read(root)
+        found = read(root)
         folder_of = {str(i): folder for i, folder in enumerate(classes.folders)}
-        keys = [folder_of.get(key, key) for key in shards.keys]
-        _check_known(set(keys), classes.folders, root)
-        return shards._replace(keys=keys)
-    images = root / "images"
-    if not images.is_dir():
-        raise AbsentError(f"ObjectNet: there is no folder {images}")
-    folders = {each.name for each in visible(images) if each.is_dir()}
-    _check_known(folders, (*classes.folders, *classes.elsewhere), root)
-    return class_folders(images, only=classes.folders)
+        found = found._replace(keys=[folder_of.get(key, key) for key in found.keys])
+        _check_known(set(found.keys), classes.folders, root)
+    else:
+        folder = root / "images"
+        if not folder.is_dir():
+            raise AbsentError(f"ObjectNet: there is no folder {folder}")
+        folders = {each.name for each in visible(folder) if each.is_dir()}
+        _check_known(folders, (*classes.folders, *classes.elsewhere), root)
+        found = class_folders(folder, only=classes.folders)
+    label = {folder: i for i, folder in enumerate(classes.folders)}
+    labels = [label[key] for key in found.keys]
+    return found._replace(images=Borderless(found.images)).examples("ObjectNet", labels, classes.names)
 
 
 def _check_known(names: set[str], known: tuple[str, ...], root: Path) -> None:

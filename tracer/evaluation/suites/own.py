@@ -12,7 +12,6 @@ from tracer.data.formats.memory import PREFIX as MEMORY
 from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.data.split import align_labels
-from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import ROLES, Role, Shift
 from tracer.models.prompts import templates
 
@@ -26,7 +25,6 @@ def own(
     name: str | None = None,
     classes: Spec | None = None,
     prompts: str | Sequence[str] | None = None,
-    size: int | None = None,
     trained_on: Sequence[str] = (),
     **options: Any,
 ) -> Shift:
@@ -53,9 +51,7 @@ def own(
         role=role,
         load=lambda: examples,
         classes=examples.classes,
-        project=Everything(len(examples.classes)),
         templates=examples.templates if own_prompts else templates(prompts or "openai"),
-        size=size,
     )
 
 

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
-from tracer.core.errors import UserError, unknown
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from tracer.core.errors import UserError
 from tracer.data.examples import Examples
-from tracer.evaluation.suites.projection import Projection
 
 Role = Literal["id", "ood", "retain"]
 ROLES: tuple[Role, ...] = get_args(Role)
+Groups = tuple[tuple[int, ...], ...]  # columns of logits, for each class
 
 
 class AbsentError(UserError):
@@ -22,24 +26,20 @@ class AbsentError(UserError):
 class Shift:
     """One test set.
 
-    A model computes logits of `classes` with `templates`; `project` maps them to the set's own classes, to which the
-    labels of its examples refer.
+    A model computes logits of `classes` with `templates`. If the set has classes of its own, these are `groups` of
+    columns of the logits: the logit of each is the largest of its group, and the labels of the examples count in them.
     """
 
     name: str
     role: Role
     load: Callable[[], Examples]
     classes: tuple[str, ...]
-    project: Projection
     templates: tuple[str, ...] = ()
     size: int | None = None  # number of images of the complete set, if known
     short: str = ""  # name in the header of a table
     metric: str = "accuracy"  # the metric that the set's authors report
     derived: bool = False  # derived from another test set, so not part of the mean over shifts
-
-    def __post_init__(self) -> None:
-        if self.role not in ROLES:
-            raise unknown("role", self.role, ROLES)
+    groups: Groups = ()
 
     @property
     def head(self) -> str:
@@ -48,13 +48,26 @@ class Shift:
     @property
     def rule(self) -> str:
         """Name and projection, as printed with every result."""
-        return f"{self.name}: {self.project.description}"
+        groups, columns, classes = len(self.groups), sum(map(len, self.groups)), len(self.classes)
+        if not groups:
+            rule = f"all {classes} classes" if classes else "captions, no classes"
+        elif groups == columns:
+            rule = f"logits restricted to {columns} of {classes} classes"
+        else:
+            rule = f"{groups} classes, each the largest logit of its own among {columns} of {classes} columns"
+        return f"{self.name}: {rule}"
 
-    def shortfall(self, count: int) -> str:
-        """A message if a copy with `count` images is not complete, else an empty string."""
-        if self.size is None or count == self.size:
-            return ""
-        return f"{self.name} has {count} images here, and the complete set {self.size}"
+    def project(self, logits: Float[Tensor, "n k"]) -> Float[Tensor, "n j"]:
+        """Logits over the set's own classes, from those of `classes`."""
+        if logits.ndim != 2 or logits.shape[1] != len(self.classes):
+            raise ValueError(
+                f"logits of {len(self.classes)} classes needed, not of shape {list(logits.shape)}"
+            )
+        if not self.groups:
+            return logits
+        width = max(map(len, self.groups))
+        padded = [(*group, *group[:1] * (width - len(group))) for group in self.groups]
+        return logits[:, torch.tensor(padded, device=logits.device)].amax(dim=2)
 
 
 class Average(NamedTuple):
@@ -69,14 +82,7 @@ class Opened(NamedTuple):
 
     shift: Shift
     examples: Examples
-    partial: bool = False
-
-
-class Opening(NamedTuple):
-    """The shifts of a suite that could be read, and the names of the missing ones."""
-
-    shifts: tuple[Opened, ...]
-    absent: tuple[str, ...] = ()
+    partial: bool
 
 
 @dataclass(frozen=True)
@@ -111,20 +117,21 @@ class Suite:
         extra = tuple(each for each in self.extra if names.issuperset(each.members) and each.members != ood)
         return (Average("OOD", ood), *extra) if len(ood) > 1 else extra
 
-    def open(self, allow_partial: bool = False) -> Opening:
-        """Read and count every test set; an error if one is incomplete, unless `allow_partial`."""
-        opened, absent, problems = [], [], []
+    def open(self, allow_partial: bool = False) -> tuple[Opened, ...]:
+        """Read and count every test set; an error if one is missing or incomplete, unless `allow_partial`."""
+        opened, problems = [], []
         for shift in self.shifts:
             try:
                 examples = shift.load()
             except AbsentError as error:
-                absent.append(shift.name)
                 problems.append(str(error))
                 continue
-            shortfall = shift.shortfall(len(examples))
-            problems += [shortfall] if shortfall else []
-            opened.append(Opened(shift, examples, partial=bool(shortfall)))
+            partial = shift.size is not None and len(examples) != shift.size
+            if partial:
+                here = f"{len(examples)} images here"
+                problems.append(f"{shift.name} has {here}, and the complete set {shift.size}")
+            opened.append(Opened(shift, examples, partial))
         if problems and not (allow_partial and opened):
             advice = "--allow-partial scores what is there and marks every number it touches"
             raise UserError("\n".join((f"the suite {self.name} is not complete:", *problems, advice)))
-        return Opening(tuple(opened), tuple(absent))
+        return tuple(opened)

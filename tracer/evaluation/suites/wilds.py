@@ -20,7 +20,6 @@ from tracer.core.errors import UserError
 from tracer.data.classes import readable_name
 from tracer.data.examples import Examples
 from tracer.data.pixels import rgb
-from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import Role, Shift, Suite
 
 SPLITS: dict[str, Role] = {"id_test": "id", "test": "ood"}
@@ -92,7 +91,6 @@ def _suite(name: str, dataset: Any, names: tuple[str, ...], prompts: tuple[str, 
                 role=role,
                 load=partial(_examples, name, dataset, names, split),
                 classes=names,
-                project=Everything(len(names)),
                 templates=prompts,
                 metric=metric,
             )

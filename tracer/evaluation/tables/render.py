@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from io import StringIO
@@ -20,8 +19,14 @@ CSV_FIELDS = (
     *("model", "column", "head", "role", "metric", "better", "percent"),
     *("seed", "value", "low", "high", "partial", "n"),
 )
+LATEX_ESCAPES = str.maketrans(
+    {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+)
 
-Style = Callable[[str, str, Mark, bool], str]  # value, uncertainty, mark, partial
+Marks = dict[Mark, str]  # how a value with each mark is written
+IN_MARKDOWN: Marks = {"best": "**{}**", "second": "_{}_", "": "{}"}
+IN_LATEX: Marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "": "{}"}
 
 
 def document(tables: Sequence[Table], format: str = "text") -> str:
@@ -36,33 +41,35 @@ def text(tables: Sequence[Table]) -> str:
     models = dict.fromkeys(name for table in tables for name, _ in table.rows)
     grid = [["", *models, "images"]]
     for table in tables:
-        (metric, *heads), *rows = _grid(table, _plain, intervals=True)
-        values = {name: cells for name, *cells in rows}
-        for index, column in enumerate(table.columns):
-            cells = [each[column.name] for _, each in table.rows if column.name in each]
+        for column in table.columns:
+            cells = {name: each[column.name] for name, each in table.rows if column.name in each}
             if cells:
-                line = [values[name][index] if name in values else MISSING for name in models]
-                counts = dict.fromkeys(str(cell.n) for cell in cells if cell.n is not None)
-                label = ", ".join(filter(None, (table.title, heads[index], metric)))
-                grid.append([label, *line, " or ".join(counts)])
-    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    head, *lines = ["  ".join(_aligned(row, widths)).rstrip() for row in grid]
+                values = [_with_interval(table, cells[name]) if name in cells else MISSING for name in models]
+                counts = dict.fromkeys(str(cell.n) for cell in cells.values() if cell.n is not None)
+                label = ", ".join(filter(None, (table.title, column.head, _metric(table))))
+                grid.append([label, *values, " or ".join(counts)])
+    first, *others = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    lines = []
+    for label, *cells in grid:
+        aligned = [cell.rjust(width) for cell, width in zip(cells, others, strict=True)]
+        lines.append("  ".join([label.ljust(first), *aligned]).rstrip())
+    lines.insert(1, "  ".join("─" * width for width in (first, *others)))
     notes = dict.fromkeys(note for table in tables for note in _notes(table))
-    return "\n".join([head, "  ".join("─" * width for width in widths), *lines, *notes])
+    return "\n".join([*lines, *notes])
 
 
 def markdown(tables: Sequence[Table]) -> str:
     """Pipe tables: **best**, _second best_."""
     parts = []
     for table in tables:
-        head, *rows = _grid(table, _marked)
+        heads = [_metric(table), *(column.head for column in table.columns)]
         parts += [f"**{table.title}**"] if table.title else []
-        parts += [markdown_table(head, rows), "\n".join(_notes(table))]
+        parts += [markdown_table(heads, _rows(table, IN_MARKDOWN, PARTIAL)), "\n".join(_notes(table))]
     return "\n\n".join(filter(None, parts))
 
 
 def latex(tables: Sequence[Table]) -> str:
-    """Tabulars for booktabs: the best in bold, the second best underlined, the uncertainty as a subscript."""
+    """Tabulars for booktabs: the best in bold, the second best underlined."""
     return "\n\n".join(map(_tabular, tables))
 
 
@@ -75,7 +82,12 @@ def to_csv(tables: Sequence[Table]) -> str:
         for name, cells in table.rows:
             for column in table.columns:
                 fields = (name, *column, table.metric, table.better, int(table.percent))
-                writer.writerows((*fields, *number) for number in _numbers(cells.get(column.name)))
+                cell = cells.get(column.name)
+                if cell is None:
+                    writer.writerow((*fields, *[None] * 6))
+                    continue
+                for seed, value in enumerate(cell.values):
+                    writer.writerow((*fields, seed, value, cell.low, cell.high, int(cell.partial), cell.n))
     return out.getvalue()
 
 
@@ -95,81 +107,45 @@ FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
 
 
 def _tabular(table: Table) -> str:
-    grid = _grid(table, _typeset)
+    """One tabular, with rules as in the paper: a double one after ID, single ones between groups."""
+    spec, role = "l", None
+    for column in table.columns:
+        if column.role != role:
+            spec += "||" if role == "id" else "|"
+        spec, role = f"{spec}c", column.role
     arrow = r"$\uparrow$" if table.better == "higher" else r"$\downarrow$"
-    heads = " & ".join(["Method", *(f"{_escaped(column.head)}{arrow}" for column in table.columns)])
-    rows = [" & ".join([_escaped(row[0]), *row[1:]]) for row in grid[1:]]
-    body = [r"\toprule", rf"{heads} \\", r"\midrule", *(rf"{row} \\" for row in rows), r"\bottomrule"]
+    heads = ["Method", *(f"{column.head.translate(LATEX_ESCAPES)}{arrow}" for column in table.columns)]
+    rows = _rows(table, IN_LATEX, r"$^{\dagger}$")
+    escaped = [[name.translate(LATEX_ESCAPES), *cells] for name, *cells in rows]
+    head, *body = [rf"{' & '.join(row)} \\" for row in (heads, *escaped)]
     comments = [f"% {line}" for line in (table.title, *_notes(table)) if line]
-    return "\n".join([*comments, rf"\begin{{tabular}}{{{_column_spec(table)}}}", *body, r"\end{tabular}"])
+    lines = [r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
+    return "\n".join([*comments, rf"\begin{{tabular}}{{{spec}}}", *lines, r"\end{tabular}"])
 
 
-def _numbers(cell: Cell | None) -> list[tuple[object, ...]]:
-    """Seed, value, bounds, completeness and count of each number in a cell; an empty line for an empty cell."""
-    if cell is None:
-        return [("", "", "", "", "", "")]
-    low, high, n = ("" if each is None else repr(each) for each in (cell.low, cell.high, cell.n))
-    return [(seed, repr(value), low, high, int(cell.partial), n) for seed, value in enumerate(cell.values)]
-
-
-def _grid(table: Table, style: Style, *, intervals: bool = False) -> list[list[str]]:
-    """The header and every row as strings."""
-    arrow = "↑" if table.better == "higher" else "↓"
-    grid = [[f"{table.metric} {arrow}", *(column.head for column in table.columns)]]
+def _rows(table: Table, marks: Marks, partial: str) -> list[list[str]]:
+    """Each row as strings, the name of the model first; `partial` follows values on incomplete data."""
+    rows = []
     for index, (name, cells) in enumerate(table.rows):
         row = [name]
         for column in table.columns:
             cell = cells.get(column.name)
-            row.append(
-                MISSING if cell is None else _styled(table, cell, index, column.name, style, intervals)
-            )
-        grid.append(row)
-    return grid
+            value = MISSING if cell is None else table.shown(cell.mean)
+            sign = partial if cell is not None and cell.partial else ""
+            row.append(marks[table.mark(index, column.name)].format(f"{value}{sign}"))
+        rows.append(row)
+    return rows
 
 
-def _styled(table: Table, cell: Cell, row: int, column: str, style: Style, intervals: bool) -> str:
-    if intervals and cell.low is not None and cell.high is not None:
-        uncertainty = f"[{table.shown(cell.low)}, {table.shown(cell.high)}]"
-    else:
-        uncertainty = "" if cell.std is None else f"±{table.shown(cell.std)}"
-    return style(table.shown(cell.mean), uncertainty, table.mark(row, column), cell.partial)
+def _with_interval(table: Table, cell: Cell) -> str:
+    value = f"{table.shown(cell.mean)}{PARTIAL if cell.partial else ''}"
+    if cell.low is None or cell.high is None:
+        return value
+    return f"{value} [{table.shown(cell.low)}, {table.shown(cell.high)}]"
 
 
-def _plain(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
-    return f"{value}{PARTIAL if partial else ''}{' ' if uncertainty else ''}{uncertainty}"
-
-
-def _marked(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
-    return _plain(
-        {"best": f"**{value}**", "second": f"_{value}_", "": value}[mark], uncertainty, mark, partial
-    )
-
-
-def _typeset(value: str, uncertainty: str, mark: Mark, partial: bool) -> str:
-    subscript = f"$_{{{uncertainty.replace('±', chr(92) + 'pm ')}}}$" if uncertainty else ""
-    number = f"{value}{'$^{' + chr(92) + 'dagger}$' if partial else ''}{subscript}"
-    return {"best": rf"\textbf{{{number}}}", "second": rf"\underline{{{number}}}", "": number}[mark]
-
-
-def _column_spec(table: Table) -> str:
-    """The columns of the tabular, with rules as in the paper: a double one after ID, single ones between groups."""
-    spec, before = "l", None
-    for column in table.columns:
-        if column.role != before:
-            spec += "||" if before == "id" else "|"
-        spec, before = f"{spec}c", column.role
-    return spec
-
-
-def _escaped(name: str) -> str:
-    name = name.replace("\\", "\0")
-    name = re.sub(r"([&%$#_{}])", r"\\\1", name)
-    name = name.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
-    return name.replace("\0", r"\textbackslash{}")
-
-
-def _aligned(row: Sequence[str], widths: list[int]) -> list[str]:
-    return [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
+def _metric(table: Table) -> str:
+    return f"{table.metric} {'↑' if table.better == 'higher' else '↓'}"
 
 
 def _notes(table: Table) -> list[str]:

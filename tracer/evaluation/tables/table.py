@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tracer.core.metrics import Metric, mean_std
+from tracer.core.metrics import Metric
 from tracer.evaluation.suites.shift import Average, Role, Suite
 
 Mark = Literal["best", "second", ""]
@@ -30,11 +30,7 @@ class Cell:
 
     @property
     def mean(self) -> float:
-        return mean_std(self.values).mean
-
-    @property
-    def std(self) -> float | None:
-        return mean_std(self.values).std
+        return math.fsum(self.values) / len(self.values)
 
 
 class Column(NamedTuple):
@@ -98,24 +94,12 @@ def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:
     members = [cells[name] for name in average.members if name in cells]
     if not members:
         return None
-    seeds = {len(member.values) for member in members}
-    if len(seeds) == 1:
-        values = tuple(
-            math.fsum(each) / len(members) for each in zip(*(m.values for m in members), strict=True)
-        )
-    else:
-        values = (math.fsum(member.mean for member in members) / len(members),)
-    low = _combined([None if m.low is None else m.mean - m.low for m in members])
-    high = _combined([None if m.high is None else m.high - m.mean for m in members])
-    mean = math.fsum(values) / len(values)
-    return Cell(
-        values,
-        None if low is None else mean - low,
-        None if high is None else mean + high,
-        partial=len(members) < len(average.members) or any(member.partial for member in members),
-    )
-
-
-def _combined(widths: list[float | None]) -> float | None:
-    known = [width for width in widths if width is not None]
-    return math.hypot(*known) / len(known) if len(known) == len(widths) else None
+    seeds = zip(*(member.values for member in members), strict=True)
+    values = tuple(math.fsum(seed) / len(members) for seed in seeds)
+    mean, low, high = math.fsum(values) / len(values), None, None
+    known = [(m.mean - m.low, m.high - m.mean) for m in members if m.low is not None and m.high is not None]
+    if len(known) == len(members):
+        below, above = (math.hypot(*widths) / len(members) for widths in zip(*known, strict=True))
+        low, high = mean - below, mean + above
+    partial = len(members) < len(average.members) or any(member.partial for member in members)
+    return Cell(values, low, high, partial)

@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples
 from tracer.data.pixels import rgb
-from tracer.evaluation.held_out import evenly_spaced
+from tracer.evaluation.measured import evenly_spaced
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
 from tracer.report.closer import chosen_sets

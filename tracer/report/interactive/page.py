@@ -11,7 +11,7 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
-from tracer.evaluation.held_out import evenly_spaced
+from tracer.evaluation.measured import evenly_spaced
 from tracer.report.interactive.comparison import Comparison
 from tracer.report.templates import environment
 
