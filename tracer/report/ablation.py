@@ -15,9 +15,8 @@ MAX_CURVES = 8  # in one chart
 def ablations(group: Group, prefix: str) -> list[Chart]:
     """Charts of task, retained accuracy and calibration against each hyper-parameter with three values or more."""
     charts = []
-    finished = [setting for setting in group.settings if setting.finished]
-    for title in dict.fromkeys(setting.runs[0].title for setting in finished):
-        alike = [setting for setting in finished if setting.runs[0].title == title]
+    for title in dict.fromkeys(setting.runs[0].title for setting in group.finished):
+        alike = [setting for setting in group.finished if setting.runs[0].title == title]
         names = varied(setting.runs[0] for setting in alike)
         for name in names:
             curves = _curves(alike, name, [other for other in names if other != name])

@@ -91,6 +91,11 @@ class Group:
     def runs(self) -> tuple[RunData, ...]:
         return tuple(run for setting in self.settings for run in setting.runs)
 
+    @property
+    def finished(self) -> list[Setting]:
+        """Settings with a finished run."""
+        return [setting for setting in self.settings if setting.finished]
+
     @cached_property
     def keys(self) -> tuple[Key, ...]:
         """Every measure of any setting, the task first."""
@@ -106,8 +111,8 @@ class Group:
     @cached_property
     def retained(self) -> tuple[Key, ...]:
         """Retained data of training, or of `tracer eval`, else shifts, that every finished setting was scored on."""
-        finished = [setting for setting in self.settings if setting.finished]
-        both = [key for key in self.keys if all(key in s.measures[m] for s in finished for m in s.measures)]
+        tables = [table for setting in self.finished for table in setting.measures.values()]
+        both = [key for key in self.keys if all(key in table for table in tables)]
         kinds = (
             [key for key in both if key.retained],
             [key for key in both if key.path[:2] == (SUITE, "retain") and key.path[3:] == ("accuracy",)],

@@ -22,7 +22,7 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
     `retained` are retained data or shifted test sets; for shifts, ID accuracy is drawn against their mean.
     """
     learned = _learned(group, retained)
-    finished = [setting for setting in group.settings if setting.finished]
+    finished = group.finished
     if not learned or not retained or not finished:
         return None
     before = _starts(finished, learned, retained)

@@ -16,7 +16,7 @@ FEW = 3  # retained sets that are named one by one; of more, the mean
 
 def headline(group: Group) -> str:
     """What was learned and what was forgotten, compared with the pretrained model."""
-    finished = [setting for setting in group.settings if setting.finished]
+    finished = group.finished
     if not finished or group.task is None:
         return _in_progress(group)
     if len(finished) == 1:

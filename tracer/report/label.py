@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tracer.report.box import Box
 from tracer.report.chart import Chart, Series
 from tracer.report.scale import Scale
 
@@ -45,17 +44,16 @@ class Area(NamedTuple):
         return max(0.0, width) * max(0.0, height)
 
 
-def place_labels(chart: Chart, box: Box, x: Scale, y: Scale) -> list[Label]:
+def place_labels(chart: Chart, x: Scale, y: Scale) -> list[Label]:
     """A label for each named point where it overlaps least; in a crowd only those with little overlap."""
     points = [(s, x(s.x[-1]), y(s.y[-1])) for s in chart.series if s.x and not s.guide]
     occupied = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
     occupied += [
-        Area(left - 2, y(high), left + 2, y(low))
-        for series, left, _ in points
-        for low, high in zip(series.low, series.high, strict=True)
-        if low is not None and high is not None
+        Area(x(at) - 2, y(high), x(at) + 2, y(low))
+        for series, _, _ in points
+        for at, low, high in series.intervals
     ]
-    plot = Area(0, 14, box.width, box.height - box.bottom)
+    plot = Area(0, 14, chart.box.width, chart.box.height - chart.box.bottom)
     labels = []
     crowded = len(points) > CROWD
     for series, left, top in sorted(points, key=lambda point: (point[2], -point[1])):

@@ -19,10 +19,9 @@ NOTICEABLE = 0.02  # loss of accuracy
 
 def next_steps(group: Group) -> list[Command]:
     """At most three commands, the most urgent first."""
-    finished = [setting for setting in group.settings if setting.finished]
-    if not finished:
+    if not group.finished:
         return [Command("Go on, if it was stopped", _line("resume", run)) for run in group.runs[:MOST]]
-    return _after(best_setting(finished))[:MOST]
+    return _after(best_setting(group.finished))[:MOST]
 
 
 def best_setting(settings: list[Setting]) -> Setting:

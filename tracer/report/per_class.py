@@ -17,22 +17,13 @@ ENDS = 15  # most gained and most lost classes that are shown of many
 LARGEST_MATRIX = 30  # classes
 CONFUSIONS = 15
 LONGEST = 60  # letters of a name
-SHADES = 9  # of a cell of the matrix
-
-
-class MatrixCell(NamedTuple):
-    """A number of images, its shade from 0 to SHADES, and whether it is on the diagonal."""
-
-    images: int
-    shade: int
-    right: bool
 
 
 class Matrix(NamedTuple):
     """Images by true class (rows) and predicted class (columns)."""
 
     names: tuple[str, ...]
-    rows: tuple[tuple[MatrixCell, ...], ...]
+    rows: list[list[int]]
 
 
 def class_table(data: Paired) -> HtmlTable:
@@ -103,17 +94,9 @@ def matrix(data: Paired) -> Matrix | None:
     size = data.after.logits.shape[1]
     if size > LARGEST_MATRIX:
         return None
-    counts, totals = _confusions(data, 1), Counter(data.after.label.tolist())
-    rows = tuple(
-        tuple(MatrixCell(counts[i, j], _shade(counts[i, j] / max(1, totals[i])), i == j) for j in range(size))
-        for i in range(size)
-    )
+    counts = _confusions(data, 1)
+    rows = [[counts[i, j] for j in range(size)] for i in range(size)]
     return Matrix(tuple(cut(data.name_of(i), LONGEST) for i in range(size)), rows)
-
-
-def _shade(share: float) -> int:
-    """0 only for no image at all."""
-    return 0 if share == 0 else max(1, round(SHADES * share))
 
 
 def _changes(data: Paired) -> dict[int, Change]:

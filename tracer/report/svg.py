@@ -6,21 +6,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tracer.report.box import Box
 from tracer.report.chart import Chart
 from tracer.report.label import place_labels
-from tracer.report.scale import Scale, shown
+from tracer.report.scale import Scale, scales, shown
 from tracer.report.templates import environment
 
 
-def svg(chart: Chart, box: Box) -> Markup:
+def svg(chart: Chart) -> Markup:
     """The whole chart, with its title and a description for screen readers."""
-    x, y = box.scales(chart)
-    labels = place_labels(chart, box, x, y) if chart.labelled else []
+    x, y = scales(chart)
+    labels = place_labels(chart, x, y) if chart.labelled else []
     template = environment().get_template("chart.svg.j2")
-    return Markup(
-        template.render(chart=chart, box=box, x=x, y=y, labels=labels, description=described(chart))
-    )
+    return Markup(template.render(chart=chart, x=x, y=y, labels=labels, description=described(chart)))
 
 
 def described(chart: Chart) -> str:
@@ -38,9 +35,9 @@ def described(chart: Chart) -> str:
     return f"{chart.y.label} against {chart.x.label}. {'; '.join(sentences)}."
 
 
-def payload(chart: Chart, box: Box) -> dict[str, Any]:
+def payload(chart: Chart) -> dict[str, Any]:
     """The data from which the page shows values under the pointer."""
-    x, y = box.scales(chart)
+    (x, y), box = scales(chart), chart.box
     return {
         "box": [box.width, box.height, box.left, box.top, box.width - box.right, box.height - box.bottom],
         "x": _axis(x),
@@ -57,14 +54,8 @@ def payload(chart: Chart, box: Box) -> dict[str, Any]:
 
 def _axis(scale: Scale) -> dict[str, Any]:
     axis = scale.axis
-    content = {
-        "low": scale.low,
-        "high": scale.high,
-        "log": axis.log,
-        "percent": axis.percent,
-        "label": axis.label,
-    }
-    return content | ({"names": list(axis.names)} if axis.names else {})
+    content = {"low": scale.low, "high": scale.high, "log": axis.log, "percent": axis.percent}
+    return content | {"label": axis.label} | ({"names": list(axis.names)} if axis.names else {})
 
 
 def _short(values: tuple[float | None, ...]) -> list[float | None]:

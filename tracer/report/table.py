@@ -58,7 +58,7 @@ def comparison(group: Group, *, further: bool = False) -> HtmlTable | None:
 
     The first measures, or as many after them with `further`.
     """
-    finished = [setting for setting in group.settings if setting.finished]
+    finished = group.finished
     start = MAX_MEASURES if further else 0
     keys = [key for key in group.keys if not key.suite][start : start + MAX_MEASURES]
     if not finished or not keys:
