@@ -6,7 +6,7 @@ from tracer.core.metrics import Interval
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting, show, varied
 from tracer.report.measures import Key
-from tracer.report.number import number
+from tracer.report.run_data import number
 
 MIN_VALUES = 3  # of a curve
 MAX_CURVES = 8  # in one chart

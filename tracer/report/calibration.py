@@ -13,8 +13,7 @@ from tracer.evaluation.predict import Predictions
 from tracer.evaluation.score import file_name
 from tracer.report.chart import BASE, Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
-from tracer.report.number import number
-from tracer.report.run_data import RunData
+from tracer.report.run_data import RunData, number
 from tracer.report.scored import Moment, predictions
 
 Bins = list[tuple[float, float, int]]  # confidence, accuracy, samples

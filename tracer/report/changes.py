@@ -39,14 +39,11 @@ def _of_run(run: RunData) -> dict[Key, Change]:
     pairs = {Key((SUITE, each.role, each.name, "accuracy")): each.change for each in paired_sets(run)}
     alone = [key for key in after if key.metric == "accuracy" and key in before and key not in pairs]
     result = pairs | {key: _unpaired(before[key], after[key], image_count(run, key)) for key in alone}
-    try:
-        summary = verdict(run.result or {})
-    except (KeyError, TypeError, ValueError):  # a result of another version
-        summary = None
+    summary = verdict(run.result or {})
     if summary is not None:
         result[TASK] = summary.task
         result |= {Key(("retain", name)): change for name, change in summary.retained.items()}
-    return {key: change for key, change in result.items() if key.path[:2] != (SUITE, "")}
+    return {key: change for key, change in result.items() if key.role != ""}
 
 
 def _unpaired(before: Interval, after: Interval, n: int) -> Change:

@@ -12,9 +12,8 @@ from typing import Any
 from tracer.core.metrics import Interval, t_interval
 from tracer.evaluation.verdict import Change
 from tracer.report.changes import changes
-from tracer.report.measures import SUITE, Key, measured
-from tracer.report.number import number
-from tracer.report.run_data import RunData
+from tracer.report.measures import Key, measured
+from tracer.report.run_data import RunData, number
 from tracer.report.scored import Moment
 
 # Paths of data do not distinguish settings: fingerprints decide whether runs are comparable.
@@ -33,6 +32,11 @@ class Setting:
     def finished(self) -> tuple[RunData, ...]:
         return tuple(run for run in self.runs if run.finished)
 
+    @property
+    def tested(self) -> bool:
+        """Whether `tracer eval` has measured it on test data of the task."""
+        return any(key.role == "id" for key in self.measures["after"])
+
     @cached_property
     def measures(self) -> dict[Moment, dict[Key, list[Interval]]]:
         """The values to average over seeds, one per run that has them."""
@@ -43,9 +47,9 @@ class Setting:
         """The change on every data set that was measured before and after; over several seeds their mean."""
         return changes(self.finished)
 
-    def seeds(self, key: Key, moment: Moment = "after") -> int:
+    def seeds(self, key: Key) -> int:
         """The number of runs that `estimate` averages."""
-        return len(self.measures[moment].get(key, ()))
+        return len(self.measures["after"].get(key, ()))
 
     def estimate(self, key: Key, moment: Moment = "after") -> Interval | None:
         """The mean over seeds with its interval; a single value keeps its own interval, over samples."""
@@ -57,14 +61,13 @@ class Setting:
     def means(self, keys: Sequence[Key], moment: Moment = "after") -> list[float]:
         """The mean accuracy over these data sets, of each run that has all of them."""
         runs = [measured(run, moment) for run in self.finished]
-        return [
-            sum(values[key].value for key in keys) / len(keys)
-            for values in runs
-            if keys and all(key in values for key in keys)
-        ]
+        complete = [values for values in runs if all(key in values for key in keys)]
+        return [sum(values[key].value for key in keys) / len(keys) for values in complete]
 
     def mean(self, keys: Sequence[Key], moment: Moment = "after") -> Interval | None:
-        """The mean accuracy over these data sets, with its interval over seeds."""
+        """The accuracy on one data set, or the mean over several with its interval over seeds."""
+        if len(keys) == 1:
+            return self.estimate(keys[0], moment)
         means = self.means(keys, moment)
         return t_interval(means) if means else None
 
@@ -103,10 +106,8 @@ class Group:
 
     @property
     def task(self) -> Key | None:
-        return next(
-            (key for key in self.keys if key.metric == "accuracy" and not key.retained and not key.suite),
-            None,
-        )
+        keys = (key for key in self.keys if key.metric == "accuracy" and not key.retained and not key.suite)
+        return next(keys, None)
 
     @cached_property
     def retained(self) -> tuple[Key, ...]:
@@ -115,7 +116,7 @@ class Group:
         both = [key for key in self.keys if all(key in table for table in tables)]
         kinds = (
             [key for key in both if key.retained],
-            [key for key in both if key.path[:2] == (SUITE, "retain") and key.path[3:] == ("accuracy",)],
+            [key for key in both if key.role == "retain" and key.metric == "accuracy"],
             [key for key in both if key.shifted],
         )
         return tuple(next((kind for kind in kinds if kind), ()))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracer.core.metrics import Interval
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.comparison import Group, Setting, list_data
 from tracer.report.label import CROWD
-from tracer.report.measures import SUITE, Key
-from tracer.report.number import number
+from tracer.report.measures import Key
+from tracer.report.run_data import number
 from tracer.report.scale import shown
-from tracer.report.scored import Moment
 
 Keys = tuple[Key, ...]
 
@@ -54,7 +52,7 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
 def _learned(group: Group, retained: Keys) -> Keys:
     """The task; against shifts, the suite's ID sets if every setting with the shifts has them."""
     scored = [s for s in group.settings if all(key in s.measures["after"] for key in retained)]
-    own = [key for key in group.keys if key.path[:2] == (SUITE, "id") and key.metric == "accuracy"]
+    own = [key for key in group.keys if key.role == "id" and key.metric == "accuracy"]
     own = [key for key in own if all(key in setting.measures["after"] for setting in scored)]
     if own and any(key.suite for key in retained):
         return tuple(own)
@@ -69,16 +67,11 @@ def _accuracy(group: Group, learned: Keys) -> str:
     return _mean_of(learned) if learned[0].suite else f"accuracy on {group.name}"
 
 
-def _estimate(setting: Setting, keys: Keys, moment: Moment = "after") -> Interval | None:
-    """The accuracy on one data set, or the mean over several."""
-    return setting.estimate(keys[0], moment) if len(keys) == 1 else setting.mean(keys, moment)
-
-
 def _starts(finished: list[Setting], task: Keys, retained: Keys) -> list[Series]:
     """The pretrained model, or models where the settings start from several."""
     starts: dict[tuple[str, str], str] = {}
     for setting in finished:
-        y, x = _estimate(setting, task, "before"), _estimate(setting, retained, "before")
+        y, x = setting.mean(task, "before"), setting.mean(retained, "before")
         if x is not None and y is not None:
             model = "/".join(str(setting.runs[0].experiment.get("model", "")).split("/")[-2:])
             starts.setdefault((f"{x.value:.4f}", f"{y.value:.4f}"), model)
@@ -90,7 +83,7 @@ def _starts(finished: list[Setting], task: Keys, retained: Keys) -> list[Series]
 
 
 def _point(setting: Setting, task: Keys, retained: Keys) -> Series | None:
-    y, x = _estimate(setting, task), _estimate(setting, retained)
+    y, x = setting.mean(task), setting.mean(retained)
     if x is None or y is None:
         return None
     note = f"kept {shown(x.value, True)}, learned {shown(y.value, True)}"

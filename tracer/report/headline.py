@@ -8,7 +8,7 @@ from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.report.changes import TASK, mean_change
 from tracer.report.comparison import Group, Setting, list_data
-from tracer.report.measures import SUITE, Key
+from tracer.report.measures import Key
 from tracer.report.scale import points, shown
 
 FEW = 3  # retained sets that are named one by one; of more, the mean
@@ -30,7 +30,7 @@ def setting_verdict(setting: Setting, among: Collection[Key] | None = None) -> V
     Only what is `among` these keys counts, if they are given.
     """
     changes = {key: change for key, change in setting.changes.items() if among is None or key in among}
-    own = [key for key in changes if key.path[:2] == (SUITE, "id")] or [key for key in changes if key == TASK]
+    own = [key for key in changes if key.role == "id"] or [key for key in changes if key == TASK]
     if not own:
         return None
     # The same images under two names, as `test` and `./test`, count once: equal changes are taken for the same set.
@@ -51,7 +51,7 @@ def listed(names: Sequence[str]) -> str:
 def _retained(changes: Mapping[Key, Change]) -> dict[str, Change]:
     """Retained data by name, else shifts: each, or their mean if there are many."""
     trained = {key.data: key for key in changes if key.path[0] == "retain"}
-    tested = {key.data: key for key in changes if key.path[:2] == (SUITE, "retain")}
+    tested = {key.data: key for key in changes if key.role == "retain"}
     keys = [*(trained | tested).values()] or [key for key in changes if key.shifted]
     if len(keys) <= FEW:
         return {key.data: changes[key] for key in keys}
@@ -74,22 +74,15 @@ def _single(group: Group, setting: Setting) -> str:
         assert after is not None
         return f"{start}Task: {_level(after, 0)} after training; it was not measured before."
     known = {name: change for name, change in outcome.retained.items() if change.n}
-    sentence = Verdict(outcome.task, known).sentence(_images(setting)).removesuffix(".")
+    images = "test images" if setting.tested else "held-out images"
+    sentence = Verdict(outcome.task, known).sentence(images).removesuffix(".")
     for name in outcome.retained.keys() - known.keys():
         before, after = outcome.retained[name].before.value, outcome.retained[name].after.value
         sentence += f"; {name}: {shown(before, True)} → {shown(after, True)}, on an unknown number of images"
-    rest = "" if outcome.retained else "; nothing that it should retain was measured"
-    return f"{start}{sentence}{rest}{_seeds(setting)}.{_calibration(group, setting)}"
-
-
-def _images(setting: Setting) -> str:
-    tested = any(key.path[:2] == (SUITE, "id") for key in setting.measures["after"])
-    return "test images" if tested else "held-out images"
-
-
-def _seeds(setting: Setting) -> str:
-    count = len(setting.finished)
-    return f"; means over {count} seeds" if count > 1 else ""
+    sentence += "" if outcome.retained else "; nothing that it should retain was measured"
+    seeds = len(setting.finished)
+    sentence += f"; means over {seeds} seeds" if seeds > 1 else ""
+    return f"{start}{sentence}.{_calibration(group, setting)}"
 
 
 def _several(group: Group, finished: list[Setting]) -> str:

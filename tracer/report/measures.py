@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tracer.core.metrics import METRICS, Interval, wilson_interval
-from tracer.report.number import count, inner, number
-from tracer.report.run_data import RunData
-from tracer.report.scored import Moment
+from tracer.core.validation import fits
+from tracer.report.run_data import RunData, inner, number
+from tracer.report.scored import Moment, row_count
 
 Better = Literal["higher", "lower"]
 
@@ -25,7 +25,7 @@ AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
 }
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Key:
     """The path of a number in a result, e.g. ("retain", "digits")."""
 
@@ -33,7 +33,7 @@ class Key:
 
     @property
     def metric(self) -> str | None:
-        known = [part for part in self.path if part in METRICS]
+        known = [part for part in self.path[3 if self.suite else 0 :] if part in METRICS]
         if known:
             return known[-1]
         return "accuracy" if self.path[0] == "retain" and len(self.path) == 2 else None
@@ -46,17 +46,22 @@ class Key:
     @property
     def suite(self) -> bool:
         """Whether it is from `tracer eval` on a test set."""
-        return self.path[0] == SUITE
+        return self.path[0] == SUITE and len(self.path) == 4
+
+    @property
+    def role(self) -> str | None:
+        """The role of a test set in `tracer eval`."""
+        return self.path[1] if self.suite else None
 
     @property
     def shifted(self) -> bool:
         """Whether it is the accuracy on a shifted test set."""
-        return self.path[:2] == (SUITE, "ood") and self.path[3:] == ("accuracy",)
+        return self.role == "ood" and self.metric == "accuracy"
 
     @property
     def data(self) -> str:
-        """The name of the data set, where the path has one."""
-        return self.path[2 if self.suite else 1]
+        """The name of the data set; empty where the path has none."""
+        return self.path[2] if self.suite else "".join(self.path[1:2])
 
     @property
     def better(self) -> Better | None:
@@ -76,11 +81,11 @@ class Key:
             return "task"
         if self.path in AGAINST:
             return AGAINST[self.path][0]
-        inner = [part for part in self.path[2 if self.suite else 0 :] if part != "accuracy"]
+        parts = [part for part in self.path[2 if self.suite else 0 :] if part != "accuracy"] or ["accuracy"]
         role = ""
-        if inner[0] in ROLES and len(inner) > 1:
-            role, inner = ROLES[inner[0]], inner[1:]
-        return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in inner)
+        if parts[0] in ROLES and len(parts) > 1:
+            role, parts = ROLES[parts[0]], parts[1:]
+        return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in parts)
 
 
 def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
@@ -88,15 +93,15 @@ def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
     images is known.
     """
     result = run.result or {}
-    scores = result.get(moment)
-    values = dict(_leaves(scores, ())) if isinstance(scores, dict) else {}
+    values = dict(_leaves(result.get(moment), ()))
     if moment == "after" and inner(result, "retention", "meaningful") is not False:
         for name in ("agreement", "kl"):
             values |= dict(_leaves(inner(result, "retention", name), ("retention", name)))
     intervals = inner(result, "intervals", moment)
     for name, ends in intervals.items() if isinstance(intervals, dict) else ():
-        if Key((name,)) in values and (interval := _ends(ends)):
-            values[Key((name,))] = interval
+        key = Key((name,))
+        if key in values and fits(ends, tuple[float, float, float]):
+            values[key] = Interval(ends[0], values[key].value, ends[2])
     for row in run.scored[moment]:
         values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _interval(row)
     for key, value in values.items():
@@ -109,13 +114,13 @@ def image_count(run: RunData, key: Key) -> int:
     """The number of images behind a measure; 0 where it is not known."""
     result = run.result or {}
     if key.suite:
-        rows = (row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3])
-        return next((count(row.get("n")) or 0 for row in rows), 0)
+        rows = [row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3]]
+        return row_count(rows[0]) if rows else 0
     if key.path[0] in ("retain", "calibration"):
-        return count(inner(result, "changes", "retain", key.data, "n")) or 0
+        return inner(result, "changes", "retain", key.data, "n") or 0
     if key.path[0] == "retention":
-        return count(inner(result, "retention", "n")) or 0
-    return count(run.data.get("held_out")) or 0 if len(key.path) == 1 else 0
+        return inner(result, "retention", "n") or 0
+    return run.data.get("held_out", 0) if len(key.path) == 1 else 0
 
 
 def _rank(key: Key) -> tuple[int, int]:
@@ -124,36 +129,13 @@ def _rank(key: Key) -> tuple[int, int]:
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]:
-    if isinstance(value, list):
-        yield from _rows(value, path)
-    elif isinstance(value, dict) and number(value.get("value")) is not None:
-        yield Key(path), _interval(value)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(inner, (*path, str(name)))
-    elif (single := number(value)) is not None and path:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _leaves(part, (*path, name))
+    elif path and (single := number(value)) is not None:
         yield Key(path), Interval.unknown(single)
 
 
-def _rows(rows: list[Any], path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]:
-    """The values of rows that name what was measured."""
-    for row in rows:
-        if isinstance(row, dict) and number(row.get("value")) is not None:
-            names = [
-                str(row[name]) for name in ("shift", "data", "name", "metric") if row.get(name) is not None
-            ]
-            if names:
-                yield Key((*path, *names)), _interval(row)
-
-
-def _ends(value: Any) -> Interval | None:
-    """An interval written as [low, value, high]; None for anything else."""
-    ends = [number(each) for each in value] if isinstance(value, list) else []
-    return Interval(*ends) if len(ends) == 3 and None not in ends else None  # pyright: ignore[reportArgumentType]
-
-
 def _interval(row: dict[str, Any]) -> Interval:
-    value = number(row["value"])
-    assert value is not None
-    low, high = number(row.get("low")), number(row.get("high"))
+    value, low, high = float(row["value"]), number(row.get("low")), number(row.get("high"))
     return Interval.unknown(value) if low is None or high is None else Interval(low, value, high)

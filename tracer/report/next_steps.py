@@ -8,10 +8,8 @@ from tracer.core.command_line import command_line
 from tracer.evaluation.verdict import MIN_IMAGES, Change
 from tracer.report.comparison import Group, Setting
 from tracer.report.headline import comparable, setting_verdict
-from tracer.report.measures import SUITE
-from tracer.report.number import number
 from tracer.report.reproduce import Command, training
-from tracer.report.run_data import RunData
+from tracer.report.run_data import RunData, number
 
 MOST = 3  # commands
 NOTICEABLE = 0.02  # loss of accuracy
@@ -44,7 +42,6 @@ def best_setting(settings: list[Setting]) -> Setting:
 def _after(setting: Setting) -> list[Command]:
     """What a finished setting calls for: bad news first, and no export of a model that got worse."""
     outcome, run = setting_verdict(setting), setting.finished[0]
-    tested = any(key.path[:2] == (SUITE, "id") for key in setting.measures["after"])
     measure = Command("Measure it on more test images", _line("eval", run, "--data", "TEST-FOLDER"))
     merge = Command(
         "Get back what was lost: mix with the pretrained weights", _line("merge", run, "--wise", "0:1:0.1")
@@ -65,7 +62,7 @@ def _after(setting: Setting) -> list[Command]:
         steps.append(Command("See what it forgot, on data of another kind", line))
     if not (outcome.bad or worse or outcome.no_gain):
         steps.append(Command("Use it", _line("export", run)))
-    if not tested and measure not in steps:
+    if not setting.tested and measure not in steps:
         steps.append(measure)
     return steps
 

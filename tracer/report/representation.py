@@ -7,7 +7,7 @@ from typing import Any
 
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
-from tracer.report.number import inner, number
+from tracer.report.run_data import inner, number
 
 SIMILARITIES = {
     "cka": ("Linear CKA", "1: the layer represents images as in the pretrained model."),

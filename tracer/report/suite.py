@@ -13,8 +13,8 @@ from tracer.evaluation.suites.projection import Everything
 from tracer.evaluation.suites.shift import Shift, Suite
 from tracer.evaluation.tables.render import PARTIAL, WARNING
 from tracer.report.comparison import Group, Setting
-from tracer.report.number import number
-from tracer.report.scored import Moment
+from tracer.report.run_data import number
+from tracer.report.scored import Moment, row_count
 from tracer.report.table import (
     EMPTY,
     HtmlCell,
@@ -114,22 +114,18 @@ def _cells(setting: Setting, moment: Moment, metric: Metric[...], sizes: Mapping
         name: tables.Cell(
             tuple(float(row["value"]) for row in rows),
             *((number(rows[0].get(end)) if len(rows) == 1 else None) for end in ("low", "high")),
-            partial=any(row.get("partial") is True or _size(row) < sizes[name] for row in rows),
+            partial=any(row.get("partial") is True or row_count(row) < sizes[name] for row in rows),
         )
         for name, rows in by_shift.items()
         if len(rows) == len(seeds)
     }
 
 
-def _size(row: dict) -> int:
-    return row["n"] if isinstance(row.get("n"), int) else 0
-
-
 def _sizes(settings: Sequence[Setting]) -> dict[str, int]:
     """The largest number of images of each test set; results on fewer images are partial."""
     sizes: dict[str, int] = {}
     for row in _all_rows(settings):
-        sizes[row["shift"]] = max(sizes.get(row["shift"], 0), _size(row))
+        sizes[row["shift"]] = max(sizes.get(row["shift"], 0), row_count(row))
     return sizes
 
 
