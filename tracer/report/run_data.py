@@ -112,6 +112,11 @@ class RunData:
         except (KeyError, ValueError, OSError):
             return None
 
+    def analysed(self, *names: str) -> list[dict[str, Any]]:
+        """The rows of the table under these names in the analysis; none where there is no such table."""
+        rows = inner(self.analysis, *names)
+        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
     def names(self, kind: str) -> list[str]:
         """Names of the values in the log's lines of this kind, in order of appearance."""
         lines = (line for line in self.log if line.get("kind") == kind)
@@ -216,6 +221,11 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
 def number(value: Any) -> float | None:
     """A value of a file as a float if it is a finite number, else None."""
     return float(value) if fits(value, float) and math.isfinite(value) else None
+
+
+def numeric(rows: Iterable[Sequence[Any]]) -> list[list[float]]:
+    """The rows in which every value is a finite number."""
+    return [[*map(float, row)] for row in rows if None not in map(number, row)]
 
 
 def inner(value: Any, *names: str) -> Any:
