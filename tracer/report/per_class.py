@@ -11,7 +11,7 @@ from tracer.evaluation.verdict import Change
 from tracer.report.label import cut
 from tracer.report.paired import Paired
 from tracer.report.scale import points, shown
-from tracer.report.table import HtmlCell, HtmlColumn, HtmlTable, interval_text
+from tracer.report.table import HtmlCell, HtmlColumn, HtmlTable, count_cell, interval_text, score_cell
 
 ENDS = 15  # most gained and most lost classes that are shown of many
 LARGEST_MATRIX = 30  # classes
@@ -45,9 +45,7 @@ def class_table(data: Paired) -> HtmlTable:
         HtmlColumn("class", numeric=False),
         HtmlColumn("difference"),
         HtmlColumn("loss and gain", numeric=False, sortable=False),
-        HtmlColumn("before"),
-        HtmlColumn("after"),
-        HtmlColumn("images"),
+        *map(HtmlColumn, ("before", "after", "images")),
     )
     caption = (
         f"{part}Differences are in points, paired by image, with their 95 % "
@@ -63,30 +61,21 @@ def confusion_table(data: Paired) -> HtmlTable | None:
     totals = Counter(data.after.label.tolist())
     wrong = {pair: count for pair, count in after.items() if pair[0] != pair[1]}
     most = sorted(wrong, key=lambda pair: (-wrong[pair], pair))[:CONFUSIONS]
-    rows = tuple(
-        (
-            _name(data.name_of(label)),
-            _name(data.name_of(predicted)),
-            _count(
-                count := wrong[label, predicted], f"of {totals[label]}, {shown(count / totals[label], True)}"
-            ),
-            _count(first := before[label, predicted]),
-            HtmlCell(f"{count - first:+d}".replace("-", "−"), float(count - first)),
-        )
-        for label, predicted in most
-    )
-    columns = (
-        HtmlColumn("true class", numeric=False),
-        HtmlColumn("taken for", numeric=False),
-        HtmlColumn("images"),
-        HtmlColumn("before"),
-        HtmlColumn("change"),
-    )
+    rows = []
+    for label, predicted in most:
+        count, first, total = wrong[label, predicted], before[label, predicted], totals[label]
+        change = HtmlCell(f"{count - first:+d}".replace("-", "−"), float(count - first))
+        images = count_cell(count, f"of {total}, {shown(count / total, True)}")
+        names = (_name(data.name_of(each)) for each in (label, predicted))
+        rows.append((*names, images, count_cell(first), change))
+    names = (HtmlColumn(name, numeric=False) for name in ("true class", "taken for"))
+    columns = (*names, *map(HtmlColumn, ("images", "before", "change")))
     part = "All" if len(rows) == len(wrong) else f"The {len(rows)} most frequent"
     caption = (
         f"{part} confusions after training; {sum(wrong.values())} of {totals.total()} images are mistaken."
     )
-    return HtmlTable(caption, columns, rows, title="Most frequent confusions", compact=True) if rows else None
+    title = "Most frequent confusions"
+    return HtmlTable(caption, columns, tuple(rows), title=title, compact=True) if rows else None
 
 
 def matrix(data: Paired) -> Matrix | None:
@@ -124,15 +113,11 @@ def _row(name: str, change: Change) -> tuple[HtmlCell, ...]:
         _name(name),
         HtmlCell(points(difference.value), difference.value, ends, best=change.clear),
         HtmlCell("", bar=difference),
-        HtmlCell(shown(before.value, True), before.value, interval_text(before, True)),
-        HtmlCell(shown(after.value, True), after.value, interval_text(after, True)),
-        _count(n),
+        score_cell(before, True),
+        score_cell(after, True),
+        count_cell(n),
     )
 
 
 def _name(name: str) -> HtmlCell:
     return HtmlCell(cut(name, LONGEST), name.lower()[:LONGEST])
-
-
-def _count(count: int, detail: str = "") -> HtmlCell:
-    return HtmlCell(str(count), float(count), detail)
