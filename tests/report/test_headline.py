@@ -10,9 +10,8 @@ from written import write_run, write_scores
 
 from tracer.evaluation.verdict import Change
 from tracer.report.comparison import compare
-from tracer.report.headline import headline, setting_verdict
+from tracer.report.headline import best_setting, headline, setting_verdict
 from tracer.report.measures import SUITE, Key
-from tracer.report.next_steps import best_setting
 from tracer.report.run_data import read_run
 
 FIRST = Change.of([True] * 40 + [False] * 60, [True] * 70 + [False] * 30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tracer.report.comparison import Group
-from tracer.report.next_steps import best_setting
+from tracer.report.headline import best_setting
 from tracer.report.paired import Paired, paired_sets
 from tracer.report.run_data import RunData
 

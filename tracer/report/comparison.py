@@ -156,7 +156,8 @@ def compare(runs: Sequence[RunData]) -> list[Group]:
         settings, notes = _settings(own, slot)
         slot += len(settings)
         separate = _difference(members[0][0], own[0]) if groups else ()
-        groups.append(Group(_name(own), settings, (*separate, *notes)))
+        name = own[0].data.get("name") or own[0].experiment.get("data") or "unknown data"
+        groups.append(Group(name, settings, (*separate, *notes)))
     return groups
 
 
@@ -164,10 +165,6 @@ def _data_identity(run: RunData) -> str:
     """Equal for runs on the same data; runs without a fingerprint are comparable with no other."""
     fingerprint = run.data.get("fingerprint") or run.folder.resolve().as_posix()
     return json.dumps([fingerprint, run.data.get("held_out_fingerprint"), run.classes], default=str)
-
-
-def _name(runs: Sequence[RunData]) -> str:
-    return str(runs[0].data.get("name") or runs[0].experiment.get("data") or "unknown data")
 
 
 def _difference(first: RunData, other: RunData) -> tuple[str, ...]:
@@ -183,11 +180,15 @@ def _difference(first: RunData, other: RunData) -> tuple[str, ...]:
 
 
 def _settings(runs: Sequence[RunData], slot: int) -> tuple[tuple[Setting, ...], list[str]]:
-    """Runs by setting, and notes on duplicates: the same experiment with the same seed counts once."""
+    """Runs by setting, and notes on duplicates: the same experiment with the same seed counts once.
+
+    Methods stand in the order given, settings of one method by the values that vary, which are part of their labels.
+    """
     by_setting: dict[str, dict[Any, RunData]] = {}
     notes = []
     for run in runs:
-        seeds = by_setting.setdefault(_identity(run), {})
+        settled = {name: value for name, value in run.settled.items() if name not in IGNORED}
+        seeds = by_setting.setdefault(json.dumps(settled, sort_keys=True, default=str), {})
         twin = seeds.get(run.seed)
         if twin is not None:
             notes.append(
@@ -195,43 +196,24 @@ def _settings(runs: Sequence[RunData], slot: int) -> tuple[tuple[Setting, ...], 
             )
         if twin is None or (run.finished and not twin.finished):
             seeds[run.seed] = run
-    members = _ordered([tuple(seeds.values()) for seeds in by_setting.values()])
-    labels = _labels([seeds[0] for seeds in members])
-    named = zip(labels, members, strict=True)
-    return tuple(Setting(label, slot + i, seeds) for i, (label, seeds) in enumerate(named)), notes
-
-
-def _ordered(members: list[tuple[RunData, ...]]) -> list[tuple[RunData, ...]]:
-    """Methods in the order given, settings of one method by the values that vary, seeds by number."""
-    titles = list(dict.fromkeys(runs[0].title for runs in members))
-    names = {title: varied(runs[0] for runs in members if runs[0].title == title) for title in titles}
-
-    def rank(runs: tuple[RunData, ...]) -> tuple[Any, ...]:
-        title, settled = runs[0].title, runs[0].settled
-        return titles.index(title), [_sortable(settled.get(name)) for name in names[title]]
-
-    return [tuple(sorted(runs, key=lambda run: _sortable(run.seed))) for runs in sorted(members, key=rank)]
+    by_title: dict[str, list[tuple[RunData, ...]]] = {}
+    for seeds in by_setting.values():
+        own = tuple(sorted(seeds.values(), key=lambda run: _sortable(run.seed)))
+        by_title.setdefault(own[0].title, []).append(own)
+    settings: list[Setting] = []
+    for title, members in by_title.items():
+        alike = [own[0] for own in members]
+        names = varied(alike)
+        for own in sorted(members, key=lambda own: [_sortable(own[0].settled.get(name)) for name in names]):
+            values = [f"{name.replace('_', ' ')} {_differing(own[0], name, alike)}" for name in names]
+            settings.append(Setting(" · ".join([title, *values]), slot + len(settings), own))
+    return tuple(settings), notes
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:
     """A key that puts numbers first, in their order, then text in its own."""
     numeric = number(value)
     return (0, numeric, "") if numeric is not None else (1, 0.0, show(value))
-
-
-def _identity(run: RunData) -> str:
-    settled = {name: value for name, value in run.settled.items() if name not in IGNORED}
-    return json.dumps(settled, sort_keys=True, default=str)
-
-
-def _labels(runs: Sequence[RunData]) -> list[str]:
-    """The method's title and, where several settings share it, the values in which they differ."""
-    labels = []
-    for run in runs:
-        alike = [other for other in runs if other.title == run.title]
-        values = [f"{name.replace('_', ' ')} {_differing(run, name, alike)}" for name in varied(alike)]
-        labels.append(" · ".join([run.title, *values]))
-    return labels
 
 
 def _differing(run: RunData, name: str, alike: Sequence[RunData]) -> str:

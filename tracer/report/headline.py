@@ -43,6 +43,23 @@ def comparable(settings: Sequence[Setting]) -> set[Key]:
     return {key for key, _ in set.intersection(*counted)} if counted else set()
 
 
+def best_setting(settings: Sequence[Setting]) -> Setting:
+    """The setting with the highest accuracy on the task as rounded, of equal ones the one that retains most.
+
+    They are ranked by what all of them were measured on.
+    """
+    keys = comparable([setting for setting in settings if setting.changes])
+
+    def rank(setting: Setting) -> tuple[float, float]:
+        outcome = setting_verdict(setting, keys)
+        if outcome is None:
+            return -1.0, 0.0
+        changes = [change.difference.value for change in outcome.retained.values()]
+        return round(outcome.task.after.value, 3), sum(changes) / max(1, len(changes))
+
+    return max(settings, key=rank)
+
+
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence: "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -95,7 +112,9 @@ def _several(group: Group, finished: list[Setting]) -> str:
     reached = {label: outcome.task.after for label, outcome in outcomes.items()}
     best = shown(max(each.value for each in reached.values()), True)
     top = [label for label, each in reached.items() if shown(each.value, True) == best]
-    subject = f"All {len(outcomes)} settings" if len(top) == len(finished) > 2 else _subject(top)
+    subject = listed(top) if len(top) <= 3 else f"{len(top)} settings"
+    if len(top) == len(finished) > 2:
+        subject = f"All {len(outcomes)} settings"
     task = outcomes[top[0]].task
     sentence = f"{subject} {'reach' if len(top) > 1 else 'reaches'} {_level(reached[top[0]], task.n)} on {group.name}"
     if len({shown(outcome.task.before.value, True) for outcome in outcomes.values()}) == 1:
@@ -166,7 +185,3 @@ def _level(after: Interval, n: int) -> str:
     """An accuracy with its interval and the number of images."""
     value = plus_minus(after) if after.known else shown(after.value, True)
     return f"{value} of {n} images" if n else value
-
-
-def _subject(labels: list[str]) -> str:
-    return listed(labels) if len(labels) <= 3 else f"{len(labels)} settings"

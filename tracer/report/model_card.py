@@ -14,7 +14,7 @@ from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, verdict
 from tracer.models.student import Head
-from tracer.report.reproduce import training
+from tracer.report.commands import training
 from tracer.report.run_data import RunData, read_run
 from tracer.report.templates import environment, line
 

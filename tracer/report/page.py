@@ -19,15 +19,14 @@ from tracer.report.ablation import ablations
 from tracer.report.calibration import reliability
 from tracer.report.chart import Chart
 from tracer.report.closer import closer_look
+from tracer.report.commands import Command, commands, next_steps
 from tracer.report.comparison import Group, compare, show
 from tracer.report.curves import learning, teaching, terms
 from tracer.report.frontier import frontier
 from tracer.report.gallery import gallery
 from tracer.report.headline import headline
-from tracer.report.next_steps import next_steps
 from tracer.report.per_class import class_table, confusion_table, matrix
 from tracer.report.representation import representation
-from tracer.report.reproduce import Command, commands
 from tracer.report.run_data import find_runs, read_runs
 from tracer.report.suite import suite_tables
 from tracer.report.svg import payload, svg
