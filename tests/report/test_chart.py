@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracer.report.chart import Axis, Chart, Series, slug, thinned
-from tracer.report.label import LETTER, LINE, Area, cut, place_labels
 from tracer.report.plots import write_figures
 from tracer.report.scale import Scale, scales
-from tracer.report.svg import described, payload, svg
+from tracer.report.svg import LETTER, LINE, Area, described, payload, place_labels, svg
+from tracer.report.templates import cut
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 6))
 

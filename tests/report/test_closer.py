@@ -18,7 +18,7 @@ from tracer.data.sources import load
 from tracer.evaluation.predict import Predictions
 from tracer.evaluation.verdict import Change
 from tracer.report import images
-from tracer.report.gallery import choose, gallery
+from tracer.report.closer import choose, gallery
 from tracer.report.images import SIDE
 from tracer.report.page import write_report
 from tracer.report.paired import Paired, paired_sets

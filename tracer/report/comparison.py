@@ -11,8 +11,7 @@ from typing import Any
 
 from tracer.core.metrics import Interval, t_interval
 from tracer.evaluation.verdict import Change
-from tracer.report.changes import changes
-from tracer.report.measures import Key, measured
+from tracer.report.measures import Key, changes, measured
 from tracer.report.run_data import RunData, number
 from tracer.report.scored import Moment
 

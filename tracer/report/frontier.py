@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.comparison import Group, Setting, list_data
-from tracer.report.label import CROWD
 from tracer.report.measures import Key
 from tracer.report.run_data import inner, number, numeric
 from tracer.report.scale import shown
+from tracer.report.svg import CROWD
 
 Keys = tuple[Key, ...]
 

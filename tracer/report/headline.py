@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
-from tracer.report.changes import TASK, mean_change
 from tracer.report.comparison import Group, Setting, list_data
-from tracer.report.measures import Key
+from tracer.report.measures import TASK, Key, mean_change
 from tracer.report.scale import points, shown
 
 FEW = 3  # retained sets that are named one by one; of more, the mean

@@ -1,13 +1,16 @@
-"""All numbers of a run's result: each leaf of `before` and `after` with a readable label."""
+"""The numbers of a run: each leaf of `before` and `after` in its result with a readable label, and their changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tracer.core.metrics import METRICS, Interval, wilson_interval
+from tracer.core.metrics import METRICS, Interval, t_interval, wilson_interval
 from tracer.core.validation import fits
+from tracer.evaluation.verdict import INTERVALS, Change, verdict
+from tracer.report.paired import paired_sets
 from tracer.report.run_data import RunData, inner, number
 from tracer.report.scored import Moment, row_count
 
@@ -88,6 +91,9 @@ class Key:
         return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in parts)
 
 
+TASK = Key(("accuracy",))
+
+
 def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
     """Every number of a result with its interval in the file; accuracies without one get Wilson's if their number of
     images is known.
@@ -139,3 +145,55 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]
 def _interval(row: dict[str, Any]) -> Interval:
     value, low, high = float(row["value"]), number(row.get("low")), number(row.get("high"))
     return Interval.unknown(value) if low is None or high is None else Interval(low, value, high)
+
+
+def changes(runs: Sequence[RunData]) -> dict[Key, Change]:
+    """The change on every data set that all runs measured before and after; of several runs, seeds, their mean."""
+    by_run = [_changes(run) for run in runs]
+    if len(by_run) < 2:
+        return by_run[0] if by_run else {}
+    shared = [key for key in by_run[0] if all(key in run for run in by_run)]
+    return {key: _combined([run[key] for run in by_run], _over_seeds, by_run[0][key].n) for key in shared}
+
+
+def mean_change(changes: Sequence[Change]) -> Change:
+    """The mean over several data sets, whose errors are independent."""
+    if len(changes) == 1:
+        return changes[0]
+    return _combined(changes, _over_data, sum(change.n for change in changes))
+
+
+def _combined(changes: Sequence[Change], mean: Callable[[list[Interval]], Interval], n: int) -> Change:
+    before, after, difference = (mean([getattr(each, name) for each in changes]) for name in INTERVALS)
+    return Change(before, after, difference, n)
+
+
+def _over_seeds(parts: list[Interval]) -> Interval:
+    return t_interval(part.value for part in parts)
+
+
+def _over_data(parts: list[Interval]) -> Interval:
+    value = sum(part.value for part in parts) / len(parts)
+    half = math.hypot(*(part.half_width for part in parts)) / len(parts)
+    return Interval(value - half, value, value + half)
+
+
+def _changes(run: RunData) -> dict[Key, Change]:
+    """From the result of training and from saved predictions; in older runs from the accuracies alone."""
+    before, after = measured(run, "before"), measured(run, "after")
+    pairs = {Key((SUITE, each.role, each.name, "accuracy")): each.change for each in paired_sets(run)}
+    alone = [key for key in after if key.metric == "accuracy" and key in before and key not in pairs]
+    result = pairs | {key: _unpaired(before[key], after[key], image_count(run, key)) for key in alone}
+    summary = verdict(run.result or {})
+    if summary is not None:
+        result[TASK] = summary.task
+        result |= {Key(("retain", name)): change for name, change in summary.retained.items()}
+    return {key: change for key, change in result.items() if key.role != ""}
+
+
+def _unpaired(before: Interval, after: Interval, n: int) -> Change:
+    """The change between two accuracies whose single hits are not known: as if on different images, which is wider."""
+    first, second = (each if each.known else wilson_interval(each.value, n) for each in (before, after))
+    value = second.value - first.value
+    half = math.hypot(first.half_width, second.half_width)
+    return Change(first, second, Interval(value - half, value, value + half), n)

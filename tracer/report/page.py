@@ -18,12 +18,11 @@ from tracer.core.errors import UserError
 from tracer.report.ablation import ablations
 from tracer.report.calibration import reliability
 from tracer.report.chart import Chart
-from tracer.report.closer import closer_look
+from tracer.report.closer import closer_look, gallery
 from tracer.report.commands import Command, commands, next_steps
 from tracer.report.comparison import Group, compare, show
 from tracer.report.curves import learning, teaching, terms
 from tracer.report.frontier import frontier
-from tracer.report.gallery import gallery
 from tracer.report.headline import headline
 from tracer.report.per_class import class_table, confusion_table, matrix
 from tracer.report.representation import representation

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import torch
 
 from tracer.evaluation.verdict import Change
-from tracer.report.label import cut
 from tracer.report.paired import Paired
 from tracer.report.scale import points, shown
 from tracer.report.table import HtmlCell, HtmlColumn, HtmlTable, count_cell, interval_text, score_cell
+from tracer.report.templates import cut
 
 ENDS = 15  # most gained and most lost classes that are shown of many
 LARGEST_MATRIX = 30  # classes
