@@ -104,24 +104,16 @@ class Chart:
         writer.writerow(["series", self.x.label, self.y.label, "low", "high", "note"])
         for series in self.series:
             for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
-                name = self.x.names[int(x)] if self.x.names else repr(x)
+                place = _cell(self.x.names[int(x)]) if self.x.names else repr(x)
                 rest = [series.low[i] if series.low else None, series.high[i] if series.high else None]
                 note = series.notes[i] if series.notes else ""
-                writer.writerow([_cell(series.name), _cell(name), repr(y), *rest, _cell(note)])
+                writer.writerow([_cell(series.name), place, repr(y), *rest, _cell(note)])
         return out.getvalue()
 
 
 def _cell(text: str) -> str:
     """Text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _numeric(text) else text
-
-
-def _numeric(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def thinned(series: Series, most: int) -> Series:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 import torch
 
@@ -17,13 +16,6 @@ ENDS = 15  # most gained and most lost classes that are shown of many
 LARGEST_MATRIX = 30  # classes
 CONFUSIONS = 15
 LONGEST = 60  # letters of a name
-
-
-class Matrix(NamedTuple):
-    """Images by true class (rows) and predicted class (columns)."""
-
-    names: tuple[str, ...]
-    rows: list[list[int]]
 
 
 def class_table(data: Paired) -> HtmlTable:
@@ -78,14 +70,13 @@ def confusion_table(data: Paired) -> HtmlTable | None:
     return HtmlTable(caption, columns, tuple(rows), title=title, compact=True) if rows else None
 
 
-def matrix(data: Paired) -> Matrix | None:
-    """The confusion matrix of the result; None where there are too many classes to read it."""
+def matrix(data: Paired) -> list[list[int]] | None:
+    """The confusion matrix of the result, a row per true class; None where there are too many classes to read it."""
     size = data.after.logits.shape[1]
     if size > LARGEST_MATRIX:
         return None
     counts = _confusions(data, 1)
-    rows = [[counts[i, j] for j in range(size)] for i in range(size)]
-    return Matrix(tuple(cut(data.name_of(i), LONGEST) for i in range(size)), rows)
+    return [[counts[i, j] for j in range(size)] for i in range(size)]
 
 
 def _changes(data: Paired) -> dict[int, Change]:

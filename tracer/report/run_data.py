@@ -160,7 +160,7 @@ def read_run(folder: Path, name: str | None = None) -> RunData:
     """Everything in a run's folder; ValueError where its description cannot be read."""
     require_files(folder)
     notes: list[str] = []
-    description = _json(folder / DESCRIPTION, notes)
+    description = read_object(folder / DESCRIPTION, notes)
     if description is None or not isinstance(description.get("experiment"), dict):
         raise ValueError(notes[0] if notes else f"{DESCRIPTION} does not describe an experiment")
     return RunData(
@@ -168,14 +168,14 @@ def read_run(folder: Path, name: str | None = None) -> RunData:
         name=name or folder.name,
         description=description,
         log=_log(folder / "log.jsonl", notes),
-        result=_json(folder / RESULT, notes),
-        analysis=_json(folder / "analysis.json", notes) or {},
+        result=read_object(folder / RESULT, notes),
+        analysis=read_object(folder / "analysis.json", notes) or {},
         scored={moment: read_rows(predictions(folder, moment), notes) for moment in WEIGHTS},
         unreadable=tuple(notes),
     )
 
 
-def _json(path: Path, notes: list[str]) -> dict[str, Any] | None:
+def read_object(path: Path, notes: list[str]) -> dict[str, Any] | None:
     """The file's JSON object, or None; a file that exists and cannot be read adds a note."""
     try:
         return read_json(path)
