@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -245,5 +246,11 @@ def test_what_moved_for_the_task_is_shown_where_it_was_analysed(tmp_path: Path) 
     assert share.x.names == ("in the task's span", "by chance")
     assert [series.y for series in share.series] == [(0.6, 0.1)]
     assert [series.y for series in layers.series] == [(0.75, 0.5)]
+    points = ((0, 0.5), (0.4, math.nan), (0.5, 0.6), (1, 0.7))
+    path = [{"alpha": alpha, "accuracy": y, "retain": {"digits": 0.5}} for alpha, y in points]
+    (folder / "analysis.json").write_text(json.dumps({"path": path}))
+    ((line,),) = (chart.series for chart in representation(compared(folder)[0], "g1"))
+    assert line.x == (0.0, 0.5, 1.0)
+    write_report([folder], tmp_path / "page.html")  # whose data may hold no NaN
     (folder / "analysis.json").write_text('{"meter": {"skipped": "no image"}, "task_share": null}')
     assert representation(compared(folder)[0], "g1") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -13,9 +14,10 @@ from tracer.evaluation.score import file_name
 from tracer.report.chart import BASE, Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
 from tracer.report.run_data import RunData, numeric
-from tracer.report.scored import WEIGHTS, Moment, predictions
+from tracer.report.scored import WEIGHTS, predictions
 
-Bins = list[tuple[float, float, int]]  # confidence, accuracy, samples
+COLUMNS = ("confidence", "accuracy", "size")
+Bins = Sequence[Sequence[float]]  # a row of these columns each
 SHARE = {"percent": True, "low": -0.01, "high": 1.01}
 
 
@@ -38,7 +40,7 @@ def reliability(group: Group, prefix: str) -> list[Chart]:
 def _series(name: str, bins: Bins, setting: Setting) -> Series:
     confidence, accuracy, counts = zip(*bins, strict=True)
     slot = BASE if name == "before" else setting.slot
-    notes = tuple(f"{count} samples" for count in counts)
+    notes = tuple(f"{count:.0f} samples" for count in counts)
     sizes = tuple(0.6 + 1.4 * (count / max(counts)) ** 0.5 for count in counts)
     return Series(name, slot, confidence, accuracy, notes=notes, sizes=sizes, mark="both")
 
@@ -48,7 +50,10 @@ def _curves(run: RunData) -> dict[str, dict[str, Bins]]:
 
     Of saved predictions, those of the pretrained model and of the result are shown, not a teacher's.
     """
-    curves: dict[str, dict[str, Bins]] = {"": {moment: _analysed(run, moment) for moment in WEIGHTS}}
+    curves: dict[str, dict[str, Bins]] = {"": {}}
+    for moment in WEIGHTS:
+        rows = run.analysed("reliability", moment)
+        curves[""][moment] = numeric([row.get(name) for name in COLUMNS] for row in rows)
     names = {file_name(row["shift"]): row["shift"] for row in run.scored["after"]}
     for file in sorted(predictions(run.folder, "after").glob("*.safetensors")):
         name = names.get(file.stem, file.stem)
@@ -56,13 +61,6 @@ def _curves(run: RunData) -> dict[str, dict[str, Bins]]:
             files = {moment: predictions(run.folder, moment) / file.name for moment in WEIGHTS}
             curves[name] = {moment: _predicted(each) for moment, each in files.items()}
     return curves
-
-
-def _analysed(run: RunData, moment: Moment) -> Bins:
-    """The bins of an analysis; rows that lack a number are left out."""
-    rows = run.analysed("reliability", moment)
-    bins = numeric([row.get(name) for name in ("confidence", "accuracy", "size")] for row in rows)
-    return [(confidence, accuracy, int(size)) for confidence, accuracy, size in bins]
 
 
 def _predicted(file: Path) -> Bins:

@@ -39,7 +39,15 @@ class Setting:
     @cached_property
     def measures(self) -> dict[Moment, dict[Key, list[Interval]]]:
         """The values to average over seeds, one per run that has them."""
-        return {"before": self._measures("before"), "after": self._measures("after")}
+        collected: dict[Moment, dict[Key, list[Interval]]] = {"before": {}, "after": {}}
+        for moment, measures in collected.items():
+            for run in self.finished:
+                for key, value in measured(run, moment).items():
+                    measures.setdefault(key, []).append(value)
+        for values in collected["before"].values():
+            if len({each.value for each in values}) == 1:
+                del values[1:]  # seeds that share a pretrained model measure one value, not several
+        return collected
 
     @cached_property
     def changes(self) -> dict[Key, Change]:
@@ -69,16 +77,6 @@ class Setting:
             return self.estimate(keys[0], moment)
         means = self.means(keys, moment)
         return t_interval(means) if means else None
-
-    def _measures(self, moment: Moment) -> dict[Key, list[Interval]]:
-        collected: dict[Key, list[Interval]] = {}
-        for run in self.finished:
-            for key, value in measured(run, moment).items():
-                collected.setdefault(key, []).append(value)
-        if moment == "before":  # seeds that share a pretrained model measure one value, not several
-            alike = {key for key, values in collected.items() if len({each.value for each in values}) == 1}
-            return {key: values[:1] if key in alike else values for key, values in collected.items()}
-        return collected
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,8 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
             s: replace(point, named=_unsurpassed(point, points.values())) for s, point in points.items()
         }
     paths = {s: _path(s, retained) if learned == (group.task,) else None for s in points}
-    guides = [paths[s] or _straight_line(before, point) for s, point in points.items()]
+    start = before[0] if len(before) == 1 else None
+    guides = [paths[s] or (start and _straight_line(start, point)) for s, point in points.items()]
     shifted, tested = retained[0].shifted, learned[0].suite
     caption = f"Up: better on the task. Right: {'more robust to' if shifted else 'forgets less of'} "
     caption += f"{list_data(retained)}."
@@ -101,11 +102,8 @@ def _unsurpassed(point: Series, points: Iterable[Series]) -> bool:
     return not any(o.x[0] >= x and o.y[0] >= y and (o.x[0], o.y[0]) != (x, y) for o in points)
 
 
-def _straight_line(before: list[Series], point: Series) -> Series | None:
+def _straight_line(start: Series, point: Series) -> Series:
     """From the pretrained model to this setting."""
-    if len(before) != 1:
-        return None
-    (start,) = before
     return Series(f"{point.name}, from", point.slot, start.x + point.x, start.y + point.y, guide=True)
 
 

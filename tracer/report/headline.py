@@ -92,9 +92,10 @@ def _single(group: Group, setting: Setting) -> str:
     known = {name: change for name, change in outcome.retained.items() if change.n}
     images = "test images" if setting.tested else "held-out images"
     sentence = Verdict(outcome.task, known).sentence(images).removesuffix(".")
-    for name in outcome.retained.keys() - known.keys():
-        before, after = outcome.retained[name].before.value, outcome.retained[name].after.value
-        sentence += f"; {name}: {shown(before, True)} → {shown(after, True)}, on an unknown number of images"
+    for name, change in outcome.retained.items():
+        if not change.n:
+            levels = f"{shown(change.before.value, True)} → {shown(change.after.value, True)}"
+            sentence += f"; {name}: {levels}, on an unknown number of images"
     sentence += "" if outcome.retained else "; nothing that it should retain was measured"
     seeds = len(setting.finished)
     sentence += f"; means over {seeds} seeds" if seeds > 1 else ""
@@ -123,13 +124,11 @@ def _several(group: Group, finished: list[Setting]) -> str:
     winner = next(setting for setting in finished if setting.label == top[0])
     calibration = _calibration(group, winner) if len(top) == 1 else ""
     if not lost:
-        some = any(_retained(setting.changes) for setting in compared)
-        where = " in all of them" if some else ""
+        where = " in all of them" if any(_retained(setting.changes) for setting in compared) else ""
         return f"{sentence}. Nothing that should be retained was measured{where}.{calibration}"
     totals = {label: mean_change([*changes.values()]).difference for label, changes in lost.items()}
-    names = (
-        listed([*next(iter(lost.values()))]) if len({*map(tuple, lost.values())}) == 1 else "retained data"
-    )
+    sets = {tuple(changes) for changes in lost.values()}
+    names = listed(sets.pop()) if len(sets) == 1 else "retained data"
     sentence += _forgotten(names, {label: totals[label] for label in top if label in totals})
     keeper = max(totals, key=lambda label: totals[label].value)
     if keeper not in top:
