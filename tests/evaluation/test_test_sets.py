@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tracer.data.sources import Reading
 
+from tracer.data.sources import Reading
 from tracer.evaluation.test_sets import TestSets as Sets
 
 

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.report.box import Box
 from tracer.report.chart import Axis, Chart, Series, slug, thinned
-from tracer.report.label import LETTER, LINE, Area, cut, place_labels
 from tracer.report.plots import write_figures
-from tracer.report.scale import Scale
-from tracer.report.svg import described, payload, svg
+from tracer.report.scale import Scale, scales
+from tracer.report.svg import LETTER, LINE, Area, described, payload, place_labels, svg
+from tracer.report.templates import cut
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda value: round(value, 6))
 
@@ -86,7 +85,7 @@ def test_csv_gives_the_numbers_back_exactly() -> None:
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=40))
 def test_pictures_are_well_formed_and_show_names_as_text(name: str) -> None:
     drawn = chart(Series(name, 0, (0.5,), (0.5,), mark="points"), labelled=True)
-    root = ElementTree.fromstring(svg(drawn, Box()))
+    root = ElementTree.fromstring(svg(drawn))
     (shown,) = root.findall("text[@data-slot]")
     assert (shown.text or "") == cut(name)
     assert {element.tag for element in root.iter()} <= {"svg", "title", "desc", "g", "line", "text", "circle"}
@@ -98,8 +97,8 @@ def test_a_picture_is_described_in_words() -> None:
 
 
 def test_the_page_is_given_the_same_scale_that_was_drawn() -> None:
-    drawn, box = chart(Series("a", 0, (0.0, 10.0), (1.0, 3.0))), Box()
-    told, (x, y) = payload(drawn, box), box.scales(drawn)
+    drawn = chart(Series("a", 0, (0.0, 10.0), (1.0, 3.0)))
+    told, (x, y) = payload(drawn), scales(drawn)
     assert (told["x"]["low"], told["x"]["high"]) == (x.low, x.high)
     assert (told["y"]["low"], told["y"]["high"]) == (y.low, y.high)
     _, _, left, top, right, bottom = told["box"]
@@ -111,11 +110,8 @@ def test_names_do_not_cover_each_other_where_there_is_room() -> None:
     crowd = [
         Series(f"method {i}", i, (0.9 + 0.001 * i,), (0.8 + 0.001 * i,), mark="points") for i in range(4)
     ]
-    drawn, box = (
-        chart(*crowd, labelled=True, x=Axis("x", percent=True), y=Axis("y", percent=True)),
-        Box(560, 400),
-    )
-    labels = place_labels(drawn, box, *box.scales(drawn))
+    drawn = chart(*crowd, labelled=True, x=Axis("x", percent=True), y=Axis("y", percent=True))
+    labels = place_labels(drawn, *scales(drawn))
     areas = []
     for label in labels:
         width = LETTER * len(label.series.name)

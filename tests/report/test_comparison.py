@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tracer.report.comparison import Group, compare
 from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.measures import Key, measured
+from tracer.report.page import write_report
 from tracer.report.representation import representation
 from tracer.report.run_data import read_run
 
@@ -188,22 +190,35 @@ def test_a_run_under_way_has_a_headline_too(tmp_path: Path) -> None:
 def test_results_may_hold_more_than_we_know(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a")
     after = {
-        "accuracy": {"value": 0.9, "low": 0.8, "high": 0.95},
+        "accuracy": 0.9,
         "ece": 0.04,
         "retain": {"digits": {"accuracy": 0.7, "ece": 0.1}},
-        "rows": [{"shift": "sketch", "metric": "accuracy", "value": 0.3, "n": 9}, {"shift": "v2"}, 7],
+        "sketch": {"accuracy": 0.3},
         "note": "nothing",
         "broken": None,
     }
-    (folder / "result.json").write_text(json.dumps({"before": [], "after": after}))
+    intervals = {"after": {"accuracy": [0.8, 0.9, 0.95], "ece": [0.0, 0.1], "other": [0, 1, 2]}}
+    (folder / "result.json").write_text(json.dumps({"before": [], "after": after, "intervals": intervals}))
     values = measured(read_run(folder), "after")
     assert values[TASK] == (0.8, 0.9, 0.95)
     labels = {key.label: key for key in values}
     assert labels["kept: digits"].retained
-    assert labels["rows · sketch"].better == "higher"
+    assert labels["sketch"].better == "higher"
     assert labels["ECE"].better == "lower"
     assert len(values) == 5
     assert measured(read_run(folder), "before") == {}
+
+
+@pytest.mark.parametrize("name", ["retain", "calibration", "retention", "suite", "accuracy"])
+@pytest.mark.parametrize("inside", [None, "accuracy", "id"])
+def test_names_of_the_report_may_stand_for_other_things_in_a_result(
+    tmp_path: Path, name: str, inside: str | None
+) -> None:
+    folder = write_run(tmp_path / "a")
+    scores = {"task": {"accuracy": 0.5}, name: 0.25 if inside is None else {inside: 0.25}}
+    (folder / "result.json").write_text(json.dumps({"before": scores, "after": scores}))
+    write_report([folder], tmp_path / "page.html")
+    assert "25.0 %" in (page := (tmp_path / "page.html").read_text()) or "0.250" in page
 
 
 def test_retention_and_warnings_of_a_result_are_shown(tmp_path: Path) -> None:
@@ -231,5 +246,11 @@ def test_what_moved_for_the_task_is_shown_where_it_was_analysed(tmp_path: Path) 
     assert share.x.names == ("in the task's span", "by chance")
     assert [series.y for series in share.series] == [(0.6, 0.1)]
     assert [series.y for series in layers.series] == [(0.75, 0.5)]
+    points = ((0, 0.5), (0.4, math.nan), (0.5, 0.6), (1, 0.7))
+    path = [{"alpha": alpha, "accuracy": y, "retain": {"digits": 0.5}} for alpha, y in points]
+    (folder / "analysis.json").write_text(json.dumps({"path": path}))
+    ((line,),) = (chart.series for chart in representation(compared(folder)[0], "g1"))
+    assert line.x == (0.0, 0.5, 1.0)
+    write_report([folder], tmp_path / "page.html")  # whose data may hold no NaN
     (folder / "analysis.json").write_text('{"meter": {"skipped": "no image"}, "task_share": null}')
     assert representation(compared(folder)[0], "g1") == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +12,8 @@ from written import write_run, write_scores
 
 from tracer.evaluation.verdict import Change
 from tracer.report.comparison import compare
-from tracer.report.headline import headline, setting_verdict
+from tracer.report.headline import best_setting, headline, setting_verdict
 from tracer.report.measures import SUITE, Key
-from tracer.report.next_steps import best_setting
 from tracer.report.run_data import read_run
 
 FIRST = Change.of([True] * 40 + [False] * 60, [True] * 70 + [False] * 30)
@@ -42,6 +43,15 @@ def compared(folder: Path, scores: list[dict[str, tuple[str, float]]]) -> tuple[
             write_scores(run, own, weights, n=40 + 10 * len(own))
     (group,) = compare([read_run(folder / name) for name in ("tracer", "flyp")])
     return headline(group), best_setting(list(group.settings)).label
+
+
+def test_retained_sets_stand_in_their_order_where_their_images_are_not_counted(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a")
+    scores = {"accuracy": 0.5, "retain": {"pets": 0.5, "cars": 0.6, "food": 0.7}}
+    (run / "result.json").write_text(json.dumps({"before": scores, "after": scores}))
+    (group,) = compare([read_run(run)])
+    names = re.findall(r"; (\w+): [^;]*, on an unknown number of images", headline(group))
+    assert names == ["pets", "cars", "food"]
 
 
 def test_settings_are_compared_on_what_all_were_measured_on(tmp_path: Path) -> None:

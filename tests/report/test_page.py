@@ -19,8 +19,8 @@ from tracer.cli import app as cli
 from tracer.cli.commands import train as training_command
 from tracer.core.errors import UserError
 from tracer.report import write_report
+from tracer.report.commands import commands, training
 from tracer.report.page import HERE, embedded, read_page
-from tracer.report.reproduce import commands, training
 from tracer.report.run_data import read_run
 
 HOSTILE = "<script>x()</script>\"'&amp; \n</script><!-- 🦜 \u202e [red]"

@@ -22,9 +22,9 @@ from tracer.merging.merges import interpolation
 from tracer.merging.run_group import run_group
 from tracer.parallel import World
 from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.commands import Command, training
 from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
-from tracer.report.reproduce import Command, training
 from tracer.report.run_data import read_run
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tracer.core.metrics import Interval
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting, show, varied
 from tracer.report.measures import Key
-from tracer.report.number import number
+from tracer.report.run_data import number
 
 MIN_VALUES = 3  # of a curve
 MAX_CURVES = 8  # in one chart
@@ -15,9 +14,8 @@ MAX_CURVES = 8  # in one chart
 def ablations(group: Group, prefix: str) -> list[Chart]:
     """Charts of task, retained accuracy and calibration against each hyper-parameter with three values or more."""
     charts = []
-    finished = [setting for setting in group.settings if setting.finished]
-    for title in dict.fromkeys(setting.runs[0].title for setting in finished):
-        alike = [setting for setting in finished if setting.runs[0].title == title]
+    for title in dict.fromkeys(setting.runs[0].title for setting in group.finished):
+        alike = [setting for setting in group.finished if setting.runs[0].title == title]
         names = varied(setting.runs[0] for setting in alike)
         for name in names:
             curves = _curves(alike, name, [other for other in names if other != name])
@@ -43,43 +41,34 @@ def _curves(settings: list[Setting], name: str, others: list[str]) -> dict[str, 
 def _charts(
     group: Group, prefix: str, title: str, name: str, curves: dict[str, list[tuple[float, Setting]]]
 ) -> list[Chart]:
-    values = [at for points in curves.values() for at, _ in points]
-    log = min(values) > 0 and max(values) / min(values) > 20
-    axis = Axis(name.replace("_", " "), log=log)
+    places = [at for points in curves.values() for at, _ in points]
+    axis = Axis(name.replace("_", " "), log=min(places) > 0 and max(places) / min(places) > 20)
+    seeds = max(len(setting.finished) for points in curves.values() for _, setting in points)
+    caption = f"Mean and 95 % interval over {seeds} seeds."
+    if seeds == 1:
+        caption = "One seed: differences may be chance."
+    if list(curves) == [""]:
+        caption = f"{title}. {caption}"
+    calibration = [key for key in group.keys if key.metric == "ece" and key.path[0] != "retain"][:1]
     charts = []
-    for key in [key for key in (group.task, *group.retained, *_calibration(group)) if key]:
-        series = []
-        for slot, (label, points) in enumerate(curves.items()):
-            known = [(at, e) for at, setting in points if (e := setting.estimate(key)) is not None]
-            over_seeds = any(setting.seeds(key) > 1 for _, setting in points)
-            if known:
-                series.append(_series(label or title, slot, known, over_seeds))
+    for key in [key for key in (group.task, *group.retained, *calibration) if key]:
+        each = (_series(name or title, i, points, key) for i, (name, points) in enumerate(curves.items()))
+        series = tuple(part for part in each if part is not None)
         if series:
-            seeds = max(len(setting.finished) for points in curves.values() for _, setting in points)
-            caption = (f"{title}. " if list(curves) == [""] else "") + (
-                f"Mean and 95 % interval over {seeds} seeds."
-                if seeds > 1
-                else "One seed: differences may be chance."
-            )
             y = Axis(key.label, percent=key.percent)
             heading = f"{key.label[0].upper()}{key.label[1:]} by {axis.label}"
             file = f"{prefix}-{slug('-'.join(key.path))}"
-            charts.append(Chart(file, heading, caption, axis, y, tuple(series), own_legend=True))
+            charts.append(Chart(file, heading, caption, axis, y, series, own_legend=True))
     return charts
 
 
-def _calibration(group: Group) -> list[Key]:
-    return [key for key in group.keys if key.metric == "ece" and key.path[0] != "retain"][:1]
-
-
-def _series(name: str, slot: int, known: list[tuple[float, Interval]], over_seeds: bool) -> Series:
-    """Points along the values; intervals are drawn only where they are over seeds."""
-    return Series(
-        name,
-        slot,
-        tuple(at for at, _ in known),
-        tuple(estimate.value for _, estimate in known),
-        tuple(number(estimate.low) for _, estimate in known) if over_seeds else (),
-        tuple(number(estimate.high) for _, estimate in known) if over_seeds else (),
-        mark="both",
-    )
+def _series(name: str, slot: int, points: list[tuple[float, Setting]], key: Key) -> Series | None:
+    """The measure along the values; intervals are drawn only where they are over seeds."""
+    known = [(at, estimate) for at, setting in points if (estimate := setting.estimate(key)) is not None]
+    if not known:
+        return None
+    x, estimates = zip(*known, strict=True)
+    low, y, high = zip(*estimates, strict=True)
+    over_seeds = any(setting.seeds(key) > 1 for _, setting in points)
+    low, high = (tuple(map(number, ends)) if over_seeds else () for ends in (low, high))
+    return Series(name, slot, x, y, low, high, mark="both")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 
@@ -13,11 +13,11 @@ from tracer.evaluation.predict import Predictions
 from tracer.evaluation.score import file_name
 from tracer.report.chart import BASE, Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
-from tracer.report.number import number
-from tracer.report.run_data import RunData
-from tracer.report.scored import Moment, predictions
+from tracer.report.run_data import RunData, numeric
+from tracer.report.scored import WEIGHTS, predictions
 
-Bins = list[tuple[float, float, int]]  # confidence, accuracy, samples
+COLUMNS = ("confidence", "accuracy", "size")
+Bins = Sequence[Sequence[float]]  # a row of these columns each
 SHARE = {"percent": True, "low": -0.01, "high": 1.01}
 
 
@@ -38,16 +38,11 @@ def reliability(group: Group, prefix: str) -> list[Chart]:
 
 
 def _series(name: str, bins: Bins, setting: Setting) -> Series:
-    largest = max(count for _, _, count in bins)
-    return Series(
-        name,
-        BASE if name == "before" else setting.slot,
-        tuple(confidence for confidence, _, _ in bins),
-        tuple(accuracy for _, accuracy, _ in bins),
-        notes=tuple(f"{count} samples" for _, _, count in bins),
-        sizes=tuple(0.6 + 1.4 * (count / largest) ** 0.5 for _, _, count in bins),
-        mark="both",
-    )
+    confidence, accuracy, counts = zip(*bins, strict=True)
+    slot = BASE if name == "before" else setting.slot
+    notes = tuple(f"{count:.0f} samples" for count in counts)
+    sizes = tuple(0.6 + 1.4 * (count / max(counts)) ** 0.5 for count in counts)
+    return Series(name, slot, confidence, accuracy, notes=notes, sizes=sizes, mark="both")
 
 
 def _curves(run: RunData) -> dict[str, dict[str, Bins]]:
@@ -55,27 +50,17 @@ def _curves(run: RunData) -> dict[str, dict[str, Bins]]:
 
     Of saved predictions, those of the pretrained model and of the result are shown, not a teacher's.
     """
-    curves: dict[str, dict[str, Bins]] = {}
-    analysed = run.analysis.get("reliability")
-    if isinstance(analysed, dict):
-        curves[""] = {str(name): _bins(rows) for name, rows in analysed.items()}
+    curves: dict[str, dict[str, Bins]] = {"": {}}
+    for moment in WEIGHTS:
+        rows = run.analysed("reliability", moment)
+        curves[""][moment] = numeric([row.get(name) for name in COLUMNS] for row in rows)
     names = {file_name(row["shift"]): row["shift"] for row in run.scored["after"]}
     for file in sorted(predictions(run.folder, "after").glob("*.safetensors")):
         name = names.get(file.stem, file.stem)
-        if "" in curves and name == run.experiment.get("held_out"):
-            continue  # already there from the analysis
-        files: dict[Moment, Path] = {"before": predictions(run.folder, "before") / file.name, "after": file}
-        curves[name] = {moment: _predicted(each) for moment, each in files.items()}
+        if not any(curves[""].values()) or name != run.experiment.get("held_out"):  # else it is there already
+            files = {moment: predictions(run.folder, moment) / file.name for moment in WEIGHTS}
+            curves[name] = {moment: _predicted(each) for moment, each in files.items()}
     return curves
-
-
-def _bins(rows: Any) -> Bins:
-    """The bins of an analysis; rows that lack a number are left out."""
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    bins = (
-        (number(row.get("confidence")), number(row.get("accuracy")), number(row.get("size"))) for row in rows
-    )
-    return [(x, y, int(size)) for x, y, size in bins if x is not None and y is not None and size is not None]
 
 
 def _predicted(file: Path) -> Bins:

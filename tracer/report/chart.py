@@ -15,6 +15,21 @@ BASE = -1  # the slot of the pretrained model, drawn in grey
 
 
 @dataclass(frozen=True)
+class Box:
+    """Width, height and margins in the units of the SVG."""
+
+    width: int = 380
+    height: int = 250
+    left: int = 46
+    right: int = 14
+    top: int = 24
+    bottom: int = 38
+
+
+SMALL, LARGE, SQUARE = Box(), Box(width=560, height=400, left=52, bottom=44), Box(width=300, height=290)
+
+
+@dataclass(frozen=True)
 class Axis:
     """An axis; `names` are the labels of the positions 0, 1, 2, …"""
 
@@ -44,9 +59,8 @@ class Series:
     named: bool = True  # its name may be written beside it
 
     def __post_init__(self) -> None:
-        lengths = {
-            len(part) for part in (self.x, self.y, self.low, self.high, self.notes, self.sizes) if part
-        }
+        parts = (self.x, self.y, self.low, self.high, self.notes, self.sizes)
+        lengths = {len(part) for part in parts if part}
         if len(lengths) > 1:
             raise ValueError(f"{self.name}: coordinates of different lengths {sorted(lengths)}")
 
@@ -76,17 +90,12 @@ class Chart:
     own_legend: bool = False  # its series are not the page's settings, so it has a legend of its own
 
     @property
-    def drawable(self) -> bool:
-        return any(series.x for series in self.series)
+    def box(self) -> Box:
+        return LARGE if self.labelled else SQUARE if self.diagonal else SMALL
 
-    def values(self, axis: Literal["x", "y"]) -> list[float]:
-        """All values along an axis, intervals included."""
-        values = [value for series in self.series for value in getattr(series, axis)]
-        if axis == "y":
-            values += [
-                end for series in self.series for end in (*series.low, *series.high) if end is not None
-            ]
-        return values
+    def thinned(self, most: int) -> Chart:
+        """The chart with at most `most` points per series."""
+        return replace(self, series=tuple(thinned(series, most) for series in self.series))
 
     def csv(self) -> str:
         """One line per point: series, x, y, ends of the interval and note."""
@@ -95,24 +104,16 @@ class Chart:
         writer.writerow(["series", self.x.label, self.y.label, "low", "high", "note"])
         for series in self.series:
             for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
-                name = self.x.names[int(x)] if self.x.names else repr(x)
+                place = _cell(self.x.names[int(x)]) if self.x.names else repr(x)
                 rest = [series.low[i] if series.low else None, series.high[i] if series.high else None]
                 note = series.notes[i] if series.notes else ""
-                writer.writerow([_cell(series.name), _cell(name), repr(y), *rest, _cell(note)])
+                writer.writerow([_cell(series.name), place, repr(y), *rest, _cell(note)])
         return out.getvalue()
 
 
 def _cell(text: str) -> str:
     """Text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not _numeric(text) else text
-
-
-def _numeric(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def thinned(series: Series, most: int) -> Series:

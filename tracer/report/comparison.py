@@ -11,10 +11,8 @@ from typing import Any
 
 from tracer.core.metrics import Interval, t_interval
 from tracer.evaluation.verdict import Change
-from tracer.report.changes import changes
-from tracer.report.measures import SUITE, Key, measured
-from tracer.report.number import number
-from tracer.report.run_data import RunData
+from tracer.report.measures import Key, changes, measured
+from tracer.report.run_data import RunData, number
 from tracer.report.scored import Moment
 
 # Paths of data do not distinguish settings: fingerprints decide whether runs are comparable.
@@ -33,19 +31,32 @@ class Setting:
     def finished(self) -> tuple[RunData, ...]:
         return tuple(run for run in self.runs if run.finished)
 
+    @property
+    def tested(self) -> bool:
+        """Whether `tracer eval` has measured it on test data of the task."""
+        return any(key.role == "id" for key in self.measures["after"])
+
     @cached_property
     def measures(self) -> dict[Moment, dict[Key, list[Interval]]]:
         """The values to average over seeds, one per run that has them."""
-        return {"before": self._measures("before"), "after": self._measures("after")}
+        collected: dict[Moment, dict[Key, list[Interval]]] = {"before": {}, "after": {}}
+        for moment, measures in collected.items():
+            for run in self.finished:
+                for key, value in measured(run, moment).items():
+                    measures.setdefault(key, []).append(value)
+        for values in collected["before"].values():
+            if len({each.value for each in values}) == 1:
+                del values[1:]  # seeds that share a pretrained model measure one value, not several
+        return collected
 
     @cached_property
     def changes(self) -> dict[Key, Change]:
         """The change on every data set that was measured before and after; over several seeds their mean."""
         return changes(self.finished)
 
-    def seeds(self, key: Key, moment: Moment = "after") -> int:
+    def seeds(self, key: Key) -> int:
         """The number of runs that `estimate` averages."""
-        return len(self.measures[moment].get(key, ()))
+        return len(self.measures["after"].get(key, ()))
 
     def estimate(self, key: Key, moment: Moment = "after") -> Interval | None:
         """The mean over seeds with its interval; a single value keeps its own interval, over samples."""
@@ -57,26 +68,15 @@ class Setting:
     def means(self, keys: Sequence[Key], moment: Moment = "after") -> list[float]:
         """The mean accuracy over these data sets, of each run that has all of them."""
         runs = [measured(run, moment) for run in self.finished]
-        return [
-            sum(values[key].value for key in keys) / len(keys)
-            for values in runs
-            if keys and all(key in values for key in keys)
-        ]
+        complete = [values for values in runs if all(key in values for key in keys)]
+        return [sum(values[key].value for key in keys) / len(keys) for values in complete]
 
     def mean(self, keys: Sequence[Key], moment: Moment = "after") -> Interval | None:
-        """The mean accuracy over these data sets, with its interval over seeds."""
+        """The accuracy on one data set, or the mean over several with its interval over seeds."""
+        if len(keys) == 1:
+            return self.estimate(keys[0], moment)
         means = self.means(keys, moment)
         return t_interval(means) if means else None
-
-    def _measures(self, moment: Moment) -> dict[Key, list[Interval]]:
-        collected: dict[Key, list[Interval]] = {}
-        for run in self.finished:
-            for key, value in measured(run, moment).items():
-                collected.setdefault(key, []).append(value)
-        if moment == "before":  # seeds that share a pretrained model measure one value, not several
-            alike = {key for key, values in collected.items() if len({each.value for each in values}) == 1}
-            return {key: values[:1] if key in alike else values for key, values in collected.items()}
-        return collected
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +91,11 @@ class Group:
     def runs(self) -> tuple[RunData, ...]:
         return tuple(run for setting in self.settings for run in setting.runs)
 
+    @property
+    def finished(self) -> list[Setting]:
+        """Settings with a finished run."""
+        return [setting for setting in self.settings if setting.finished]
+
     @cached_property
     def keys(self) -> tuple[Key, ...]:
         """Every measure of any setting, the task first."""
@@ -98,19 +103,17 @@ class Group:
 
     @property
     def task(self) -> Key | None:
-        return next(
-            (key for key in self.keys if key.metric == "accuracy" and not key.retained and not key.suite),
-            None,
-        )
+        keys = (key for key in self.keys if key.metric == "accuracy" and not key.retained and not key.suite)
+        return next(keys, None)
 
     @cached_property
     def retained(self) -> tuple[Key, ...]:
         """Retained data of training, or of `tracer eval`, else shifts, that every finished setting was scored on."""
-        finished = [setting for setting in self.settings if setting.finished]
-        both = [key for key in self.keys if all(key in s.measures[m] for s in finished for m in s.measures)]
+        tables = [table for setting in self.finished for table in setting.measures.values()]
+        both = [key for key in self.keys if all(key in table for table in tables)]
         kinds = (
             [key for key in both if key.retained],
-            [key for key in both if key.path[:2] == (SUITE, "retain") and key.path[3:] == ("accuracy",)],
+            [key for key in both if key.role == "retain" and key.metric == "accuracy"],
             [key for key in both if key.shifted],
         )
         return tuple(next((kind for kind in kinds if kind), ()))
@@ -150,7 +153,8 @@ def compare(runs: Sequence[RunData]) -> list[Group]:
         settings, notes = _settings(own, slot)
         slot += len(settings)
         separate = _difference(members[0][0], own[0]) if groups else ()
-        groups.append(Group(_name(own), settings, (*separate, *notes)))
+        name = own[0].data.get("name") or own[0].experiment.get("data") or "unknown data"
+        groups.append(Group(name, settings, (*separate, *notes)))
     return groups
 
 
@@ -158,10 +162,6 @@ def _data_identity(run: RunData) -> str:
     """Equal for runs on the same data; runs without a fingerprint are comparable with no other."""
     fingerprint = run.data.get("fingerprint") or run.folder.resolve().as_posix()
     return json.dumps([fingerprint, run.data.get("held_out_fingerprint"), run.classes], default=str)
-
-
-def _name(runs: Sequence[RunData]) -> str:
-    return str(runs[0].data.get("name") or runs[0].experiment.get("data") or "unknown data")
 
 
 def _difference(first: RunData, other: RunData) -> tuple[str, ...]:
@@ -177,11 +177,15 @@ def _difference(first: RunData, other: RunData) -> tuple[str, ...]:
 
 
 def _settings(runs: Sequence[RunData], slot: int) -> tuple[tuple[Setting, ...], list[str]]:
-    """Runs by setting, and notes on duplicates: the same experiment with the same seed counts once."""
+    """Runs by setting, and notes on duplicates: the same experiment with the same seed counts once.
+
+    Methods stand in the order given, settings of one method by the values that vary, which are part of their labels.
+    """
     by_setting: dict[str, dict[Any, RunData]] = {}
     notes = []
     for run in runs:
-        seeds = by_setting.setdefault(_identity(run), {})
+        settled = {name: value for name, value in run.settled.items() if name not in IGNORED}
+        seeds = by_setting.setdefault(json.dumps(settled, sort_keys=True, default=str), {})
         twin = seeds.get(run.seed)
         if twin is not None:
             notes.append(
@@ -189,43 +193,24 @@ def _settings(runs: Sequence[RunData], slot: int) -> tuple[tuple[Setting, ...], 
             )
         if twin is None or (run.finished and not twin.finished):
             seeds[run.seed] = run
-    members = _ordered([tuple(seeds.values()) for seeds in by_setting.values()])
-    labels = _labels([seeds[0] for seeds in members])
-    named = zip(labels, members, strict=True)
-    return tuple(Setting(label, slot + i, seeds) for i, (label, seeds) in enumerate(named)), notes
-
-
-def _ordered(members: list[tuple[RunData, ...]]) -> list[tuple[RunData, ...]]:
-    """Methods in the order given, settings of one method by the values that vary, seeds by number."""
-    titles = list(dict.fromkeys(runs[0].title for runs in members))
-    names = {title: varied(runs[0] for runs in members if runs[0].title == title) for title in titles}
-
-    def rank(runs: tuple[RunData, ...]) -> tuple[Any, ...]:
-        title, settled = runs[0].title, runs[0].settled
-        return titles.index(title), [_sortable(settled.get(name)) for name in names[title]]
-
-    return [tuple(sorted(runs, key=lambda run: _sortable(run.seed))) for runs in sorted(members, key=rank)]
+    by_title: dict[str, list[tuple[RunData, ...]]] = {}
+    for seeds in by_setting.values():
+        own = tuple(sorted(seeds.values(), key=lambda run: _sortable(run.seed)))
+        by_title.setdefault(own[0].title, []).append(own)
+    settings: list[Setting] = []
+    for title, members in by_title.items():
+        alike = [own[0] for own in members]
+        names = varied(alike)
+        for own in sorted(members, key=lambda own: [_sortable(own[0].settled.get(name)) for name in names]):
+            values = [f"{name.replace('_', ' ')} {_differing(own[0], name, alike)}" for name in names]
+            settings.append(Setting(" · ".join([title, *values]), slot + len(settings), own))
+    return tuple(settings), notes
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:
     """A key that puts numbers first, in their order, then text in its own."""
     numeric = number(value)
     return (0, numeric, "") if numeric is not None else (1, 0.0, show(value))
-
-
-def _identity(run: RunData) -> str:
-    settled = {name: value for name, value in run.settled.items() if name not in IGNORED}
-    return json.dumps(settled, sort_keys=True, default=str)
-
-
-def _labels(runs: Sequence[RunData]) -> list[str]:
-    """The method's title and, where several settings share it, the values in which they differ."""
-    labels = []
-    for run in runs:
-        alike = [other for other in runs if other.title == run.title]
-        values = [f"{name.replace('_', ' ')} {_differing(run, name, alike)}" for name in varied(alike)]
-        labels.append(" · ".join([run.title, *values]))
-    return labels
 
 
 def _differing(run: RunData, name: str, alike: Sequence[RunData]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import fmean
 
 from tracer.report.chart import Axis, Chart, Series
@@ -43,10 +42,7 @@ TEACHER: Texts = {
     "student_pair": ("True pair, student", "Probability the student gives to an image's own caption.", True),
     "teacher_age": ("Mean age of the teacher", "Mean age of the averaged weights, in steps.", False),
 }
-HELD_OUT = (
-    "accuracy",
-    "weight_gap",
-)  # of the lines about the held-out set; the others are of training batches
+HELD_OUT = ("accuracy", "weight_gap")  # in lines about the held-out set; the others are of training batches
 
 
 def learning(group: Group, prefix: str) -> list[Chart]:
@@ -72,10 +68,11 @@ def terms(group: Group, prefix: str) -> list[Chart]:
             if curve
         )
         if series:
+            values = [value for curve in series for value in curve.y]
+            wide = min(values) > 0 and 50 < max(values) / min(values) < 1e7
             seed = f", seed {run.seed}" if len(setting.runs) > 1 else ""
-            caption = f"Terms of the loss before weighting{seed}."
-            name = f"{prefix}-terms-{setting.slot}"
-            axis = Axis("value", log=_wide([value for curve in series for value in curve.y]))
+            name, caption = f"{prefix}-terms-{setting.slot}", f"Terms of the loss before weighting{seed}."
+            axis = Axis("value", log=wide)
             charts.append(Chart(name, setting.label, caption, STEP, axis, series, own_legend=True))
     return charts
 
@@ -102,19 +99,8 @@ def _series(setting: Setting, name: str) -> Series | None:
     if len(curves) == 1:
         return Series(setting.label, setting.slot, tuple(curves[0]), tuple(curves[0].values()))
     steps = [step for step in curves[0] if all(step in curve for curve in curves)]
-    at: list[Sequence[float]] = [[curve[step] for curve in curves] for step in steps]
     if not steps:
         return None
-    return Series(
-        setting.label,
-        setting.slot,
-        tuple(steps),
-        tuple(fmean(values) for values in at),
-        tuple(min(values) for values in at),
-        tuple(max(values) for values in at),
-    )
-
-
-def _wide(values: Sequence[float]) -> bool:
-    """Whether the values span a range that needs a logarithmic axis."""
-    return min(values) > 0 and 50 < max(values) / min(values) < 1e7
+    at = [[curve[step] for curve in curves] for step in steps]
+    middle, low, high = (tuple(map(each, at)) for each in (fmean, min, max))
+    return Series(setting.label, setting.slot, tuple(steps), middle, low, high)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from tracer.core.metrics import Interval
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.comparison import Group, Setting, list_data
-from tracer.report.label import CROWD
-from tracer.report.measures import SUITE, Key
-from tracer.report.number import number
+from tracer.report.measures import Key
+from tracer.report.run_data import inner, number, numeric
 from tracer.report.scale import shown
-from tracer.report.scored import Moment
+from tracer.report.svg import CROWD
 
 Keys = tuple[Key, ...]
 
@@ -21,32 +20,37 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
 
     `retained` are retained data or shifted test sets; for shifts, ID accuracy is drawn against their mean.
     """
-    learned = _learned(group, retained)
-    finished = [setting for setting in group.settings if setting.finished]
+    learned, finished = _learned(group, retained), group.finished
     if not learned or not retained or not finished:
         return None
     before = _starts(finished, learned, retained)
-    points = _name_best({setting: _point(setting, learned, retained) for setting in finished})
-    paths = {setting: _path(setting, retained) if learned == (group.task,) else None for setting in finished}
-    guides = [paths[setting] or _straight_line(before, point) for setting, point in points.items()]
-    meaning = "lead"
-    if any(paths.values()):
-        meaning = "follow the interpolated weights (WiSE-FT) where these were analysed, else just lead"
-    if all(paths.values()):
-        meaning = "follow the interpolated weights (WiSE-FT)"
-    crowded = not all(point.named for point in points.values() if point)
-    shifted = retained[0].shifted
-    direction = "more robust to" if shifted else "forgets less of"
-    lines = f" Thin lines {meaning} from the pretrained model." if any(guides) else ""
+    points = {s: point for s in finished if (point := _point(s, learned, retained)) is not None}
+    if len(points) >= CROWD:
+        points = {
+            s: replace(point, named=_unsurpassed(point, points.values())) for s, point in points.items()
+        }
+    paths = {s: _path(s, retained) if learned == (group.task,) else None for s in points}
+    start = before[0] if len(before) == 1 else None
+    guides = [paths[s] or (start and _straight_line(start, point)) for s, point in points.items()]
+    shifted, tested = retained[0].shifted, learned[0].suite
+    caption = f"Up: better on the task. Right: {'more robust to' if shifted else 'forgets less of'} "
+    caption += f"{list_data(retained)}."
+    if any(guides):
+        meaning = "lead"
+        if any(paths.values()):
+            meaning = "follow the interpolated weights (WiSE-FT)"
+            meaning += "" if all(paths.values()) else " where these were analysed, else just lead"
+        caption += f" Thin lines {meaning} from the pretrained model."
+    caption += _subset_note(finished) if any(paths.values()) else ""
+    if not all(point.named for point in points.values()):
+        caption += " Only settings that no other surpasses in both are named."
     return Chart(
         name=name,
         title="In distribution against under shift" if shifted else "Learned against kept",
-        caption=f"Up: better on the task. Right: {direction} {list_data(retained)}."
-        f"{lines}{_subset_note(finished) if any(paths.values()) else ''}"
-        f"{' Only settings that no other surpasses in both are named.' if crowded else ''}",
+        caption=caption,
         x=Axis(f"{'OOD' if shifted else 'kept'}: {_mean_of(retained)}", percent=True),
-        y=Axis(f"{'ID' if learned[0].suite else 'learned'}: {_accuracy(group, learned)}", percent=True),
-        series=tuple(part for part in (*guides, *before, *points.values()) if part is not None),
+        y=Axis(f"ID: {_mean_of(learned)}" if tested else f"learned: accuracy on {group.name}", percent=True),
+        series=(*(guide for guide in guides if guide), *before, *points.values()),
         labelled=True,
     )
 
@@ -54,7 +58,7 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
 def _learned(group: Group, retained: Keys) -> Keys:
     """The task; against shifts, the suite's ID sets if every setting with the shifts has them."""
     scored = [s for s in group.settings if all(key in s.measures["after"] for key in retained)]
-    own = [key for key in group.keys if key.path[:2] == (SUITE, "id") and key.metric == "accuracy"]
+    own = [key for key in group.keys if key.role == "id" and key.metric == "accuracy"]
     own = [key for key in own if all(key in setting.measures["after"] for setting in scored)]
     if own and any(key.suite for key in retained):
         return tuple(own)
@@ -65,20 +69,11 @@ def _mean_of(keys: Keys) -> str:
     return f"{'mean ' if len(keys) > 1 else ''}accuracy on {list_data(keys)}"
 
 
-def _accuracy(group: Group, learned: Keys) -> str:
-    return _mean_of(learned) if learned[0].suite else f"accuracy on {group.name}"
-
-
-def _estimate(setting: Setting, keys: Keys, moment: Moment = "after") -> Interval | None:
-    """The accuracy on one data set, or the mean over several."""
-    return setting.estimate(keys[0], moment) if len(keys) == 1 else setting.mean(keys, moment)
-
-
 def _starts(finished: list[Setting], task: Keys, retained: Keys) -> list[Series]:
     """The pretrained model, or models where the settings start from several."""
     starts: dict[tuple[str, str], str] = {}
     for setting in finished:
-        y, x = _estimate(setting, task, "before"), _estimate(setting, retained, "before")
+        y, x = setting.mean(task, "before"), setting.mean(retained, "before")
         if x is not None and y is not None:
             model = "/".join(str(setting.runs[0].experiment.get("model", "")).split("/")[-2:])
             starts.setdefault((f"{x.value:.4f}", f"{y.value:.4f}"), model)
@@ -90,57 +85,37 @@ def _starts(finished: list[Setting], task: Keys, retained: Keys) -> list[Series]
 
 
 def _point(setting: Setting, task: Keys, retained: Keys) -> Series | None:
-    y, x = _estimate(setting, task), _estimate(setting, retained)
+    y, x = setting.mean(task), setting.mean(retained)
     if x is None or y is None:
         return None
     note = f"kept {shown(x.value, True)}, learned {shown(y.value, True)}"
     seeds = len(setting.means(retained))
     if seeds > 1:
         note += f", mean of {seeds} seeds"
-    return Series(
-        setting.label,
-        setting.slot,
-        (x.value,),
-        (y.value,),
-        (number(y.low),),
-        (number(y.high),),
-        (note,),
-        mark="points",
-    )
+    ends = (number(y.low),), (number(y.high),)
+    return Series(setting.label, setting.slot, (x.value,), (y.value,), *ends, (note,), mark="points")
 
 
-def _name_best(points: dict[Setting, Series | None]) -> dict[Setting, Series | None]:
-    """Of many points only those are named that no other surpasses in both; the pointer shows the other names."""
-    known = [point for point in points.values() if point is not None]
-    if len(known) < CROWD:
-        return points
-
-    def surpassed(point: Series) -> bool:
-        (x,), (y,) = point.x, point.y
-        return any(o.x[0] >= x and o.y[0] >= y and (o.x[0], o.y[0]) != (x, y) for o in known)
-
-    return {s: point and replace(point, named=not surpassed(point)) for s, point in points.items()}
+def _unsurpassed(point: Series, points: Iterable[Series]) -> bool:
+    """Whether none of the points is as good in both and better in one; the pointer shows the names of the others."""
+    (x,), (y,) = point.x, point.y
+    return not any(o.x[0] >= x and o.y[0] >= y and (o.x[0], o.y[0]) != (x, y) for o in points)
 
 
-def _straight_line(before: list[Series], point: Series | None) -> Series | None:
+def _straight_line(start: Series, point: Series) -> Series:
     """From the pretrained model to this setting."""
-    if point is None or len(before) != 1:
-        return None
-    (start,) = before
     return Series(f"{point.name}, from", point.slot, start.x + point.x, start.y + point.y, guide=True)
 
 
 def _path(setting: Setting, retained: Keys) -> Series | None:
     """Accuracies along the line between pretrained and finetuned weights, from the first run with an analysis."""
+    places = [("alpha",), ("accuracy",), *(("retain", key.data) for key in retained)]
     for run in setting.finished:
-        rows = run.analysis.get("path")
-        if not isinstance(rows, list):
-            continue
-        points = [_path_point(row, retained) for row in rows if isinstance(row, dict)]
-        known = [point for point in points if point is not None]
+        known = numeric([inner(row, *place) for place in places] for row in run.analysed("path"))
         if len(known) > 2:
-            alphas, x, y = zip(*known, strict=True)
-            notes = tuple(f"α = {alpha:g}" for alpha in alphas)
+            x = tuple(sum(own) / len(own) for _, _, *own in known)
+            y = tuple(accuracy for _, accuracy, *_ in known)
+            notes = tuple(f"α = {alpha:g}" for alpha, *_ in known)
             return Series(f"{setting.label}, path", setting.slot, x, y, notes=notes, guide=True)
     return None
 
@@ -148,16 +123,7 @@ def _path(setting: Setting, retained: Keys) -> Series | None:
 def _subset_note(finished: list[Setting]) -> str:
     """A note where a path was measured on a subset of the held-out images: its ends then differ from the points."""
     for run in (run for setting in finished for run in setting.finished):
-        count, total = number(run.analysis.get("samples")), number(run.data.get("held_out"))
-        if count is not None and total is not None and count < total and run.analysis.get("path"):
+        count, total = number(run.analysis.get("samples")), run.data.get("held_out", 0)
+        if count is not None and count < total and run.analysis.get("path"):
             return f" Paths were measured on {count:g} of {total:g} held-out images."
     return ""
-
-
-def _path_point(row: dict, retained: Keys) -> tuple[float, float, float] | None:
-    """α, mean retained accuracy and task accuracy."""
-    try:
-        scores = [float(row["retain"][key.data]) for key in retained]
-        return float(row["alpha"]), sum(scores) / len(scores), float(row["accuracy"])
-    except (KeyError, TypeError, ValueError):
-        return None

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
-from tracer.report.changes import TASK, mean_change
 from tracer.report.comparison import Group, Setting, list_data
-from tracer.report.measures import SUITE, Key
+from tracer.report.measures import TASK, Key, mean_change
 from tracer.report.scale import points, shown
 
 FEW = 3  # retained sets that are named one by one; of more, the mean
@@ -16,7 +15,7 @@ FEW = 3  # retained sets that are named one by one; of more, the mean
 
 def headline(group: Group) -> str:
     """What was learned and what was forgotten, compared with the pretrained model."""
-    finished = [setting for setting in group.settings if setting.finished]
+    finished = group.finished
     if not finished or group.task is None:
         return _in_progress(group)
     if len(finished) == 1:
@@ -30,7 +29,7 @@ def setting_verdict(setting: Setting, among: Collection[Key] | None = None) -> V
     Only what is `among` these keys counts, if they are given.
     """
     changes = {key: change for key, change in setting.changes.items() if among is None or key in among}
-    own = [key for key in changes if key.path[:2] == (SUITE, "id")] or [key for key in changes if key == TASK]
+    own = [key for key in changes if key.role == "id"] or [key for key in changes if key == TASK]
     if not own:
         return None
     # The same images under two names, as `test` and `./test`, count once: equal changes are taken for the same set.
@@ -43,6 +42,23 @@ def comparable(settings: Sequence[Setting]) -> set[Key]:
     return {key for key, _ in set.intersection(*counted)} if counted else set()
 
 
+def best_setting(settings: Sequence[Setting]) -> Setting:
+    """The setting with the highest accuracy on the task as rounded, of equal ones the one that retains most.
+
+    They are ranked by what all of them were measured on.
+    """
+    keys = comparable([setting for setting in settings if setting.changes])
+
+    def rank(setting: Setting) -> tuple[float, float]:
+        outcome = setting_verdict(setting, keys)
+        if outcome is None:
+            return -1.0, 0.0
+        changes = [change.difference.value for change in outcome.retained.values()]
+        return round(outcome.task.after.value, 3), sum(changes) / max(1, len(changes))
+
+    return max(settings, key=rank)
+
+
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence: "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -51,7 +67,7 @@ def listed(names: Sequence[str]) -> str:
 def _retained(changes: Mapping[Key, Change]) -> dict[str, Change]:
     """Retained data by name, else shifts: each, or their mean if there are many."""
     trained = {key.data: key for key in changes if key.path[0] == "retain"}
-    tested = {key.data: key for key in changes if key.path[:2] == (SUITE, "retain")}
+    tested = {key.data: key for key in changes if key.role == "retain"}
     keys = [*(trained | tested).values()] or [key for key in changes if key.shifted]
     if len(keys) <= FEW:
         return {key.data: changes[key] for key in keys}
@@ -74,22 +90,16 @@ def _single(group: Group, setting: Setting) -> str:
         assert after is not None
         return f"{start}Task: {_level(after, 0)} after training; it was not measured before."
     known = {name: change for name, change in outcome.retained.items() if change.n}
-    sentence = Verdict(outcome.task, known).sentence(_images(setting)).removesuffix(".")
-    for name in outcome.retained.keys() - known.keys():
-        before, after = outcome.retained[name].before.value, outcome.retained[name].after.value
-        sentence += f"; {name}: {shown(before, True)} → {shown(after, True)}, on an unknown number of images"
-    rest = "" if outcome.retained else "; nothing that it should retain was measured"
-    return f"{start}{sentence}{rest}{_seeds(setting)}.{_calibration(group, setting)}"
-
-
-def _images(setting: Setting) -> str:
-    tested = any(key.path[:2] == (SUITE, "id") for key in setting.measures["after"])
-    return "test images" if tested else "held-out images"
-
-
-def _seeds(setting: Setting) -> str:
-    count = len(setting.finished)
-    return f"; means over {count} seeds" if count > 1 else ""
+    images = "test images" if setting.tested else "held-out images"
+    sentence = Verdict(outcome.task, known).sentence(images).removesuffix(".")
+    for name, change in outcome.retained.items():
+        if not change.n:
+            levels = f"{shown(change.before.value, True)} → {shown(change.after.value, True)}"
+            sentence += f"; {name}: {levels}, on an unknown number of images"
+    sentence += "" if outcome.retained else "; nothing that it should retain was measured"
+    seeds = len(setting.finished)
+    sentence += f"; means over {seeds} seeds" if seeds > 1 else ""
+    return f"{start}{sentence}.{_calibration(group, setting)}"
 
 
 def _several(group: Group, finished: list[Setting]) -> str:
@@ -102,7 +112,9 @@ def _several(group: Group, finished: list[Setting]) -> str:
     reached = {label: outcome.task.after for label, outcome in outcomes.items()}
     best = shown(max(each.value for each in reached.values()), True)
     top = [label for label, each in reached.items() if shown(each.value, True) == best]
-    subject = f"All {len(outcomes)} settings" if len(top) == len(finished) > 2 else _subject(top)
+    subject = listed(top) if len(top) <= 3 else f"{len(top)} settings"
+    if len(top) == len(finished) > 2:
+        subject = f"All {len(outcomes)} settings"
     task = outcomes[top[0]].task
     sentence = f"{subject} {'reach' if len(top) > 1 else 'reaches'} {_level(reached[top[0]], task.n)} on {group.name}"
     if len({shown(outcome.task.before.value, True) for outcome in outcomes.values()}) == 1:
@@ -112,13 +124,11 @@ def _several(group: Group, finished: list[Setting]) -> str:
     winner = next(setting for setting in finished if setting.label == top[0])
     calibration = _calibration(group, winner) if len(top) == 1 else ""
     if not lost:
-        some = any(_retained(setting.changes) for setting in compared)
-        where = " in all of them" if some else ""
+        where = " in all of them" if any(_retained(setting.changes) for setting in compared) else ""
         return f"{sentence}. Nothing that should be retained was measured{where}.{calibration}"
     totals = {label: mean_change([*changes.values()]).difference for label, changes in lost.items()}
-    names = (
-        listed([*next(iter(lost.values()))]) if len({*map(tuple, lost.values())}) == 1 else "retained data"
-    )
+    sets = {tuple(changes) for changes in lost.values()}
+    names = listed(sets.pop()) if len(sets) == 1 else "retained data"
     sentence += _forgotten(names, {label: totals[label] for label in top if label in totals})
     keeper = max(totals, key=lambda label: totals[label].value)
     if keeper not in top:
@@ -173,7 +183,3 @@ def _level(after: Interval, n: int) -> str:
     """An accuracy with its interval and the number of images."""
     value = plus_minus(after) if after.known else shown(after.value, True)
     return f"{value} of {n} images" if n else value
-
-
-def _subject(labels: list[str]) -> str:
-    return listed(labels) if len(labels) <= 3 else f"{len(labels)} settings"

@@ -81,14 +81,10 @@ def own_images(experiment: Experiment) -> tuple[Examples, Examples]:
         experiment.held_out,
         share,
         test_share=experiment.test_share,
-        check=_unchecked,
+        check=lambda examples: examples,
         **experiment.keywords,
     )
     return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
-
-
-def _unchecked(examples: Examples) -> Examples:
-    return examples
 
 
 def _no_student() -> NoReturn:

@@ -1,15 +1,18 @@
-"""All numbers of a run's result: each leaf of `before` and `after` with a readable label."""
+"""The numbers of a run: each leaf of `before` and `after` in its result with a readable label, and their changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tracer.core.metrics import METRICS, Interval, wilson_interval
-from tracer.report.number import count, inner, number
-from tracer.report.run_data import RunData
-from tracer.report.scored import Moment
+from tracer.core.metrics import METRICS, Interval, t_interval, wilson_interval
+from tracer.core.validation import fits
+from tracer.evaluation.verdict import INTERVALS, Change, verdict
+from tracer.report.paired import paired_sets
+from tracer.report.run_data import RunData, inner, number
+from tracer.report.scored import Moment, row_count
 
 Better = Literal["higher", "lower"]
 
@@ -25,7 +28,7 @@ AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
 }
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Key:
     """The path of a number in a result, e.g. ("retain", "digits")."""
 
@@ -33,7 +36,7 @@ class Key:
 
     @property
     def metric(self) -> str | None:
-        known = [part for part in self.path if part in METRICS]
+        known = [part for part in self.path[3 if self.suite else 0 :] if part in METRICS]
         if known:
             return known[-1]
         return "accuracy" if self.path[0] == "retain" and len(self.path) == 2 else None
@@ -46,17 +49,22 @@ class Key:
     @property
     def suite(self) -> bool:
         """Whether it is from `tracer eval` on a test set."""
-        return self.path[0] == SUITE
+        return self.path[0] == SUITE and len(self.path) == 4
+
+    @property
+    def role(self) -> str | None:
+        """The role of a test set in `tracer eval`."""
+        return self.path[1] if self.suite else None
 
     @property
     def shifted(self) -> bool:
         """Whether it is the accuracy on a shifted test set."""
-        return self.path[:2] == (SUITE, "ood") and self.path[3:] == ("accuracy",)
+        return self.role == "ood" and self.metric == "accuracy"
 
     @property
     def data(self) -> str:
-        """The name of the data set, where the path has one."""
-        return self.path[2 if self.suite else 1]
+        """The name of the data set; empty where the path has none."""
+        return self.path[2] if self.suite else "".join(self.path[1:2])
 
     @property
     def better(self) -> Better | None:
@@ -76,11 +84,14 @@ class Key:
             return "task"
         if self.path in AGAINST:
             return AGAINST[self.path][0]
-        inner = [part for part in self.path[2 if self.suite else 0 :] if part != "accuracy"]
+        parts = [part for part in self.path[2 if self.suite else 0 :] if part != "accuracy"] or ["accuracy"]
         role = ""
-        if inner[0] in ROLES and len(inner) > 1:
-            role, inner = ROLES[inner[0]], inner[1:]
-        return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in inner)
+        if parts[0] in ROLES and len(parts) > 1:
+            role, parts = ROLES[parts[0]], parts[1:]
+        return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in parts)
+
+
+TASK = Key(("accuracy",))
 
 
 def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
@@ -88,15 +99,15 @@ def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
     images is known.
     """
     result = run.result or {}
-    scores = result.get(moment)
-    values = dict(_leaves(scores, ())) if isinstance(scores, dict) else {}
+    values = dict(_leaves(result.get(moment), ()))
     if moment == "after" and inner(result, "retention", "meaningful") is not False:
         for name in ("agreement", "kl"):
             values |= dict(_leaves(inner(result, "retention", name), ("retention", name)))
     intervals = inner(result, "intervals", moment)
     for name, ends in intervals.items() if isinstance(intervals, dict) else ():
-        if Key((name,)) in values and (interval := _ends(ends)):
-            values[Key((name,))] = interval
+        key = Key((name,))
+        if key in values and fits(ends, tuple[float, float, float]):
+            values[key] = Interval(ends[0], values[key].value, ends[2])
     for row in run.scored[moment]:
         values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _interval(row)
     for key, value in values.items():
@@ -109,13 +120,13 @@ def image_count(run: RunData, key: Key) -> int:
     """The number of images behind a measure; 0 where it is not known."""
     result = run.result or {}
     if key.suite:
-        rows = (row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3])
-        return next((count(row.get("n")) or 0 for row in rows), 0)
+        rows = [row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3]]
+        return row_count(rows[0]) if rows else 0
     if key.path[0] in ("retain", "calibration"):
-        return count(inner(result, "changes", "retain", key.data, "n")) or 0
+        return inner(result, "changes", "retain", key.data, "n") or 0
     if key.path[0] == "retention":
-        return count(inner(result, "retention", "n")) or 0
-    return count(run.data.get("held_out")) or 0 if len(key.path) == 1 else 0
+        return inner(result, "retention", "n") or 0
+    return run.data.get("held_out", 0) if len(key.path) == 1 else 0
 
 
 def _rank(key: Key) -> tuple[int, int]:
@@ -124,36 +135,65 @@ def _rank(key: Key) -> tuple[int, int]:
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]:
-    if isinstance(value, list):
-        yield from _rows(value, path)
-    elif isinstance(value, dict) and number(value.get("value")) is not None:
-        yield Key(path), _interval(value)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _leaves(inner, (*path, str(name)))
-    elif (single := number(value)) is not None and path:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _leaves(part, (*path, name))
+    elif path and (single := number(value)) is not None:
         yield Key(path), Interval.unknown(single)
 
 
-def _rows(rows: list[Any], path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]:
-    """The values of rows that name what was measured."""
-    for row in rows:
-        if isinstance(row, dict) and number(row.get("value")) is not None:
-            names = [
-                str(row[name]) for name in ("shift", "data", "name", "metric") if row.get(name) is not None
-            ]
-            if names:
-                yield Key((*path, *names)), _interval(row)
-
-
-def _ends(value: Any) -> Interval | None:
-    """An interval written as [low, value, high]; None for anything else."""
-    ends = [number(each) for each in value] if isinstance(value, list) else []
-    return Interval(*ends) if len(ends) == 3 and None not in ends else None  # pyright: ignore[reportArgumentType]
-
-
 def _interval(row: dict[str, Any]) -> Interval:
-    value = number(row["value"])
-    assert value is not None
-    low, high = number(row.get("low")), number(row.get("high"))
+    value, low, high = float(row["value"]), number(row.get("low")), number(row.get("high"))
     return Interval.unknown(value) if low is None or high is None else Interval(low, value, high)
+
+
+def changes(runs: Sequence[RunData]) -> dict[Key, Change]:
+    """The change on every data set that all runs measured before and after; of several runs, seeds, their mean."""
+    by_run = [_changes(run) for run in runs]
+    if len(by_run) < 2:
+        return by_run[0] if by_run else {}
+    shared = [key for key in by_run[0] if all(key in run for run in by_run)]
+    return {key: _combined([run[key] for run in by_run], _over_seeds, by_run[0][key].n) for key in shared}
+
+
+def mean_change(changes: Sequence[Change]) -> Change:
+    """The mean over several data sets, whose errors are independent."""
+    if len(changes) == 1:
+        return changes[0]
+    return _combined(changes, _over_data, sum(change.n for change in changes))
+
+
+def _combined(changes: Sequence[Change], mean: Callable[[list[Interval]], Interval], n: int) -> Change:
+    before, after, difference = (mean([getattr(each, name) for each in changes]) for name in INTERVALS)
+    return Change(before, after, difference, n)
+
+
+def _over_seeds(parts: list[Interval]) -> Interval:
+    return t_interval(part.value for part in parts)
+
+
+def _over_data(parts: list[Interval]) -> Interval:
+    value = sum(part.value for part in parts) / len(parts)
+    half = math.hypot(*(part.half_width for part in parts)) / len(parts)
+    return Interval(value - half, value, value + half)
+
+
+def _changes(run: RunData) -> dict[Key, Change]:
+    """From the result of training and from saved predictions; in older runs from the accuracies alone."""
+    before, after = measured(run, "before"), measured(run, "after")
+    pairs = {Key((SUITE, each.role, each.name, "accuracy")): each.change for each in paired_sets(run)}
+    alone = [key for key in after if key.metric == "accuracy" and key in before and key not in pairs]
+    result = pairs | {key: _unpaired(before[key], after[key], image_count(run, key)) for key in alone}
+    summary = verdict(run.result or {})
+    if summary is not None:
+        result[TASK] = summary.task
+        result |= {Key(("retain", name)): change for name, change in summary.retained.items()}
+    return {key: change for key, change in result.items() if key.role != ""}
+
+
+def _unpaired(before: Interval, after: Interval, n: int) -> Change:
+    """The change between two accuracies whose single hits are not known: as if on different images, which is wider."""
+    first, second = (each if each.known else wilson_interval(each.value, n) for each in (before, after))
+    value = second.value - first.value
+    half = math.hypot(first.half_width, second.half_width)
+    return Change(first, second, Interval(value - half, value, value + half), n)

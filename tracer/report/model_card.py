@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -12,15 +11,15 @@ from typing import Any
 
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
-from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, verdict
+from tracer.evaluation.verdict import Verdict, names_kept, plus_minus, verdict
 from tracer.models.student import Head
-from tracer.report.reproduce import training
-from tracer.report.run_data import RunData, read_run
+from tracer.report.commands import training
+from tracer.report.run_data import RunData, read_object, read_run
 from tracer.report.templates import environment, line
 
-CHOSEN_FILE = (
-    "chosen_by_fit.json"  # in a run: the weights that `tracer fit` chose, and its sentence on the test images
-)
+# In a run: the weights that `tracer fit` chose, and its sentence on the test images.
+CHOSEN_FILE = "chosen_by_fit.json"
+TASK = "task, held out"
 LIBRARIES = {"open_clip": "open_clip", "hf": "transformers", "onnx": "onnx"}
 PATHS = ("data", "held_out", "retain", "model", "templates", "pretrained", "classes", "root")
 UNKNOWN = "not known to tracer; it stays what its owners say"
@@ -36,8 +35,10 @@ def model_card(folder: Path, weights: str, format: str, name: str, head: Head | 
     `head` is their classification head, if any: the card shows how it is applied. Paths of this machine are shortened
     to the last part of their name.
     """
-    run = _without_folders(read_run(folder))
+    original = read_run(folder)
+    run = _without_folders(original)
     outcome = verdict(run.result or {}) if weights == "result" else None
+    model, pretrained = run.experiment.get("model", "?"), run.experiment.get("pretrained", "auto")
     card = environment().get_template("model_card.md.j2")
     return card.render(
         run=run,
@@ -46,8 +47,8 @@ def model_card(folder: Path, weights: str, format: str, name: str, head: Head | 
         head=head,
         name=name,
         library=LIBRARIES[format],
-        base=_base(run),
-        licence=_base_licence(run),
+        base=model if pretrained in ("auto", "none") else f"{model} ({pretrained})",
+        licence=_base_licence(original.experiment),
         data_licence=_data_licence(run),
         outcome=outcome,
         changes=_changes(outcome) if outcome else "",
@@ -62,46 +63,40 @@ def model_card(folder: Path, weights: str, format: str, name: str, head: Head | 
 
 def _test(folder: Path, weights: str) -> str:
     """What `tracer fit` measured of these weights on images that chose nothing; empty if it did not choose them."""
-    try:
-        chosen = json.loads((folder / CHOSEN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return ""
-    same = isinstance(chosen, dict) and chosen.get("weights") == weights
-    return str(chosen.get("sentence", "")) if same else ""
+    chosen = read_object(folder / CHOSEN_FILE, []) or {}
+    return str(chosen.get("sentence", "")) if chosen.get("weights") == weights else ""
 
 
 def _changes(outcome: Verdict) -> str:
     """Accuracies before and after with intervals and counts."""
-    rows = [_row("task, held out", outcome.task)]
-    rows += [_row(f"{line(name)}, to be kept", change) for name, change in outcome.retained.items()]
+    rows = []
+    for name, change in {TASK: outcome.task, **_to_be_kept(outcome.retained)}.items():
+        before, after, difference, n, _ = change
+        points = f"{100 * difference.value:+.1f} ± {100 * difference.half_width:.1f} points"
+        rows.append((name, plus_minus(before), plus_minus(after), points, str(n)))
     return markdown_table(("accuracy on", "before", "after", "difference", "images"), rows)
 
 
 def _merge(folder: Path, weights: str) -> str:
     """What `tracer merge` has measured of the weights that it wrote, as a table; empty for others."""
+    merge = read_object(folder / "merges" / f"{weights}.json", []) or {}
     try:
-        merge = json.loads((folder / "merges" / f"{weights}.json").read_text(encoding="utf-8"))
-        before, after = (_accuracies(merge[moment]) for moment in ("before", "after"))
-    except (OSError, ValueError, KeyError, TypeError):
+        before, after = (
+            {TASK: each["interval"], **_to_be_kept(each["retained_intervals"])}
+            for each in (merge["before"], merge["after"])
+        )
+        counts = {TASK: merge["after"]["n"], **_to_be_kept(merge["after"]["retained_n"])}
+        rows = []
+        for name, interval in after.items():
+            start = plus_minus(Interval(*before[name])) if name in before else ""
+            rows.append((name, start, plus_minus(Interval(*interval)), str(counts[name])))
+    except (KeyError, TypeError, AttributeError):
         return ""
-    rows = [(name, before.get(name, ("", ""))[0], *shown) for name, shown in after.items()]
     return markdown_table(("accuracy on", "before", "after", "images"), rows)
 
 
-def _accuracies(scores: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Accuracy with its interval, and the number of images, on the held-out set and on each retained one."""
-    result = {"task, held out": (plus_minus(Interval(*scores["interval"])), str(scores["n"]))}
-    for name, interval in scores["retained_intervals"].items():
-        result[f"{line(name)}, to be kept"] = (
-            plus_minus(Interval(*interval)),
-            str(scores["retained_n"][name]),
-        )
-    return result
-
-
-def _row(name: str, change: Change) -> tuple[str, ...]:
-    difference = f"{100 * change.difference.value:+.1f} ± {100 * change.difference.half_width:.1f} points"
-    return name, plus_minus(change.before), plus_minus(change.after), difference, str(change.n)
+def _to_be_kept(by_name: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{line(name)}, to be kept": value for name, value in by_name.items()}
 
 
 def _provenance(run: RunData) -> list[str]:
@@ -113,14 +108,8 @@ def _provenance(run: RunData) -> list[str]:
     return facts
 
 
-def _base(run: RunData) -> str:
-    model, pretrained = run.experiment.get("model", "?"), run.experiment.get("pretrained", "auto")
-    return f"{model} ({pretrained})" if pretrained not in ("auto", "none") else str(model)
-
-
-def _base_licence(run: RunData) -> str:
+def _base_licence(experiment: Mapping[str, Any]) -> str:
     """The licence of the pretrained weights as their own card states it, or as is known of OpenAI's."""
-    experiment = run.description["original"]
     model, pretrained = str(experiment.get("model")), experiment.get("pretrained", "auto")
     if pretrained == "none":
         return "none: the weights were random"
@@ -150,18 +139,15 @@ def _stated_licence(model: str) -> str | None:
 
 def _data_licence(run: RunData) -> str:
     name = str(run.experiment.get("data", ""))
-    return next(
-        (licence for start, licence in DATA_LICENCES.items() if re.match(rf"{start}\b", name)), UNKNOWN
-    )
+    known = (licence for start, licence in DATA_LICENCES.items() if re.match(rf"{start}\b", name))
+    return next(known, UNKNOWN)
 
 
 def _without_folders(run: RunData) -> RunData:
-    """The run with the last part of each path instead of the path; `original` keeps the settings as they were."""
-    experiment = {
-        name: _shortened(value) if name in PATHS else value for name, value in run.experiment.items()
-    }
-    data = {name: _shortened(value) if name == "name" else value for name, value in run.data.items()}
-    description = {**run.description, "original": run.experiment, "experiment": experiment, "data": data}
+    """The run with the last part of each path instead of the path."""
+    paths = {name: _shortened(value) for name, value in run.experiment.items() if name in PATHS}
+    data = run.data | {name: _shortened(value) for name, value in run.data.items() if name == "name"}
+    description = run.description | {"experiment": run.experiment | paths, "data": data}
     return replace(run, description=description)
 
 

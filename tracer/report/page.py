@@ -16,88 +16,75 @@ from markupsafe import Markup
 
 from tracer.core.errors import UserError
 from tracer.report.ablation import ablations
-from tracer.report.box import Box
 from tracer.report.calibration import reliability
-from tracer.report.chart import Chart, thinned
-from tracer.report.closer import Closer, closer_look
+from tracer.report.chart import Chart
+from tracer.report.closer import closer_look, gallery
+from tracer.report.commands import Command, commands, next_steps
 from tracer.report.comparison import Group, compare, show
 from tracer.report.curves import learning, teaching, terms
 from tracer.report.frontier import frontier
 from tracer.report.headline import headline
-from tracer.report.next_steps import next_steps
+from tracer.report.per_class import class_table, confusion_table, matrix
 from tracer.report.representation import representation
-from tracer.report.reproduce import Command, commands
 from tracer.report.run_data import find_runs, read_runs
 from tracer.report.suite import suite_tables
 from tracer.report.svg import payload, svg
-from tracer.report.table import HtmlTable, comparison, costs
+from tracer.report.table import comparison, costs
 from tracer.report.templates import HERE, environment
 from tracer.storage.atomic import write_bytes
 
 MAX_POINTS = 60_000  # of all curves of a page, which keeps it well under 5 MB
-SMALL, LARGE, SQUARE = Box(), Box(width=560, height=400, left=52, bottom=44), Box(width=300, height=290)
+
+PANELS = {
+    "Learning": learning,
+    "Teacher": teaching,
+    "Loss terms": terms,
+    "Ablation": ablations,
+    "Calibration": reliability,
+    "Representation": representation,
+}
+
+# What the template asks of each group, run and data set, by the names of the functions.
+CONTENTS = (comparison, suite_tables, costs, commands, show)
+CLOSER = (closer_look, gallery, class_table, confusion_table, matrix)
 
 # Control characters, which HTML does not allow, are shown as their Unicode symbols.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\r\t"} | {0x7F: 0x2421}
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A chart and its size."""
-
-    chart: Chart
-    box: Box
-
-    @property
-    def svg(self) -> Markup:
-        return svg(self.chart, self.box)
-
-
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """Charts under one tab."""
 
     title: str
-    figures: tuple[Figure, ...]
+    charts: tuple[Chart, ...]
 
     @property
     def own_legend(self) -> bool:
         """Whether all of its charts have their own legend."""
-        return all(figure.chart.own_legend for figure in self.figures)
+        return all(chart.own_legend for chart in self.charts)
 
     @property
     def banded(self) -> bool:
         """Whether lines are means with a band of the range over seeds."""
-        series = [each for figure in self.figures for each in figure.chart.series]
-        return any(each.low and each.mark == "line" for each in series)
+        return any(series.low and series.mark == "line" for chart in self.charts for series in chart.series)
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """The part of the page about one group of comparable runs."""
 
     number: int
     group: Group
     headline: str
     steps: tuple[Command, ...]
-    closer: Closer | None
-    frontier: Figure | None
-    comparison: HtmlTable | None
-    more: HtmlTable | None
-    suite: tuple[HtmlTable, ...]
-    shifted: Figure | None
+    frontier: Chart | None
+    shifted: Chart | None
     panels: tuple[Panel, ...]
-    costs: HtmlTable
 
     @property
-    def measured(self) -> bool:
-        return any(setting.finished for setting in self.group.settings)
-
-    @property
-    def figures(self) -> Iterator[Figure]:
-        yield from (figure for figure in (self.frontier, self.shifted) if figure)
+    def charts(self) -> Iterator[Chart]:
+        yield from (chart for chart in (self.frontier, self.shifted) if chart)
         for panel in self.panels:
-            yield from panel.figures
+            yield from panel.charts
 
 
 class Summary(NamedTuple):
@@ -123,35 +110,31 @@ class Page:
     @property
     def charts(self) -> list[Chart]:
         """Every figure, with all of its points."""
-        return [figure.chart for section in self.sections for figure in section.figures]
+        return [chart for section in self.sections for chart in section.charts]
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        sections = [_section(number, group) for number, group in enumerate(self.groups, 1)]
-        if self.summary is not None:
-            headline, steps, chart = self.summary
-            figure = Figure(chart, LARGE)
-            sections[0] = replace(sections[0], headline=headline, steps=steps, frontier=figure)
-        return tuple(sections)
+        first, *others = (_section(number, group) for number, group in enumerate(self.groups, 1))
+        return (first._replace(**self.summary._asdict()) if self.summary else first, *others)
 
     def html(self, refresh: float | None = None) -> str:
         """The page as HTML; with `refresh` it reloads every so many seconds until the reader stops it."""
-        sections = _thin(self.sections)
-        figures = {f.chart.name: payload(f.chart, f.box) for section in sections for f in section.figures}
+        curves = sum(len(chart.series) for chart in self.charts)
+        most = max(20, min(400, MAX_POINTS // max(1, curves)))
+        charts = [chart.thinned(most) for chart in self.charts]
         style, script = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
         template = environment().get_template("page.html.j2")
         html = template.render(
-            sections=sections,
-            show=show,
-            commands=commands,
+            sections=self.sections,
+            drawn={chart.name: svg(chart) for chart in charts},
+            data=embedded({"figures": {chart.name: payload(chart) for chart in charts}}),
             unreadable=self.unreadable,
-            title=sections[0].headline,
-            data=embedded({"figures": figures}),
             style=Markup(style),
             script=Markup(script),
             policy=_policy(style, script),
             refresh=refresh,
             written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            **{each.__name__: each for each in (*CONTENTS, *CLOSER)},
         )
         return html.translate(CONTROLS)
 
@@ -190,33 +173,16 @@ def _policy(style: str, script: str) -> str:
 
 def _section(number: int, group: Group) -> Section:
     prefix = f"g{number}"
-    retained = frontier(group, f"{prefix}-frontier", group.retained)
     shifts = None if group.shifts == group.retained else frontier(group, f"{prefix}-shifts", group.shifts)
-    kinds = [
-        ("Learning", learning, SMALL),
-        ("Teacher", teaching, SMALL),
-        ("Loss terms", terms, SMALL),
-        ("Ablation", ablations, SMALL),
-        ("Calibration", reliability, SQUARE),
-        ("Representation", representation, SMALL),
-    ]
-    panels = [
-        Panel(title, tuple(Figure(chart, box) for chart in _distinct(draw(group, prefix)) if chart.drawable))
-        for title, draw, box in kinds
-    ]
+    panels = (Panel(title, tuple(_distinct(draw(group, prefix)))) for title, draw in PANELS.items())
     return Section(
         number,
         group,
         headline(group),
         tuple(next_steps(group)),
-        closer_look(group) if number == 1 else None,
-        Figure(retained, LARGE) if retained else None,
-        comparison(group),
-        comparison(group, further=True),
-        tuple(suite_tables(group)),
-        Figure(shifts, LARGE) if shifts else None,
-        tuple(panel for panel in panels if panel.figures),
-        costs(group),
+        frontier(group, f"{prefix}-frontier", group.retained),
+        shifts,
+        tuple(panel for panel in panels if panel.charts),
     )
 
 
@@ -226,23 +192,3 @@ def _distinct(charts: list[Chart]) -> Iterator[Chart]:
     for chart in charts:
         count = counts[chart.name] = counts.get(chart.name, 0) + 1
         yield replace(chart, name=f"{chart.name}-{count}") if count > 1 else chart
-
-
-def _thin(sections: Sequence[Section]) -> list[Section]:
-    """The sections with fewer points per curve where there are very many."""
-    count = sum(len(figure.chart.series) for section in sections for figure in section.figures)
-    most = max(20, min(400, MAX_POINTS // max(1, count)))
-
-    def thin(figure: Figure) -> Figure:
-        series = tuple(thinned(part, most) for part in figure.chart.series)
-        return replace(figure, chart=replace(figure.chart, series=series))
-
-    return [
-        replace(
-            section,
-            frontier=thin(section.frontier) if section.frontier else None,
-            shifted=thin(section.shifted) if section.shifted else None,
-            panels=tuple(replace(panel, figures=tuple(map(thin, panel.figures))) for panel in section.panels),
-        )
-        for section in sections
-    ]

@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 import torch
 
 from tracer.evaluation.verdict import Change
-from tracer.report.label import cut
 from tracer.report.paired import Paired
 from tracer.report.scale import points, shown
-from tracer.report.table import HtmlCell, HtmlColumn, HtmlTable, interval_text
+from tracer.report.table import HtmlCell, HtmlColumn, HtmlTable, count_cell, interval_text, score_cell
+from tracer.report.templates import cut
 
 ENDS = 15  # most gained and most lost classes that are shown of many
 LARGEST_MATRIX = 30  # classes
 CONFUSIONS = 15
 LONGEST = 60  # letters of a name
-SHADES = 9  # of a cell of the matrix
-
-
-class MatrixCell(NamedTuple):
-    """A number of images, its shade from 0 to SHADES, and whether it is on the diagonal."""
-
-    images: int
-    shade: int
-    right: bool
-
-
-class Matrix(NamedTuple):
-    """Images by true class (rows) and predicted class (columns)."""
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[MatrixCell, ...], ...]
 
 
 def class_table(data: Paired) -> HtmlTable:
@@ -54,9 +37,7 @@ def class_table(data: Paired) -> HtmlTable:
         HtmlColumn("class", numeric=False),
         HtmlColumn("difference"),
         HtmlColumn("loss and gain", numeric=False, sortable=False),
-        HtmlColumn("before"),
-        HtmlColumn("after"),
-        HtmlColumn("images"),
+        *map(HtmlColumn, ("before", "after", "images")),
     )
     caption = (
         f"{part}Differences are in points, paired by image, with their 95 % "
@@ -72,48 +53,30 @@ def confusion_table(data: Paired) -> HtmlTable | None:
     totals = Counter(data.after.label.tolist())
     wrong = {pair: count for pair, count in after.items() if pair[0] != pair[1]}
     most = sorted(wrong, key=lambda pair: (-wrong[pair], pair))[:CONFUSIONS]
-    rows = tuple(
-        (
-            _name(data.name_of(label)),
-            _name(data.name_of(predicted)),
-            _count(
-                count := wrong[label, predicted], f"of {totals[label]}, {shown(count / totals[label], True)}"
-            ),
-            _count(first := before[label, predicted]),
-            HtmlCell(f"{count - first:+d}".replace("-", "−"), float(count - first)),
-        )
-        for label, predicted in most
-    )
-    columns = (
-        HtmlColumn("true class", numeric=False),
-        HtmlColumn("taken for", numeric=False),
-        HtmlColumn("images"),
-        HtmlColumn("before"),
-        HtmlColumn("change"),
-    )
+    rows = []
+    for label, predicted in most:
+        count, first, total = wrong[label, predicted], before[label, predicted], totals[label]
+        change = HtmlCell(f"{count - first:+d}".replace("-", "−"), float(count - first))
+        images = count_cell(count, f"of {total}, {shown(count / total, True)}")
+        names = (_name(data.name_of(each)) for each in (label, predicted))
+        rows.append((*names, images, count_cell(first), change))
+    names = (HtmlColumn(name, numeric=False) for name in ("true class", "taken for"))
+    columns = (*names, *map(HtmlColumn, ("images", "before", "change")))
     part = "All" if len(rows) == len(wrong) else f"The {len(rows)} most frequent"
     caption = (
         f"{part} confusions after training; {sum(wrong.values())} of {totals.total()} images are mistaken."
     )
-    return HtmlTable(caption, columns, rows, title="Most frequent confusions", compact=True) if rows else None
+    title = "Most frequent confusions"
+    return HtmlTable(caption, columns, tuple(rows), title=title, compact=True) if rows else None
 
 
-def matrix(data: Paired) -> Matrix | None:
-    """The confusion matrix of the result; None where there are too many classes to read it."""
+def matrix(data: Paired) -> list[list[int]] | None:
+    """The confusion matrix of the result, a row per true class; None where there are too many classes to read it."""
     size = data.after.logits.shape[1]
     if size > LARGEST_MATRIX:
         return None
-    counts, totals = _confusions(data, 1), Counter(data.after.label.tolist())
-    rows = tuple(
-        tuple(MatrixCell(counts[i, j], _shade(counts[i, j] / max(1, totals[i])), i == j) for j in range(size))
-        for i in range(size)
-    )
-    return Matrix(tuple(cut(data.name_of(i), LONGEST) for i in range(size)), rows)
-
-
-def _shade(share: float) -> int:
-    """0 only for no image at all."""
-    return 0 if share == 0 else max(1, round(SHADES * share))
+    counts = _confusions(data, 1)
+    return [[counts[i, j] for j in range(size)] for i in range(size)]
 
 
 def _changes(data: Paired) -> dict[int, Change]:
@@ -141,15 +104,11 @@ def _row(name: str, change: Change) -> tuple[HtmlCell, ...]:
         _name(name),
         HtmlCell(points(difference.value), difference.value, ends, best=change.clear),
         HtmlCell("", bar=difference),
-        HtmlCell(shown(before.value, True), before.value, interval_text(before, True)),
-        HtmlCell(shown(after.value, True), after.value, interval_text(after, True)),
-        _count(n),
+        score_cell(before, True),
+        score_cell(after, True),
+        count_cell(n),
     )
 
 
 def _name(name: str) -> HtmlCell:
     return HtmlCell(cut(name, LONGEST), name.lower()[:LONGEST])
-
-
-def _count(count: int, detail: str = "") -> HtmlCell:
-    return HtmlCell(str(count), float(count), detail)

@@ -56,8 +56,8 @@ def _draw(chart: Chart, axes: Any) -> None:
         axes.xaxis.get_major_locator().set_params(integer=True)
     if chart.x.names:
         axes.set_xticks(range(len(chart.x.names)), chart.x.names, rotation=60, ha="right")
-    axes.set_xlabel(_unit(chart.x.label, chart.x.percent))
-    axes.set_ylabel(_unit(chart.y.label, chart.y.percent))
+    for write, axis in ((axes.set_xlabel, chart.x), (axes.set_ylabel, chart.y)):
+        write(f"{axis.label}, %" if axis.percent else axis.label)
     axes.set_title(chart.title, loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     if len([series for series in chart.series if not series.guide]) > 1:
@@ -83,7 +83,3 @@ def _series(series: Series, axes: Any, x_factor: float, y_factor: float) -> None
         axes.fill_between(*zip(*ends, strict=True), color=colour, alpha=0.16, linewidth=0)
     elif ends:
         axes.vlines(*zip(*ends, strict=True), colors=colour, linewidth=1)
-
-
-def _unit(label: str, percent: bool) -> str:
-    return f"{label}, %" if percent else label

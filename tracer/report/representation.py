@@ -7,7 +7,7 @@ from typing import Any
 
 from tracer.report.chart import Axis, Chart, Series, slug
 from tracer.report.comparison import Group, Setting
-from tracer.report.number import inner, number
+from tracer.report.run_data import numeric
 
 SIMILARITIES = {
     "cka": ("Linear CKA", "1: the layer represents images as in the pretrained model."),
@@ -16,7 +16,6 @@ SIMILARITIES = {
         "Mean canonical correlation of the principal directions with those of the pretrained layer.",
     ),
 }
-
 
 Rows = list[dict[str, Any]]
 
@@ -35,26 +34,24 @@ def representation(group: Group, prefix: str) -> list[Chart]:
         charts.append(_chart(group, name, title, caption, Axis("relative drift"), own, "relative"))
     caption = "Share of the movement of image embeddings that lies in the span of the class names."
     axis = Axis("share of the movement", percent=True)
-    shares = [_task_share(setting) for setting in group.settings]
-    charts.append(
-        _chart(group, f"{prefix}-task-share", "Movement within the task", caption, axis, shares, "share")
-    )
+    name, shares = f"{prefix}-task-share", [_task_share(setting) for setting in group.settings]
+    charts.append(_chart(group, name, "Movement within the task", caption, axis, shares, "share"))
     caption = "Share of each layer's update in the span of its inputs on training images."
     axis = Axis("share inside the task", percent=True)
     meter = _tables(group, "meter", "weights")
     charts.append(_chart(group, f"{prefix}-meter", "Forgetting meter", caption, axis, meter, "share"))
-    charts.append(_path(group, prefix))
-    return [chart for chart in charts if chart is not None]
+    caption = "Task accuracy from the pretrained weights (α = 0) to the result (α = 1)."
+    paths = [[(row.get("alpha"), row.get("accuracy")) for row in rows] for rows in _tables(group, "path")]
+    axes = Axis("α"), Axis("task accuracy", percent=True)
+    lines = _lines(group, paths, fewest=2)
+    charts.append(Chart(f"{prefix}-path", "Interpolated weights", caption, *axes, lines))
+    return [chart for chart in charts if chart.series]
 
 
 def _tables(group: Group, *names: str) -> list[Rows]:
     """The rows of each setting under these names in the first analysis of its runs that has them."""
-    tables = []
-    for setting in group.settings:
-        lists = (inner(run.analysis, *names) for run in setting.finished)
-        rows = next((each for each in lists if isinstance(each, list)), [])
-        tables.append([row for row in rows if isinstance(row, dict)])
-    return tables
+    runs = [[run.analysed(*names) for run in setting.finished] for setting in group.settings]
+    return [next(filter(None, tables), []) for tables in runs]
 
 
 def _task_share(setting: Setting) -> Rows:
@@ -75,31 +72,20 @@ def _towers(tables: list[Rows]) -> list[str]:
 
 def _chart(
     group: Group, name: str, title: str, caption: str, axis: Axis, tables: list[Rows], column: str
-) -> Chart | None:
+) -> Chart:
     """One line per setting over named layers, in the order of the longest list."""
     names = tuple(str(row.get("layer")) for row in max(tables, key=len, default=[]))
-    series = []
-    for setting, rows in zip(group.settings, tables, strict=True):
-        values = {str(row.get("layer")): number(row.get(column)) for row in rows}
-        points = [(float(i), values[layer]) for i, layer in enumerate(names) if values.get(layer) is not None]
-        if points:
-            x, y = zip(*points, strict=True)
-            series.append(Series(setting.label, setting.slot, x, y, mark="both"))
-    if not series:
-        return None
-    return Chart(name, title, caption, Axis("layer", names=names), axis, tuple(series))
+    values = [{str(row.get("layer")): row.get(column) for row in rows} for rows in tables]
+    lines = _lines(group, [[(i, own.get(layer)) for i, layer in enumerate(names)] for own in values])
+    return Chart(name, title, caption, Axis("layer", names=names), axis, lines)
 
 
-def _path(group: Group, prefix: str) -> Chart | None:
-    series = []
-    for setting, rows in zip(group.settings, _tables(group, "path"), strict=True):
-        points = [(number(row.get("alpha")), number(row.get("accuracy"))) for row in rows]
-        known = [(a, b) for a, b in points if a is not None and b is not None]
-        if len(known) > 1:
+def _lines(group: Group, tables: list[list[tuple[Any, Any]]], fewest: int = 1) -> tuple[Series, ...]:
+    """A line for each setting with so many points whose x and y are numbers."""
+    lines = []
+    for setting, points in zip(group.settings, tables, strict=True):
+        known = numeric(points)
+        if len(known) >= fewest:
             x, y = zip(*known, strict=True)
-            series.append(Series(setting.label, setting.slot, x, y, mark="both"))
-    if not series:
-        return None
-    caption = "Task accuracy from the pretrained weights (α = 0) to the result (α = 1)."
-    axes = Axis("α"), Axis("task accuracy", percent=True)
-    return Chart(f"{prefix}-path", "Interpolated weights", caption, *axes, tuple(series))
+            lines.append(Series(setting.label, setting.slot, x, y, mark="both"))
+    return tuple(lines)

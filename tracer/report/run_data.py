@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError
+from tracer.core.validation import fits
 from tracer.methods.base import method, methods, options
-from tracer.report.number import count, number
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
 from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
 from tracer.storage.folders import no_such_folder, require_files
@@ -29,7 +30,14 @@ class RunData:
     result: dict[str, Any] | None
     analysis: dict[str, Any]  # empty where there is none
     scored: dict[Moment, tuple[dict[str, Any], ...]]  # rows of `tracer eval`: one metric on one test set
-    notes: tuple[str, ...]
+    unreadable: tuple[str, ...]  # a note on each file that cannot be read
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That it is not finished, what could not be read, and the warnings of the result."""
+        if self.result is None:
+            return f"not finished: step {self.step} of {self.steps or '?'}", *self.unreadable
+        return *self.unreadable, *self.result.get("warnings", ())
 
     @property
     def finished(self) -> bool:
@@ -45,7 +53,7 @@ class RunData:
 
     @property
     def steps(self) -> int | None:
-        return count(self.description.get("steps"))
+        return self.description.get("steps")
 
     @property
     def step(self) -> int:
@@ -54,18 +62,16 @@ class RunData:
 
     @property
     def data(self) -> dict[str, Any]:
-        data = self.description.get("data")
-        return data if isinstance(data, dict) else {}
+        return self.description.get("data", {})
 
     @property
     def classes(self) -> tuple[str, ...]:
-        classes = self.description.get("classes")
-        return tuple(str(name) for name in classes) if isinstance(classes, list) else ()
+        return tuple(self.description.get("classes", ()))
 
     @cached_property
     def title(self) -> str:
         """The method's title; its name where this version does not know the method."""
-        name = str(self.experiment.get("method", "unknown method"))
+        name = self.experiment.get("method", "unknown method")
         if name not in methods():
             return name
         try:
@@ -75,8 +81,7 @@ class RunData:
 
     @property
     def options(self) -> dict[str, Any]:
-        values = self.experiment.get("options")
-        return values if isinstance(values, dict) else {}
+        return self.experiment.get("options", {})
 
     @property
     def default_options(self) -> dict[str, Any]:
@@ -93,13 +98,10 @@ class RunData:
     @property
     def _content(self) -> dict[str, str]:
         """Hashes of templates, model and further data: files that may have changed under the names in the settings."""
-        stored = self.description.get(CONTENT)
-        own = {name: digest for name, digest in stored.items() if digest} if isinstance(stored, dict) else {}
-        fetched = self.description.get(FETCHED)
-        if isinstance(fetched, dict):
-            own |= {str(name): digest for name, digest in fetched.items()}
+        stored = self.description.get(CONTENT, {}) | self.description.get(FETCHED, {})
         others = ("settings", "training ", "held-out ")  # which are compared for themselves
-        return {f"{name} digest": str(digest) for name, digest in own.items() if not name.startswith(others)}
+        digests = {name: digest for name, digest in stored.items() if digest and not name.startswith(others)}
+        return {f"{name} digest": digest for name, digest in digests.items()}
 
     @property
     def seconds(self) -> float | None:
@@ -107,8 +109,13 @@ class RunData:
         try:
             start = datetime.fromisoformat(self.description["created"]).timestamp()
             return max(0.0, (self.folder / RESULT).stat().st_mtime - start)
-        except (KeyError, TypeError, ValueError, OSError):
+        except (KeyError, ValueError, OSError):
             return None
+
+    def analysed(self, *names: str) -> list[dict[str, Any]]:
+        """The rows of the table under these names in the analysis; none where there is no such table."""
+        rows = inner(self.analysis, *names)
+        return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
     def names(self, kind: str) -> list[str]:
         """Names of the values in the log's lines of this kind, in order of appearance."""
@@ -128,12 +135,10 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise no_such_folder("run", path, (DESCRIPTION,))
-        if (path / DESCRIPTION).is_file():
-            folders = [path]
-        else:
-            folders = sorted(
-                file.parent for file in path.glob(f"**/{DESCRIPTION}") if ".tmp" not in str(file)
-            )
+        folders = [path]
+        if not (path / DESCRIPTION).is_file():
+            files = (file for file in path.glob(f"**/{DESCRIPTION}") if ".tmp" not in str(file))
+            folders = sorted(file.parent for file in files)
         if not folders:
             raise UserError(f"{path} is not a run and holds none: there is no {DESCRIPTION} in it")
         runs.update({run.resolve(): run for run in folders})
@@ -155,29 +160,22 @@ def read_run(folder: Path, name: str | None = None) -> RunData:
     """Everything in a run's folder; ValueError where its description cannot be read."""
     require_files(folder)
     notes: list[str] = []
-    description = _json(folder / DESCRIPTION, notes)
+    description = read_object(folder / DESCRIPTION, notes)
     if description is None or not isinstance(description.get("experiment"), dict):
         raise ValueError(notes[0] if notes else f"{DESCRIPTION} does not describe an experiment")
-    log = _log(folder / "log.jsonl", notes)
-    result = _json(folder / RESULT, notes)
-    run = RunData(
+    return RunData(
         folder=folder,
         name=name or folder.name,
         description=description,
-        log=log,
-        result=result,
-        analysis=_json(folder / "analysis.json", notes) or {},
+        log=_log(folder / "log.jsonl", notes),
+        result=read_object(folder / RESULT, notes),
+        analysis=read_object(folder / "analysis.json", notes) or {},
         scored={moment: read_rows(predictions(folder, moment), notes) for moment in WEIGHTS},
-        notes=(),
+        unreadable=tuple(notes),
     )
-    if result is not None and isinstance(result.get("warnings"), list):
-        notes += [str(warning) for warning in result["warnings"]]
-    if result is None:
-        notes.insert(0, f"not finished: step {run.step} of {run.steps or '?'}")
-    return replace(run, notes=tuple(notes))
 
 
-def _json(path: Path, notes: list[str]) -> dict[str, Any] | None:
+def read_object(path: Path, notes: list[str]) -> dict[str, Any] | None:
     """The file's JSON object, or None; a file that exists and cannot be read adds a note."""
     try:
         return read_json(path)
@@ -205,7 +203,7 @@ def _line(text: str) -> dict[str, Any] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and count(value.get("step")) is not None else None
+    return value if isinstance(value, dict) and fits(value.get("step"), int) else None
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:
@@ -218,3 +216,20 @@ def _short_names(folders: Sequence[Path]) -> list[str]:
             length += 1
         names.append("/".join(own[-length:]))
     return names
+
+
+def number(value: Any) -> float | None:
+    """A value of a file as a float if it is a finite number, else None."""
+    return float(value) if fits(value, float) and math.isfinite(value) else None
+
+
+def numeric(rows: Iterable[Sequence[Any]]) -> list[list[float]]:
+    """The rows in which every value is a finite number."""
+    return [[*map(float, row)] for row in rows if None not in map(number, row)]
+
+
+def inner(value: Any, *names: str) -> Any:
+    """The value under these names in nested objects of a file; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracer.report.chart import Axis
+from tracer.report.chart import Axis, Chart
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,17 @@ class Scale:
         values = [value for value in values if not self.axis.whole or value.is_integer()]
         labels = _labels(values, self.axis)
         return [(self(value), label) for value, label in zip(values, labels, strict=True)]
+
+
+def scales(chart: Chart) -> tuple[Scale, Scale]:
+    """The x and y scales that show all of the chart's values; plain curves fill the whole width."""
+    box, series = chart.box, chart.series
+    plain = not chart.labelled and not chart.x.names and not chart.x.log
+    margin = 0.0 if plain and all(each.mark == "line" for each in series) else 0.06
+    xs = [value for each in series for value in each.x]
+    ys = [value for each in series for value in (*each.y, *each.low, *each.high) if value is not None]
+    x = Scale.of(chart.x, xs, box.left, box.width - box.right, margin)
+    return x, Scale.of(chart.y, ys, box.height - box.bottom, box.top)
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:

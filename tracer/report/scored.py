@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Literal
 
+from tracer.core.validation import fits
 from tracer.evaluation.suites.shift import ROLES
-from tracer.report.number import number
 
 Moment = Literal["before", "after"]
 WEIGHTS: dict[Moment, str] = {"before": "pretrained", "after": "result"}  # by name of the weights
@@ -41,10 +42,16 @@ def eval_flags(row: dict[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
+def row_count(row: dict[str, Any]) -> int:
+    """The number of images behind a row; 0 where it is not known."""
+    return row["n"] if fits(row.get("n"), int) else 0
+
+
 def _valid(row: Any) -> bool:
     return (
         isinstance(row, dict)
         and all(isinstance(row.get(name), str) for name in ("shift", "role", "metric"))
         and row["role"] in ROLES
-        and number(row.get("value")) is not None
+        and fits(row.get("value"), float)
+        and math.isfinite(row["value"])
     )

@@ -12,8 +12,8 @@ from tracer.evaluation.suites.imagenet import FOUR
 from tracer.evaluation.suites.shift import Shift, Suite
 from tracer.evaluation.tables.render import PARTIAL, WARNING
 from tracer.report.comparison import Group, Setting
-from tracer.report.number import number
-from tracer.report.scored import Moment
+from tracer.report.run_data import number
+from tracer.report.scored import Moment, row_count
 from tracer.report.table import (
     EMPTY,
     HtmlCell,
@@ -27,18 +27,40 @@ from tracer.report.table import (
 )
 
 Cells = Mapping[str, tables.Cell]
+ROLES = {"id": "ID: ", "retain": "kept: "}  # before the names of columns
 
 
 def suite_tables(group: Group) -> list[HtmlTable]:
     """Accuracy and calibration over all test sets; empty where no run was evaluated on any."""
-    evaluated = [setting for setting in group.settings if _rows(setting, "after")]
-    suite = _suite(evaluated)
-    by_metric = (_table(metric, suite, evaluated) for metric in (accuracy, ece)) if suite.shifts else ()
+    settings = [setting for setting in group.settings if _rows(setting, "after")]
+    rows = [
+        row for s in settings for moment in ("after", "before") for seed in _rows(s, moment) for row in seed
+    ]
+    roles = {row["shift"]: row["role"] for row in rows if row["metric"] == accuracy.name}
+    if not roles:
+        return []
+    # Only names and roles of the test sets are used.
+    shifts = (Shift(name, role, _absent, ()) for name, role in roles.items())
+    suite = Suite("evaluated", tuple(shifts), (FOUR,))
+    sizes: dict[str, int] = {}  # the largest number of images of each test set: results on fewer are partial
+    for row in rows:
+        sizes[row["shift"]] = max(sizes.get(row["shift"], 0), row_count(row))
+    by_metric = [
+        # Notes on all tables stand under the first of them.
+        _table("Accuracy over all test sets", accuracy, suite, settings, sizes, _notes(settings, rows)),
+        _table("Calibration error (ECE) over all test sets", ece, suite, settings, sizes, []),
+    ]
     return [table for table in by_metric if table is not None]
 
 
-def _table(metric: Metric[...], suite: Suite, settings: Sequence[Setting]) -> HtmlTable | None:
-    sizes = _sizes(settings)
+def _table(
+    title: str,
+    metric: Metric[...],
+    suite: Suite,
+    settings: Sequence[Setting],
+    sizes: Mapping[str, int],
+    notes: list[str],
+) -> HtmlTable | None:
     models = starts([setting for setting in settings if _rows(setting, "before")])
     before = {name: _cells(setting, "before", metric, sizes) for name, setting in models.items()}
     after = {str(i): _cells(setting, "after", metric, sizes) for i, setting in enumerate(settings)}
@@ -53,27 +75,12 @@ def _table(metric: Metric[...], suite: Suite, settings: Sequence[Setting]) -> Ht
         line = _line(finetuned, cells, {} if start is None else pretrained.rows[start][1])
         best = [finetuned.mark(i, column.name) == "best" for column in finetuned.columns]
         rows.append((named(setting), *(replace(c, best=b) for c, b in zip(line, best, strict=True))))
-    columns = [
-        HtmlColumn("setting", numeric=False),
-        *(_column(column, metric, sizes.get(column.name, 0)) for column in finetuned.columns),
-    ]
-    # Notes on all tables stand under the first of them.
-    common = [
-        caption(any(len(setting.finished) > 1 for setting in settings)),
-        *_notes(settings, bool(models)),
-    ]
-    notes = common if metric is accuracy else []
-    notes += [f"{WARNING}."] if finetuned.partial or pretrained.partial else []
-    return HtmlTable(" ".join(notes), tuple(columns), tuple(rows), len(pretrained.rows), _title(metric))
-
-
-def _title(metric: Metric[...]) -> str:
-    return "Calibration error (ECE) over all test sets" if metric is ece else "Accuracy over all test sets"
-
-
-def _column(column: tables.Column, metric: Metric[...], size: int) -> HtmlColumn:
-    role = {"id": "ID: ", "retain": "kept: "}.get(column.role, "")
-    return HtmlColumn(f"{role}{column.head}", better=metric.better, detail=image_number(size))
+    columns = [HtmlColumn("setting", numeric=False)]
+    for column in finetuned.columns:
+        label, images = f"{ROLES.get(column.role, '')}{column.head}", image_number(sizes.get(column.name, 0))
+        columns.append(HtmlColumn(label, better=metric.better, detail=images))
+    warning = [f"{WARNING}."] if finetuned.partial or pretrained.partial else []
+    return HtmlTable(" ".join([*notes, *warning]), tuple(columns), tuple(rows), len(pretrained.rows), title)
 
 
 def _line(table: tables.Table, cells: Cells, since: Cells) -> Iterator[HtmlCell]:
@@ -87,10 +94,8 @@ def _line(table: tables.Table, cells: Cells, since: Cells) -> Iterator[HtmlCell]
 
 
 def _estimate(cell: tables.Cell) -> Interval:
-    if len(cell.values) > 1:
-        return t_interval(cell.values)
-    if cell.low is None or cell.high is None:
-        return Interval.unknown(cell.mean)
+    if len(cell.values) > 1 or cell.low is None or cell.high is None:
+        return t_interval(cell.values)  # of one seed, without an interval
     return Interval(cell.low, cell.mean, cell.high)
 
 
@@ -113,50 +118,25 @@ def _cells(setting: Setting, moment: Moment, metric: Metric[...], sizes: Mapping
         name: tables.Cell(
             tuple(float(row["value"]) for row in rows),
             *((number(rows[0].get(end)) if len(rows) == 1 else None) for end in ("low", "high")),
-            partial=any(row.get("partial") is True or _size(row) < sizes[name] for row in rows),
+            partial=any(row.get("partial") is True or row_count(row) < sizes[name] for row in rows),
         )
         for name, rows in by_shift.items()
         if len(rows) == len(seeds)
     }
 
 
-def _size(row: dict) -> int:
-    return row["n"] if isinstance(row.get("n"), int) else 0
-
-
-def _sizes(settings: Sequence[Setting]) -> dict[str, int]:
-    """The largest number of images of each test set; results on fewer images are partial."""
-    sizes: dict[str, int] = {}
-    for row in _all_rows(settings):
-        sizes[row["shift"]] = max(sizes.get(row["shift"], 0), _size(row))
-    return sizes
-
-
-def _all_rows(settings: Sequence[Setting]) -> Iterator[dict]:
-    for setting in settings:
-        for moment in ("after", "before"):
-            for rows in _rows(setting, moment):
-                yield from rows
-
-
-def _suite(settings: Sequence[Setting]) -> Suite:
-    """The test sets in the order of evaluation; only their names and roles are used."""
-    rows = {row["shift"]: row for row in _all_rows(settings) if row["metric"] == accuracy.name}
-    shifts = [Shift(name, row["role"], _absent, ()) for name, row in rows.items()]
-    return Suite("evaluated", tuple(shifts), (FOUR,))
-
-
 def _absent() -> Examples:
     raise ValueError("a report reads measures, never images")
 
 
-def _notes(settings: Sequence[Setting], pretrained: bool) -> list[str]:
+def _notes(settings: Sequence[Setting], rows: Sequence[dict]) -> list[str]:
     """The rule by which each test set was scored, and how to add the pretrained model where it has no row."""
     rules: dict[str, list[str]] = {}
-    for name, rule in dict.fromkeys((row["shift"], row.get("rule")) for row in _all_rows(settings)):
+    for name, rule in dict.fromkeys((row["shift"], row.get("rule")) for row in rows):
         if isinstance(rule, str):
             rules.setdefault(rule.removeprefix(f"{name}: "), []).append(name)
-    notes = [f"Rule for {', '.join(names)}: {rule}." for rule, names in rules.items()]
-    if not pretrained:
+    notes = [caption(any(len(setting.finished) > 1 for setting in settings))]
+    notes += [f"Rule for {', '.join(names)}: {rule}." for rule, names in rules.items()]
+    if not any(_rows(setting, "before") for setting in settings):
         notes.append("The same command without --weights adds the pretrained model.")
     return notes

@@ -58,25 +58,26 @@ def comparison(group: Group, *, further: bool = False) -> HtmlTable | None:
 
     The first measures, or as many after them with `further`.
     """
-    finished = [setting for setting in group.settings if setting.finished]
+    finished = group.finished
     start = MAX_MEASURES if further else 0
     keys = [key for key in group.keys if not key.suite][start : start + MAX_MEASURES]
     if not finished or not keys:
         return None
+    first = [(HtmlCell(name, ""), *_scores(s, keys, "before")) for name, s in starts(finished).items()]
+    rows = [(named(setting), *_scores(setting, keys, "after")) for setting in finished]
+    best = [None, *(_best([row[i] for row in rows], key.better) for i, key in enumerate(keys, 1))]
+    rows = [
+        tuple(replace(cell, best=cell.text == text) for cell, text in zip(row, best, strict=True))
+        for row in rows
+    ]
+    columns = [HtmlColumn("setting", numeric=False)]
+    columns += [HtmlColumn(key.label, better=key.better or "", detail=_images(finished, key)) for key in keys]
     several = any(len(setting.finished) > 1 for setting in finished)
-    first = [(HtmlCell(name, ""), *_scores(s, keys, "before"), EMPTY) for name, s in starts(finished).items()]
-    rows = [(named(s), *_scores(s, keys, "after"), _count(len(s.finished))) for s in finished]
-    columns = [
-        HtmlColumn("setting", numeric=False),
-        *(HtmlColumn(key.label, better=key.better or "", detail=_images(finished, key)) for key in keys),
-    ]
-    best = {(i, j) for j, key in enumerate(keys, 1) for i in _marked(rows, j, key)}
-    body = [
-        tuple(replace(cell, best=(i, j) in best) for j, cell in enumerate(row)) for i, row in enumerate(rows)
-    ]
-    all_rows = first + body if several else [row[:-1] for row in first + body]
-    columns += [HtmlColumn("seeds")] if several else []
-    return HtmlTable(caption(several), tuple(columns), tuple(all_rows), fixed=len(first))
+    if several:
+        columns.append(HtmlColumn("seeds"))
+        first = [(*row, EMPTY) for row in first]
+        rows = [(*row, count_cell(len(s.finished))) for row, s in zip(rows, finished, strict=True)]
+    return HtmlTable(caption(several), tuple(columns), (*first, *rows), fixed=len(first))
 
 
 def costs(group: Group) -> HtmlTable:
@@ -89,7 +90,6 @@ def costs(group: Group) -> HtmlTable:
 
 def _cost(setting: Setting, run: RunData) -> tuple[HtmlCell, ...]:
     batch = run.experiment.get("batch")
-    batch = batch if isinstance(batch, int) else None
     images = run.step * batch if batch else None
     rate = round(images / run.seconds) if images and run.seconds else None
     file = run.folder / "weights" / "result.safetensors"
@@ -97,11 +97,11 @@ def _cost(setting: Setting, run: RunData) -> tuple[HtmlCell, ...]:
     return (
         HtmlCell(run.name, run.name.lower()),
         named(setting),
-        _count(run.step, f"of {run.steps}" if run.steps and run.step != run.steps else ""),
-        _count(batch),
-        _count(images),
+        count_cell(run.step, f"of {run.steps}" if run.steps and run.step != run.steps else ""),
+        count_cell(batch),
+        count_cell(images),
         HtmlCell(duration(run.seconds), run.seconds) if run.seconds is not None else EMPTY,
-        _count(rate),
+        count_cell(rate),
         HtmlCell(f"{size / 1e6:.1f} MB", size) if size else EMPTY,
     )
 
@@ -111,10 +111,8 @@ def named(setting: Setting) -> HtmlCell:
     return HtmlCell(setting.label, setting.label.lower(), slot=setting.slot)
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float) -> str:
     """Seconds as readable text: 42 s, 17 min, 3.5 h."""
-    if seconds is None:
-        return "–"
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 100 * 60:
@@ -172,15 +170,12 @@ def interval_text(estimate: Interval, percent: bool) -> str:
     return ends.replace("-", "−")
 
 
-def _marked(rows: Sequence[tuple[HtmlCell, ...]], column: int, key: Key) -> list[int]:
-    """Indices of the rows with the best value as displayed; none where all are equal or no direction is better."""
-    known = {i: row[column] for i, row in enumerate(rows) if isinstance(row[column].order, float)}
-    if key.better is None or len({cell.text for cell in known.values()}) < 2:
-        return []
-    orders = [cell.order for cell in known.values() if isinstance(cell.order, float)]
-    target = max(orders) if key.better == "higher" else min(orders)
-    text = next(cell.text for cell in known.values() if cell.order == target)
-    return [i for i, cell in known.items() if cell.text == text]
+def _best(cells: Sequence[HtmlCell], better: str | None) -> str | None:
+    """The best value of a column as displayed; None where all are equal or no direction is better."""
+    texts = {cell.order: cell.text for cell in cells if isinstance(cell.order, float)}
+    if better is None or len({*texts.values()}) < 2:
+        return None
+    return texts[max(texts) if better == "higher" else min(texts)]
 
 
 def caption(several: bool) -> str:
@@ -193,5 +188,6 @@ def caption(several: bool) -> str:
     )
 
 
-def _count(value: int | None, detail: str = "") -> HtmlCell:
+def count_cell(value: int | None, detail: str = "") -> HtmlCell:
+    """A number with spaces between thousands."""
     return EMPTY if value is None else HtmlCell(f"{value:,}".replace(",", " "), value, detail)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import printable
-from tracer.report.label import cut
 
 HERE = Path(__file__).parent
+MAX_LENGTH = 30  # of a name beside a point; legend, table and tooltip show it in full
 
 
 @cache
@@ -27,6 +27,11 @@ def environment() -> Any:
     )
     environment.filters |= {"cut": cut, "line": line, "code": code, "fenced": fenced}
     return environment
+
+
+def cut(text: str, most: float = MAX_LENGTH) -> str:
+    """The text, shortened to `most` letters."""
+    return text if len(text) <= most else f"{text[: int(most) - 1]}…"
 
 
 def line(text: str) -> str:

@@ -21,7 +21,6 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, printable
 from tracer.core.markdown import markdown_table
 from tracer.data.checking.report import command
-from tracer.report.box import Box
 from tracer.report.chart import Axis, Chart, Series
 from tracer.report.svg import svg
 from tracer.sweep.slurm import array_script
@@ -112,7 +111,7 @@ def _tags(name: str) -> list[str]:
     series = Series(name, 0, (0.0, 1.0), (0.0, 1.0), notes=(name, name), mark="both")
     axes = (Axis(name), Axis(name, names=(name, name)))
     parser = _Tags()
-    parser.feed(str(svg(Chart(name, name, name, *axes, (series,)), Box())))
+    parser.feed(str(svg(Chart(name, name, name, *axes, (series,)))))
     return parser.tags
 
 

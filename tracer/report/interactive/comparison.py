@@ -18,8 +18,7 @@ from tracer.data.pixels import rgb
 from tracer.evaluation.measured import evenly_spaced
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
-from tracer.report.closer import chosen_sets
-from tracer.report.gallery import Gallery, gallery
+from tracer.report.closer import Gallery, chosen_sets, gallery
 from tracer.report.images import own_images
 from tracer.report.paired import Paired, paired_sets
 from tracer.report.run_data import read_run
