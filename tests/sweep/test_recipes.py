@@ -12,14 +12,13 @@ from tracer.core.kernels import Beta
 from tracer.core.teachers import EMA, WMA
 from tracer.data.division import divide
 from tracer.methods.base import method, options
-from tracer.recipes import ablation, own_data, paper
+from tracer.recipes import ablation, paper
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.sweep import Sweep
 from tracer.sweep.recipe import recipes
 
 TABLES = [value for name, value in recipes(paper).items() if name.startswith("table")]
-PRESETS = [getattr(own_data, name) for name in dir(own_data) if name.startswith("images_")]
 
 
 def experiments(recipe: Callable[..., Sweep | Experiment]) -> tuple[Experiment, ...]:
@@ -30,7 +29,7 @@ def experiments(recipe: Callable[..., Sweep | Experiment]) -> tuple[Experiment, 
     return (made,) if isinstance(made, Experiment) else made.experiments
 
 
-@pytest.mark.parametrize("recipe", [*TABLES, *PRESETS], ids=lambda recipe: recipe.__doc__.partition(":")[0])
+@pytest.mark.parametrize("recipe", TABLES, ids=lambda recipe: recipe.__doc__.partition(":")[0])
 def test_every_recipe_can_be_planned(recipe: Callable[..., Sweep]) -> None:
     assert inspect.getdoc(recipe)
     division = divide("digits", check=lambda examples: examples)
@@ -88,18 +87,6 @@ def test_ablations_on_imagenet_are_the_papers_row(recipe: Callable[..., Sweep]) 
     short = recipe(data="x", classes="", seeds=1, steps=250).experiments[0]
     assert (short.steps, short.classes) == (250, None)
     assert round((short.warmup or 0) * 250) == 5
-
-
-def test_presets_take_some_hundred_steps() -> None:
-    for recipe, count in zip(sorted(PRESETS, key=lambda r: r(data="x").lr), (200, 2000, 20_000), strict=True):
-        asked = recipe(data="x")
-        assert 150 < asked.epochs * (count // asked.batch) < 2000
-
-
-def test_a_preset_takes_another_method_and_what_to_retain() -> None:
-    asked = own_data.images_200(data="x", method="flyp", retain="y")
-    assert (asked.method, asked.retain) == ("flyp", ("y",))
-    assert replace(asked, seed=1).id != asked.id
 
 
 def test_an_experiment_is_the_same_however_much_of_it_was_said() -> None:

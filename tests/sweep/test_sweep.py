@@ -19,7 +19,7 @@ from studies.faults.process import CommandProcess
 from tracer.cli import app as cli
 from tracer.cli.commands.sweep import _state as progress
 from tracer.core.errors import UserError
-from tracer.recipes import ablation, own_data, paper
+from tracer.recipes import ablation, paper
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.storage.lock import lock
@@ -229,7 +229,7 @@ def test_help_names_the_recipes_and_a_recipe_its_flags(capsys: pytest.CaptureFix
 
 
 def test_every_flag_of_every_recipe_is_described() -> None:
-    for module in (ablation, own_data, paper):
+    for module in (ablation, paper):
         for name, found in recipes_of(module).items():
             assert set(inspect.signature(found).parameters) <= set(flag_help(found)), name
 
