@@ -22,23 +22,8 @@ from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 
-ABOUT = """\
-Compare the result of a finished run with its pretrained model, on the run's held-out images.
 
-Writes analysis.json into the run's folder, which `tracer report` shows: CKA, SVCCA and weight drift by layer, the share
-of the embeddings' change inside the task's subspace, reliability, and accuracy along the linear path between the two
-models (WiSE-FT). The forgetting meter gives, for each linear layer of the image tower, how much of its update lies in
-the span of its inputs on training images, and how it changes features of the run's --retain data (docs/theory.md).
-
-Examples:
-  tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
-  tracer analyse runs/beta                       every finished run of a sweep
-  tracer analyse runs/1a2b3c --samples 500       faster, on fewer images
-  tracer analyse runs/1a2b3c --stops 21          more points on the path
-"""
-
-
-@command("tracer analyse", ABOUT)
+@command("tracer analyse")
 def main(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
     samples: int = 50_000,
@@ -46,7 +31,19 @@ def main(
     stops: int = 11,
     device: str = "auto",
 ) -> int:
-    """Compare the result with the pretrained model on the run's held-out images.
+    """Compare the result of a finished run with its pretrained model, on the run's held-out images.
+
+    Writes analysis.json into the run's folder, which `tracer report` shows: CKA, SVCCA and weight drift by layer, the
+    share of the embeddings' change inside the task's subspace, reliability, and accuracy along the linear path between
+    the two models (WiSE-FT). The forgetting meter gives, for each linear layer of the image tower, how much of its
+    update lies in the span of its inputs on training images, and how it changes features of the run's --retain data
+    (docs/theory.md).
+
+    Examples:
+      tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
+      tracer analyse runs/beta                       every finished run of a sweep
+      tracer analyse runs/1a2b3c --samples 500       faster, on fewer images
+      tracer analyse runs/1a2b3c --stops 21          more points on the path
 
     Args:
         runs: directories of finished runs, or folders that contain some (a sweep, the demo).

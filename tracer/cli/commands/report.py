@@ -15,22 +15,8 @@ from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
 
-ABOUT = """\
-Write an HTML report of one run or several, as a single file that needs no network.
 
-Runs on the same data are compared and averaged over seeds; runs that are not comparable are shown separately.
-Run `tracer analyse RUN` first to include layers, reliability and the WiSE-FT path.
-
-Examples:
-  tracer report runs/1a2b3c                      one run, finished or not
-  tracer report runs/beta                        a sweep, or any folder that contains runs
-  tracer report runs/a runs/b --out page.html    a comparison of runs
-  tracer report runs/a --watch                   update the page while the run trains
-  tracer report runs/a --figures figures/        also write every figure as SVG, PDF and CSV
-"""
-
-
-@command("tracer report", ABOUT)
+@command("tracer report")
 def main(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
@@ -38,7 +24,17 @@ def main(
     watch: bool = False,
     every: float = 5.0,
 ) -> int:
-    """Write an HTML report of one run or several.
+    """Write an HTML report of one run or several, as a single file that needs no network.
+
+    Runs on the same data are compared and averaged over seeds; runs that are not comparable are shown separately.
+    Run `tracer analyse RUN` first to include layers, reliability and the WiSE-FT path.
+
+    Examples:
+      tracer report runs/1a2b3c                      one run, finished or not
+      tracer report runs/beta                        a sweep, or any folder that contains runs
+      tracer report runs/a runs/b --out page.html    a comparison of runs
+      tracer report runs/a --watch                   update the page while the run trains
+      tracer report runs/a --figures figures/        also write every figure as SVG, PDF and CSV
 
     Args:
         runs: folders of runs, or folders that contain runs (a sweep, the demo).

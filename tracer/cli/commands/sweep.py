@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,22 +29,20 @@ from tracer.sweep.tables import closing_sentences, write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
 from tracer.training.interrupt import Interrupted
 
-EXAMPLES = """
-
-Examples:
-  tracer sweep tracer.recipes.ablation:beta --dry-run           list the runs and stop
-  tracer sweep tracer.recipes.ablation:beta --values 0.2 1      with flags of the recipe
-  tracer sweep tracer.recipes.ablation:beta --jobs 2            two runs at a time
-  tracer sweep mine.py:study --out runs/study            a recipe in your own file (docs/sweeps.md)
-  tracer sweep mine.py:study --slurm > study.sbatch      the same as a SLURM array
-
-After a crash or Ctrl-C, run the same command again: finished runs are skipped, others resume.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """Flags of `tracer sweep`."""
+    """Run every experiment of a recipe: a Python function that returns them.
+
+    Examples:
+      tracer sweep tracer.recipes.ablation:beta --dry-run           list the runs and stop
+      tracer sweep tracer.recipes.ablation:beta --values 0.2 1      with flags of the recipe
+      tracer sweep tracer.recipes.ablation:beta --jobs 2            two runs at a time
+      tracer sweep mine.py:study --out runs/study            a recipe in your own file (docs/sweeps.md)
+      tracer sweep mine.py:study --slurm > study.sbatch      the same as a SLURM array
+
+    After a crash or Ctrl-C, run the same command again: finished runs are skipped, others resume.
+    """
 
     recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
     """MODULE:FUNCTION or FILE.py:FUNCTION, e.g. tracer.recipes.ablation:beta."""
@@ -71,8 +69,7 @@ class Flags:
 
 
 def main(arguments: list[str]) -> int:
-    about = f"Run every experiment of a recipe: a Python function that returns them.{_details(arguments)}{EXAMPLES}"
-    flags, rest = cli_of_two(Flags, arguments, "tracer sweep", about)
+    flags, rest = cli_of_two(Flags, arguments, "tracer sweep", after=_details(arguments))
     at_least(1, jobs=flags.jobs, shrink=flags.shrink)
     at_least(0, workers=flags.workers)
     function = recipe(flags.recipe)
@@ -107,22 +104,20 @@ def _details(arguments: list[str]) -> str:
         return ""
     name = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
     if name is None:
-        lines = [""]
+        lists = []
         for module in (ablation, paper):
-            lines += ["", f"Recipes in {module.__name__} (RECIPE --help shows more):"]
-            lines += [f"  {name:15}{_summary(function)}" for name, function in recipes(module).items()]
-        return "\n".join(lines)
+            lines = [f"Recipes in {module.__name__} (RECIPE --help shows more):"]
+            lines += [
+                f"  {key:15}{str(each.__doc__).splitlines()[0]}" for key, each in recipes(module).items()
+            ]
+            lists.append("\n".join(lines))
+        return "\n\n".join(lists)
     function = recipe(name)
     texts = flag_help(function)
-    flags = [
-        _flag(each, texts.get(each.name, "")) for each in inspect.signature(function).parameters.values()
-    ]
+    parameters = inspect.signature(function).parameters.values()
+    flags = [_flag(each, texts.get(each.name, "")) for each in parameters]
     text = (inspect.getdoc(function) or name).partition("\nArgs:")[0].strip()
-    return "\n".join(["", "", text, "", f"Flags of {name}:", *(flags or ["  none"])])
-
-
-def _summary(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").split("\n")[0]
+    return "\n".join([text, "", f"Flags of {name}:", *(flags or ["  none"])])
 
 
 def _flag(parameter: inspect.Parameter, text: str) -> str:

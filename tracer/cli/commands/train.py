@@ -62,12 +62,14 @@ def parse(arguments: list[str]) -> tuple[Experiment, Output]:
         if Path(name).exists():
             raise UserError(f"{name} is a file or folder, not a method: did you mean --data {name}?")
         raise unknown("method", name, methods())
+    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
     flags = cli(
         _flags(name),
         arguments[1:] if has_method else arguments,
         f"tracer train {name}" if has_method else "tracer train",
         textwrap.fill(f"{name}: {summary(name)}", 80),
         _groups(name),
+        f"{EXAMPLES}\n\n{listed}",
     )
     settings = {f.name: getattr(flags.settings, f.name) for f in fields(Settings)}
     method_options = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
@@ -92,7 +94,6 @@ def _flags(name: str) -> type[Any]:
 
 def _groups(name: str) -> Groups:
     """The flags by the question that they answer."""
-
     data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
     settings = {each.name: each.default for each in fields(Settings)}
     questions = {
@@ -108,5 +109,4 @@ def _groups(name: str) -> Groups:
         ]
         for question, named in questions.items()
     }
-    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
-    return Groups(EXPLAINED, flags, after=f"{EXAMPLES}\n\n{listed}")
+    return Groups(EXPLAINED, flags)
