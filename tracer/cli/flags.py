@@ -53,7 +53,7 @@ def cli(
 ) -> T:
     """Call `command` with the values of these arguments. A flag that it does not have raises UserError.
 
-    `--help` prints a help of 80 columns, with `after` at its end, and exits; with `groups` it is short, and `--help-all`
+    `--help` prints a help of 80 columns, `after` at its end, and exits; with `groups` it is short, and `--help-all`
     explains every flag. `also` are flags that a misspelt one may have meant, beside those of `command`.
     """
     flags = flags_of(command)
