@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracer.api.inputs import data_names
+from tracer.api.inputs import data_names, model_run
 from tracer.core.flags import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
@@ -20,12 +20,12 @@ from tracer.evaluation.score_tables import score_tables
 from tracer.evaluation.suites import Opening, Suite
 from tracer.evaluation.suites.own import GIVEN
 from tracer.evaluation.tables import document
-from tracer.evaluation.target import Target, run_at, target, targets
+from tracer.evaluation.target import Target, target, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.models.student import Student
 from tracer.parallel import World, launched
-from tracer.report.scored import ROWS, read_rows
+from tracer.report.scored import ROWS, eval_flags, read_rows
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
@@ -63,18 +63,16 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
     @property
     def verdict(self) -> Verdict | None:
         """What was gained and lost between the first model and the last, on the same images; None for one model."""
-        first, *_, last = self.hits if len(self.hits) > 1 else (None, None)
-        if first is None or last is None:
-            return None
+        first, *others = self.hits.values()
         changes = {
-            shift.name: Change.of(self.hits[first][shift.name], self.hits[last][shift.name])
+            shift.name: Change.of(first[shift.name], others[-1][shift.name])
             for shift in sorted(self.suite, key=lambda shift: shift.role != "id")
-            if self.hits[first].get(shift.name)
+            if others and first.get(shift.name)
         }
         if not changes:
             return None
-        task, *others = changes
-        return Verdict(changes[task], {name: changes[name] for name in others})
+        task = next(iter(changes))
+        return Verdict(changes.pop(task), changes)
 
     @property
     def sentence(self) -> str:
@@ -134,24 +132,18 @@ def evaluate(
         corrupt=tuple(corrupt),
         templates=templates,
     )
+    folder, run = None if out is None else Path(out), model_run(model)
     if isinstance(model, Student):
         models: tuple[Target, ...] = (Target(model.name, lambda: model, model.classes),)
+    elif run is None:
+        models = targets(str(model), pretrained, weights, folder)
+    elif weights is not None:
+        models = (target(run, weights, weights, folder),)
     else:
-        models = _targets(model, pretrained, weights, None if out is None else Path(out))
+        before = target(run, "pretrained", "before", folder and folder / "pretrained")
+        models = (target(run, run.weights, "after", folder), before)
     with launched(device) as world:
         return score(models, sets, world, warnings.warn)
-
-
-def _targets(
-    model: Run | str | Path, pretrained: str, weights: str | None, out: Path | None
-) -> tuple[Target, ...]:
-    run = model if isinstance(model, Run) else run_at(str(model))
-    if run is None:
-        return targets(str(model), pretrained, weights, out)
-    if weights is not None:
-        return (target(run, weights, weights, out),)
-    before = target(run, "pretrained", "before", out and out / "pretrained")
-    return target(run, run.weights, "after", out), before
 
 
 def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) -> Scores:
@@ -207,8 +199,7 @@ def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
 
 def _place(row: dict[str, Any]) -> str:
     """Where the data of a row lie, by the command that gave it; empty if that does not say."""
-    asked = row.get("asked")
-    specs = flag_values([str(word) for word in asked]).get("data", []) if isinstance(asked, list) else []
+    specs = flag_values(eval_flags(row)).get("data", [])
     places = [str(Path(spec.rpartition("=")[2])) for spec in specs]
     if len(places) == 1 and row["shift"] == GIVEN and places[0].startswith(MEMORY):
         return places[0]
