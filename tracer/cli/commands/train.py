@@ -18,7 +18,6 @@ from tracer.core.errors import UserError, unknown
 from tracer.data.reading import Reading
 from tracer.methods.base import methods, options, summary
 from tracer.runs.experiment import Experiment, Settings, Source
-from tracer.runs.sinks import check_installed
 
 EXAMPLES = """\
 Examples (a method is named before the flags):
@@ -48,7 +47,6 @@ class Output(Machine):
 
 def main(arguments: list[str]) -> int:
     experiment, output = parse(arguments)
-    check_installed(output.log)
     if output.dry_run or output.dry_run_all:
         return dry_run(experiment, output.device, everything=output.dry_run_all)
     return carry_out(experiment, output.out, output, fresh=True)
