@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tracer.core.errors import UserError
 from tracer.core.kernels import Beta
 from tracer.core.teachers import EMA, WMA
 from tracer.data.division import divide
@@ -87,6 +88,13 @@ def test_ablations_on_imagenet_are_the_papers_row(recipe: Callable[..., Sweep]) 
     short = recipe(data="x", classes="", seeds=1, steps=250).experiments[0]
     assert (short.steps, short.classes) == (250, None)
     assert round((short.warmup or 0) * 250) == 5
+
+
+@pytest.mark.parametrize("data", ["", "digits"])
+def test_an_ablation_of_nothing_is_refused(data: str) -> None:
+    for recipe in ABLATIONS:
+        with pytest.raises(UserError, match="--values: give at least one value"):
+            recipe(data=data, values=())
 
 
 def test_an_experiment_is_the_same_however_much_of_it_was_said() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +23,7 @@ from tracer.sweep import Sweep, recipe
 from tracer.sweep.recipe import flag_help, recipes
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.slurm import array_script, logs
-from tracer.sweep.supervisor import SweepProgress, supervise, sweep_progress
+from tracer.sweep.supervisor import SweepProgress, supervise
 from tracer.sweep.tables import closing_sentences, write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
 from tracer.training.interrupt import Interrupted
@@ -179,25 +178,20 @@ def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
         console=console,
         disable=not console.is_terminal,
     )
-    shown, now = None, sweep_progress(sweep, folder)
-    with bar, _resumable():
-        task = bar.add_task(folder.name, total=1.0, state="")
-        for now in supervise(sweep, folder, command, jobs):
-            bar.update(task, completed=now.share, state=_state(now))
-            if not console.is_terminal and (now.done, now.starting) != shown:
-                say(f"{folder.name}: {_state(now)}")
-                shown = now.done, now.starting
-    return _finish(sweep, folder, now.crashed)
-
-
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """Say how to go on if the sweep is stopped; its workers have saved their runs."""
+    shown, now = None, None
     try:
-        yield
-    except KeyboardInterrupt:
+        with bar:
+            task = bar.add_task(folder.name, total=1.0, state="")
+            for now in supervise(sweep, folder, command, jobs):
+                bar.update(task, completed=now.share, state=_state(now))
+                if not console.is_terminal and (now.done, now.starting) != shown:
+                    say(f"{folder.name}: {_state(now)}")
+                    shown = now.done, now.starting
+    except KeyboardInterrupt:  # the workers have saved their runs
         say("the runs are saved: run the same command to continue", to=errors)
         raise
+    assert now is not None  # there is a last state, when all workers have ended
+    return _finish(sweep, folder, now)
 
 
 def _state(now: SweepProgress) -> str:
@@ -213,14 +207,13 @@ def _state(now: SweepProgress) -> str:
     return text
 
 
-def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
+def _finish(sweep: Sweep, folder: Path, now: SweepProgress) -> int:
     """Print errors, and write tables and a report of the finished runs. Returns the exit code."""
     from tracer.report import write_report
     from tracer.report.run_data import read_run
 
-    now = sweep_progress(sweep, folder)
     _failed(now.failed)
-    for log in crashed:
+    for log in now.crashed:
         say(f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", to=errors)
     if now.done:
         finished = [run for run in sweep.by_folder(folder) if (run / "result.json").exists()]
@@ -228,7 +221,7 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
         write_report(finished, folder / "report.html")
         files = [folder / name for name in ("table.md", "table.csv", "report.html")]
         if sweep.published is not None and sweep.tests is not None:
-            text = sweep.published.document(sweep.by_folder(folder))
+            text = sweep.published(sweep.by_folder(folder))
             write_text(folder / "paper.md", text)
             say(text)
             files.append(folder / "paper.md")
