@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,10 +158,8 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
     suite, opening = sets.open(first, world)
     for warning in dict.fromkeys(each for opened in opening.shifts for each in opened.examples.warnings):
         notify(warning)
-    if sets.data and sets.reading.classes is None:
-        _warn_of_other_classes(first, opening, notify)
-    if sets.data and world.first:
-        _warn_of_trained_images(first, opening, notify)
+    for remark in _remarks(first, opening, sets) if sets.data and world.first else ():
+        notify(remark)
     scored = {each.name: _score(each, opening, world, sets.flags, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
     return Scores({name: scored[name] for name in before_first}, suite, opening)
@@ -213,20 +211,15 @@ def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return sets
 
 
-def _warn_of_other_classes(target: Target, opening: Opening, notify: Tell) -> None:
-    """A run is scored over its own classes; say where the data have others."""
-    for shift, examples, _ in opening.shifts:
-        others = [name for name in examples.classes if name not in target.trained_on]
-        if target.trained_on and shift.role != "retain" and others and not shift.derived:
-            message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
-            notify(f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
-
-
-def _warn_of_trained_images(target: Target, opening: Opening, notify: Tell) -> None:
-    """Say where test images are images that the run was trained on."""
+def _remarks(target: Target, opening: Opening, sets: TestSets) -> Iterator[str]:
+    """Where own data have classes that the run was not trained on, or images that it was trained on."""
     train = None if target.run is None else trained_images(target.run)
-    if train is None:
-        return
     for shift, examples, _ in opening.shifts:
-        if not shift.derived and (warning := trained_warning(train, examples, shift.name)):
-            notify(warning)
+        if shift.derived:
+            continue
+        others = [name for name in examples.classes if name not in target.trained_on]
+        if target.trained_on and others and shift.role != "retain" and sets.reading.classes is None:
+            message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
+            yield f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)"
+        if train is not None and (warning := trained_warning(train, examples, shift.name)):
+            yield warning

@@ -206,10 +206,7 @@ def _other_machine(current: Run, world: World) -> str:
 
 @contextmanager
 def _recording(current: Run, world: World, machine: Machine, observer: Observer) -> Iterator[None]:
-    """A context in which this process alone writes to the run, and the chosen sinks follow it.
-
-    Errors in it name the command that goes on after them.
-    """
+    """A context in which this process alone writes to the run, sinks follow it, and errors name the way to go on."""
     resume = command_line("resume", current.folder)
     if not world.first:
         current.recorder = NullRecorder(current.recorder.path)

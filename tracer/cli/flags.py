@@ -90,10 +90,19 @@ def flags_of(command: Callable[..., Any]) -> list[Flag]:
         warnings.simplefilter("ignore", DeprecationWarning)  # tyro offers no other way to list them
         parser = tyro.extras.get_parser(command, config=FLAT, add_help=False)
     actions = [action for group in parser._action_groups for action in group._group_actions]
-    return [
-        _flag((action.option_strings or [""])[-1], action.dest, str(action.metavar or ""), str(action.help))
-        for action in actions
-    ]
+    flags = []
+    for action in actions:
+        value = re.sub(r"\{None\}\||None,|[{}]", "", str(action.metavar or "")).replace(",", "|")
+        value = re.sub(r"\[(.*) \[\1 \.\.\.\]\]", r"\1 …", value)
+        text, required = re.subn(r"\s*\(required\)$", "", str(action.help).replace("%%", "%"))
+        text = re.sub(r"\s*\(default: (None|False|)\)$", "", text)
+        if action.option_strings:
+            name = action.option_strings[-1]
+        else:
+            positional = re.sub(r"^\[(.*)\]$", r"\1", value)
+            name, value = re.sub(r"STR|PATH", action.dest.upper(), positional), ""
+        flags.append(Flag(name, value, text, bool(required)))
+    return flags
 
 
 def check(arguments: Sequence[str], flags: Sequence[Flag], prog: str, also: Sequence[Flag] = ()) -> None:
@@ -118,31 +127,16 @@ def check_values(arguments: Sequence[str], flags: Sequence[Flag]) -> None:
             continue
         if not equals and following.startswith("--"):
             raise UserError(f"{flag.name} needs a value: {flag.name} {flag.value}")
-        _check_value(flag, value if equals else following)
-
-
-def _check_value(flag: Flag, value: str) -> None:
-    kinds = flag.value.split("|")
-    if value == "None" or value in kinds:
-        return
-    if flag.value in NUMBERS:
-        number, what = NUMBERS[flag.value]
+        value, choices = value if equals else following, flag.value.split("|")
+        if value == "None" or value in choices:
+            continue
+        if flag.value.islower():
+            raise unknown(f"value of {flag.name}", value, choices)
+        number, what = NUMBERS.get(flag.value, (str, ""))
         try:
             number(value)
         except ValueError:
             raise UserError(f"{flag.name} {value}: give {what}") from None
-    elif flag.value.islower():
-        raise unknown(f"value of {flag.name}", value, kinds)
-
-
-def _flag(name: str, field: str, metavar: str, text: str) -> Flag:
-    value = re.sub(r"\{None\}\||None,|[{}]", "", metavar).replace(",", "|")
-    value = re.sub(r"\[(.*) \[\1 \.\.\.\]\]", r"\1 …", value)
-    text, required = re.subn(r"\s*\(required\)$", "", text.replace("%%", "%"))
-    text = re.sub(r"\s*\(default: (None|False|)\)$", "", text)
-    if not name:
-        name, value = re.sub(r"STR|PATH", field.upper(), re.sub(r"^\[(.*)\]$", r"\1", value)), ""
-    return Flag(name, value, text, bool(required))
 
 
 def _usage(prog: str, flags: Sequence[Flag]) -> str:
@@ -179,15 +173,12 @@ def _body(flags: Sequence[Flag], prog: str, groups: Groups | None, *, everything
 
 
 def _explained(flags: Sequence[Flag]) -> str:
-    return "\n".join(line for flag in flags for line in _explain(flag))
-
-
-def _explain(flag: Flag) -> list[str]:
-    """Lines of a help: the flag, and what it does beside or below it."""
-    words = f"  {flag.name} {flag.value}".rstrip()
-    text = f"{flag.help} (required)" if flag.required else flag.help
-    margin = " " * INDENT
-    lines = textwrap.wrap(text, WIDTH, initial_indent=margin, subsequent_indent=margin) or [margin]
-    if len(words) < INDENT:
-        return [f"{words:{INDENT}}{lines[0].strip()}", *lines[1:]]
-    return [words, *lines]
+    """Lines of a help: each flag, and what it does beside or below it."""
+    lines, margin = [], " " * INDENT
+    for flag in flags:
+        words = f"  {flag.name} {flag.value}".rstrip()
+        text = f"{flag.help} (required)" if flag.required else flag.help
+        first, *rest = textwrap.wrap(text, WIDTH, initial_indent=margin, subsequent_indent=margin) or [margin]
+        beside = len(words) < INDENT
+        lines += [f"{words:{INDENT}}{first.strip()}", *rest] if beside else [words, first, *rest]
+    return "\n".join(lines)

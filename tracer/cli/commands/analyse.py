@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,21 +63,16 @@ def main(
     for run in opened:
         if not run.finished:
             say(f"{run.folder} is not finished and is skipped", to=errors)
-    _check_held_out(finished)
+    for run in finished:
+        images = run.description.get("data", {}).get("held_out", MIN_SAMPLES)
+        if images < MIN_SAMPLES:  # too few to compute the similarity of layers
+            raise UserError(
+                f"{run.folder} has {images} held-out images: an analysis needs {MIN_SAMPLES} or more"
+            )
     alphas = tuple(i / (stops - 1) for i in range(stops))
     for run in finished:
         _analyse(run, device, samples=samples, batch=batch, alphas=alphas)
     return 0
-
-
-def _check_held_out(runs: Iterable[Run]) -> None:
-    """Raise if a run has too few held-out images to compute the similarity of layers."""
-    for run in runs:
-        images = run.description.get("data", {}).get("held_out", MIN_SAMPLES)
-        if images < MIN_SAMPLES:
-            raise UserError(
-                f"{run.folder} has {images} held-out images: an analysis needs {MIN_SAMPLES} or more"
-            )
 
 
 def _analyse(run: Run, device: str, **options: Any) -> None:
@@ -117,26 +111,16 @@ def _show_meter(meter: dict[str, Any]) -> None:
         say(f"no forgetting meter: {meter['skipped']}")
         return
     features = {row["layer"]: row for row in meter["features"]}
-    rows = [
-        (
-            _short(row["layer"]),
-            _number(math.hypot(row["inside"], row["outside"])),
-            _number(row["share"]),
-            _number(row["chance"]),
-            *(
-                _number(features.get(row["layer"], {}).get(part))
-                for part in ("inside", "outside", "inherited")
-            ),
-        )
-        for row in meter["weights"]
-    ]
-    columns = ("layer", "‖ΔW‖", "in task", "chance", "inside", "outside", "inherited")
-    show_table(
-        "Forgetting meter: the update's share in the task, and the change of retained features", columns, rows
-    )
+    rows = []
+    for row in meter["weights"]:
+        feature = features.get(row["layer"], {})
+        numbers = [math.hypot(row["inside"], row["outside"]), row["share"], row["chance"]]
+        numbers += [feature.get(part) for part in ("inside", "outside", "inherited")]
+        rows.append((_short(row["layer"]), *map(_number, numbers)))
+    title = "Forgetting meter: the update's share in the task, and the change of retained features"
+    show_table(title, ("layer", "‖ΔW‖", "in task", "chance", "inside", "outside", "inherited"), rows)
     share, chance = _number(meter["share"]), _number(meter["chance"])
-    summary = f"{share} of the whole update lies inside the task ({chance} by chance)"
-    say(summary)
+    say(f"{share} of the whole update lies inside the task ({chance} by chance)")
 
 
 def _short(layer: str) -> str:

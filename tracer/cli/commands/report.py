@@ -15,6 +15,8 @@ from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
 
+DOCTYPE = b"<!doctype html>"
+
 
 @command("tracer report")
 def main(
@@ -47,28 +49,17 @@ def main(
         raise UserError("name at least one run: tracer report runs/1a2b3c")
     if every <= 0:
         raise UserError(f"--every {every:g}: give a positive number of seconds")
-    page_file = out or _default_file(runs)
-    _require_page(page_file)
+    place = runs[0] if len(runs) == 1 else Path(os.path.commonpath([run.resolve().parent for run in runs]))
+    page_file = out or place / "report.html"
+    if page_file.exists() and not (page_file.is_file() and page_file.read_bytes()[:15].lower() == DOCTYPE):
+        # It may be the log of a run, which would be lost.
+        raise UserError(f"{page_file} is not a page of tracer: choose another --out")
     page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
     if figures is not None:
-        written = write_figures(page.charts, figures)
-        say(f"{len(written)} files in {figures}")
+        say(f"{len(write_figures(page.charts, figures))} files in {figures}")
     say(page.sections[0].headline)
     say(f"The page is {page_file}")
     return 0
-
-
-def _require_page(file: Path) -> None:
-    """Raise UserError if the file is not an HTML page but, say, the log of a run, which would be lost."""
-    if file.exists() and not (file.is_file() and file.read_bytes()[:15].lower() == b"<!doctype html>"):
-        raise UserError(f"{file} is not a page of tracer: choose another --out")
-
-
-def _default_file(runs: tuple[Path, ...]) -> Path:
-    """report.html in the folder of the run; of several, in their common parent."""
-    if len(runs) == 1:
-        return runs[0] / "report.html"
-    return Path(os.path.commonpath([run.resolve().parent for run in runs])) / "report.html"
 
 
 def _watch(runs: tuple[Path, ...], out: Path, every: float) -> Page:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
@@ -12,7 +13,7 @@ import tyro
 
 from tracer.api.run import Machine
 from tracer.cli.dry_run import dry_run
-from tracer.cli.flags import Groups, cli
+from tracer.cli.flags import Groups, cli, flags_of
 from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
 from tracer.data.reading import Reading
@@ -93,18 +94,15 @@ def _flags(name: str) -> type[Any]:
 def _groups(name: str) -> Groups:
     """The flags by the question that they answer."""
     data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
-    settings = {each.name: each.default for each in fields(Settings)}
     questions = {
-        "data": {each: settings[each] for each in data},
-        "model": {each: settings[each] for each in MODEL},
-        "method": {option.name: option.default for option in options(name)},
-        "training": {each: settings[each] for each in settings if each not in (*data, *MODEL)},
-        "output": {each.name: each.default for each in fields(Output)},
+        "data": data,
+        "model": MODEL,
+        "method": [option.name for option in options(name)],
+        "training": [each.name for each in fields(Settings) if each.name not in (*data, *MODEL)],
+        "output": [each.name for each in fields(Output)],
     }
+    # A switch that is on by default has a flag --no-NAME.
     flags = {
-        question: [
-            f"--{'no-' if default is True else ''}{each.replace('_', '-')}" for each, default in named.items()
-        ]
-        for question, named in questions.items()
+        re.sub("^--(no-)?", "", each.name).replace("-", "_"): each.name for each in flags_of(_flags(name))
     }
-    return Groups(EXPLAINED, flags)
+    return Groups(EXPLAINED, {title: [flags[each] for each in names] for title, names in questions.items()})
