@@ -28,36 +28,27 @@ if TYPE_CHECKING:
     from tracer.runs.run import Run
     from tracer.training.loop import Report, Training
 
-# Where each public name is defined. Names are imported on first use, so `import tracer` does not import torch.
-_PLACES = {
-    "evaluate": "tracer.api.evaluate",
-    "export": "tracer.api.export",
-    "finetune": "tracer.api.finetune",
-    "fit": "tracer.fitting.fit",
-    "load": "tracer.api.load",
-    "merge": "tracer.api.merge",
-    "run": "tracer.api.run",
-    "Experiment": "tracer.runs.experiment",
-    "Fitted": "tracer.fitting.result",
-    "Report": "tracer.training.loop",
-    "Run": "tracer.runs.run",
-    "Scores": "tracer.api.evaluate",
-    "Training": "tracer.training.loop",
-    "EMA": "tracer.core.teachers",
-    "WMA": "tracer.core.teachers",
-    "Batch": "tracer.core.batch",
-    "Beta": "tracer.core.kernels",
-    "Embedding": "tracer.core.batch",
-    "Frozen": "tracer.core.teachers",
-    "Loss": "tracer.core.objective",
-    "Mass": "tracer.core.teachers",
-    "Objective": "tracer.core.objective",
-    "Scene": "tracer.core.batch",
-    "Shadow": "tracer.core.shadow",
-    "Teacher": "tracer.core.teachers",
-    "Term": "tracer.core.objective",
-    "UserError": "tracer.core.errors",
+# The public names by the module that defines them, which is imported on first use: `import tracer` without torch.
+_NAMES = {
+    "tracer.api.evaluate": ("Scores", "evaluate"),
+    "tracer.api.export": ("export",),
+    "tracer.api.finetune": ("finetune",),
+    "tracer.api.load": ("load",),
+    "tracer.api.merge": ("merge",),
+    "tracer.api.run": ("run",),
+    "tracer.core.batch": ("Batch", "Embedding", "Scene"),
+    "tracer.core.errors": ("UserError",),
+    "tracer.core.kernels": ("Beta",),
+    "tracer.core.objective": ("Loss", "Objective", "Term"),
+    "tracer.core.shadow": ("Shadow",),
+    "tracer.core.teachers": ("EMA", "WMA", "Frozen", "Mass", "Teacher"),
+    "tracer.fitting.fit": ("fit",),
+    "tracer.fitting.result": ("Fitted",),
+    "tracer.runs.experiment": ("Experiment",),
+    "tracer.runs.run": ("Run",),
+    "tracer.training.loop": ("Report", "Training"),
 }
+_PLACES = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
     "kernels": "tracer.core.kernels",
     "methods": "tracer.methods",
@@ -65,39 +56,12 @@ _MODULES = {
     "terms": "tracer.core.terms",
 }
 
-__all__ = [
-    "EMA",
-    "WMA",
-    "Batch",
-    "Beta",
-    "Embedding",
-    "Experiment",
-    "Fitted",
-    "Frozen",
-    "Loss",
-    "Mass",
-    "Objective",
-    "Report",
-    "Run",
-    "Scene",
-    "Scores",
-    "Shadow",
-    "Teacher",
-    "Term",
-    "Training",
-    "UserError",
-    "evaluate",
-    "export",
-    "finetune",
-    "fit",
-    "kernels",
-    "load",
-    "merge",
-    "methods",
-    "recipes",
-    "run",
-    "terms",
-]
+# Written out for type checkers, which read no expressions here.
+__all__ = ["evaluate", "export", "finetune", "fit", "load", "merge", "run"]
+__all__ += ["Experiment", "Fitted", "Report", "Run", "Scores", "Training", "UserError"]
+__all__ += ["EMA", "WMA", "Beta", "Frozen", "Mass", "Shadow", "Teacher"]
+__all__ += ["Batch", "Embedding", "Loss", "Objective", "Scene", "Term"]
+__all__ += ["kernels", "methods", "recipes", "terms"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,9 +8,9 @@ from itertools import product, starmap
 from typing import Any, NamedTuple
 
 from studies.emojishift.cheaper_teachers import CHEAPER
+from studies.emojishift.recipe import finetuning, pretraining
 from tracer.data.embedded.emojishift import Regime
 from tracer.methods.base import methods
-from tracer.recipes.emojishift import finetuning, pretraining
 from tracer.runs.experiment import Experiment
 
 

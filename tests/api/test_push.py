@@ -10,7 +10,7 @@ import pytest
 import tiny_transformers as tiny
 
 import tracer
-from tracer.api import push
+from tracer.api import export as push
 from tracer.cli import main
 from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip

@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pytest
 
+from tracer.core.errors import UserError
 from tracer.core.kernels import Beta
 from tracer.core.teachers import EMA, WMA
 from tracer.data.split import divide
 from tracer.methods.base import method, options
-from tracer.recipes import ablation, own_data, paper
+from tracer.recipes import ablation, paper
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.sweep import Sweep
 from tracer.sweep.recipe import recipes
 
 TABLES = [value for name, value in recipes(paper).items() if name.startswith("table")]
-PRESETS = [getattr(own_data, name) for name in dir(own_data) if name.startswith("images_")]
 
 
 def experiments(recipe: Callable[..., Sweep | Experiment]) -> tuple[Experiment, ...]:
@@ -30,7 +30,7 @@ def experiments(recipe: Callable[..., Sweep | Experiment]) -> tuple[Experiment, 
     return (made,) if isinstance(made, Experiment) else made.experiments
 
 
-@pytest.mark.parametrize("recipe", [*TABLES, *PRESETS], ids=lambda recipe: recipe.__doc__.partition(":")[0])
+@pytest.mark.parametrize("recipe", TABLES, ids=lambda recipe: recipe.__doc__.partition(":")[0])
 def test_every_recipe_can_be_planned(recipe: Callable[..., Sweep]) -> None:
     assert inspect.getdoc(recipe)
     division = divide("digits", check=lambda examples: examples)
@@ -90,16 +90,11 @@ def test_ablations_on_imagenet_are_the_papers_row(recipe: Callable[..., Sweep]) 
     assert round((short.warmup or 0) * 250) == 5
 
 
-def test_presets_take_some_hundred_steps() -> None:
-    for recipe, count in zip(sorted(PRESETS, key=lambda r: r(data="x").lr), (200, 2000, 20_000), strict=True):
-        asked = recipe(data="x")
-        assert 150 < asked.epochs * (count // asked.batch) < 2000
-
-
-def test_a_preset_takes_another_method_and_what_to_retain() -> None:
-    asked = own_data.images_200(data="x", method="flyp", retain="y")
-    assert (asked.method, asked.retain) == ("flyp", ("y",))
-    assert replace(asked, seed=1).id != asked.id
+@pytest.mark.parametrize("data", ["", "digits"])
+def test_an_ablation_of_nothing_is_refused(data: str) -> None:
+    for recipe in ABLATIONS:
+        with pytest.raises(UserError, match="--values: give at least one value"):
+            recipe(data=data, values=())
 
 
 def test_an_experiment_is_the_same_however_much_of_it_was_said() -> None:

@@ -12,10 +12,10 @@ from tracer.api.terminal import console
 from tracer.cli import app as cli
 from tracer.evaluation.suites.synsets import synsets
 from tracer.recipes import ablation, paper
+from tracer.recipes.published import Published
 from tracer.report.scored import predictions, read_rows
 from tracer.runs.experiment import Experiment
 from tracer.sweep.product import Sweep
-from tracer.sweep.published import Published
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.supervisor import sweep_progress
 from tracer.sweep.worker import work
@@ -41,7 +41,7 @@ def test_a_shrunken_row_is_trained_scored_and_printed_beside_the_paper(root: Pat
     rows = [row for row in read_rows(predictions(run, "after"), []) if row["metric"] == "accuracy"]
     assert [row["n"] for row in rows] == list(replicas.SIZES.values())
     assert sweep.published is not None
-    accuracy, ece = sweep.published.document(sweep.by_folder(tmp_path)).split("**Table 1. ECE")
+    accuracy, ece = sweep.published(sweep.by_folder(tmp_path)).split("**Table 1. ECE")
     assert re.search(" | ".join(["seeds", *map(re.escape, SHORT), "Avg. of 5 shifts"]), accuracy)
     (line,) = [line for line in accuracy.splitlines() if line.startswith("| TRACER")]
     for value in (82.76, 74.14, 79.33, 54.92, 53.69, 58.26, 64.07):
@@ -127,7 +127,7 @@ def test_seeds_are_averaged_and_empty_rows_still_show_the_paper(tmp_path: Path) 
         write_json(folder / "predictions/result/rows.json", rows)
     runs[tmp_path / "none"] = Experiment(data="x", method="tracer")
     values = {("flyp", "accuracy"): {"val": 82.72, "v2": 72.76, "average": 59.45}}
-    text = Published("Table", lambda run: run.method, values).document(runs)
+    text = Published("Table", lambda run: run.method, values)(runs)
     assert "| FLYP | 2 | 60.00 ± 14.14 (82.72) | 60.00 ± 14.14 (72.76) | 60.00 ± 14.14 (59.45) |" in text
     assert "| TRACER | 0 | – | – | – |" in text
 
@@ -152,5 +152,5 @@ def _all_rows(sweep: Sweep, folder: Path) -> None:
     runs = small.by_folder(folder)
     assert not [(run / "failed.txt").read_text() for run in runs if (run / "failed.txt").exists()]
     assert small.published is not None
-    scored = [line for line in small.published.document(runs).splitlines() if "†" in line and line[0] == "|"]
+    scored = [line for line in small.published(runs).splitlines() if "†" in line and line[0] == "|"]
     assert len(scored) == 2 * len({small.published.row(run) for run in small.experiments})

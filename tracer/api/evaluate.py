@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracer.api.inputs import data_names
+from tracer.api.inputs import data_names, model_run
 from tracer.core.command_line import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
@@ -20,12 +20,12 @@ from tracer.evaluation.score_tables import score_tables
 from tracer.evaluation.suites.own import GIVEN
 from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.evaluation.tables import document
-from tracer.evaluation.target import Target, run_at, target, targets
+from tracer.evaluation.target import Target, target, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.models.student import Student
 from tracer.parallel import World, launched
-from tracer.report.scored import ROWS, read_rows
+from tracer.report.scored import ROWS, eval_flags, read_rows
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
@@ -63,18 +63,16 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
     @property
     def verdict(self) -> Verdict | None:
         """What was gained and lost between the first model and the last, on the same images; None for one model."""
-        first, *_, last = self.hits if len(self.hits) > 1 else (None, None)
-        if first is None or last is None:
-            return None
+        first, *others = self.hits.values()
         changes = {
-            shift.name: Change.of(self.hits[first][shift.name], self.hits[last][shift.name])
+            shift.name: Change.of(first[shift.name], others[-1][shift.name])
             for shift in sorted(self.suite, key=lambda shift: shift.role != "id")
-            if self.hits[first].get(shift.name)
+            if others and first.get(shift.name)
         }
         if not changes:
             return None
-        task, *others = changes
-        return Verdict(changes[task], {name: changes[name] for name in others})
+        task = next(iter(changes))
+        return Verdict(changes.pop(task), changes)
 
     @property
     def sentence(self) -> str:
@@ -134,24 +132,18 @@ def evaluate(
         corrupt=tuple(corrupt),
         templates=templates,
     )
+    folder, run = None if out is None else Path(out), model_run(model)
     if isinstance(model, Student):
         models: tuple[Target, ...] = (Target(model.name, lambda: model, model.classes),)
+    elif run is None:
+        models = targets(str(model), pretrained, weights, folder)
+    elif weights is not None:
+        models = (target(run, weights, weights, folder),)
     else:
-        models = _targets(model, pretrained, weights, None if out is None else Path(out))
+        before = target(run, "pretrained", "before", folder and folder / "pretrained")
+        models = (target(run, run.weights, "after", folder), before)
     with launched(device) as world:
         return score(models, sets, world, warnings.warn)
-
-
-def _targets(
-    model: Run | str | Path, pretrained: str, weights: str | None, out: Path | None
-) -> tuple[Target, ...]:
-    run = model if isinstance(model, Run) else run_at(str(model))
-    if run is None:
-        return targets(str(model), pretrained, weights, out)
-    if weights is not None:
-        return (target(run, weights, weights, out),)
-    before = target(run, "pretrained", "before", out and out / "pretrained")
-    return target(run, run.weights, "after", out), before
 
 
 def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) -> Scores:
@@ -166,10 +158,8 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
     suite, opened = sets.open(first, world)
     for warning in dict.fromkeys(note for each in opened for note in each.examples.warnings):
         notify(warning)
-    if sets.data and sets.reading.classes is None:
-        _warn_of_other_classes(first, opened, notify)
-    if sets.data and world.first:
-        _warn_of_trained_images(first, opened, notify)
+    for remark in _remarks(first, opened, sets) if sets.data and world.first else ():
+        notify(remark)
     scored = {each.name: _score(each, opened, world, sets.flags, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
     return Scores({name: scored[name] for name in before_first}, suite)
@@ -209,8 +199,7 @@ def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
 
 def _place(row: dict[str, Any]) -> str:
     """Where the data of a row lie, by the command that gave it; empty if that does not say."""
-    asked = row.get("asked")
-    specs = flag_values([str(word) for word in asked]).get("data", []) if isinstance(asked, list) else []
+    specs = flag_values(eval_flags(row)).get("data", [])
     places = [str(Path(spec.rpartition("=")[2])) for spec in specs]
     if len(places) == 1 and row["shift"] == GIVEN and places[0].startswith(MEMORY):
         return places[0]
@@ -224,20 +213,15 @@ def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return sets
 
 
-def _warn_of_other_classes(target: Target, opened: Sequence[Opened], notify: Tell) -> None:
-    """A run is scored over its own classes; say where the data have others."""
-    for shift, examples, _ in opened:
-        others = [name for name in examples.classes if name not in target.trained_on]
-        if target.trained_on and shift.role != "retain" and others and not shift.derived:
-            message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
-            notify(f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)")
-
-
-def _warn_of_trained_images(target: Target, opened: Sequence[Opened], notify: Tell) -> None:
-    """Say where test images are images that the run was trained on."""
+def _remarks(target: Target, opened: Sequence[Opened], sets: TestSets) -> Iterator[str]:
+    """Where own data have classes that the run was not trained on, or images that it was trained on."""
     division = None if target.run is None else divided(target.run)
-    if division is None:
-        return
     for shift, examples, _ in opened:
-        if not shift.derived and (warning := trained_warning(division.train, examples, shift.name)):
-            notify(warning)
+        if shift.derived:
+            continue
+        others = [name for name in examples.classes if name not in target.trained_on]
+        if target.trained_on and others and shift.role != "retain" and sets.reading.classes is None:
+            message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
+            yield f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)"
+        if division is not None and (warning := trained_warning(division.train, examples, shift.name)):
+            yield warning

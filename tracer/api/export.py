@@ -1,19 +1,23 @@
-"""`tracer.export`: write a run as a model that open_clip, transformers or onnxruntime loads."""
+"""`tracer.export`: write a run as a model that open_clip, transformers or onnxruntime loads, and upload it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from tracer.api.push import check_push, push
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from huggingface_hub.utils import validate_repo_id
+
 from tracer.core.errors import UserError, unknown
 from tracer.models.adapters import adapter
+from tracer.models.download import unreachable_hub
 from tracer.models.export import FORMATS as MODEL_FORMATS
 from tracer.models.export import export as write_export
 from tracer.models.exported_head import HEAD_FILE
 from tracer.models.lora import LoRA
 from tracer.models.peft_export import export_peft
-from tracer.models.student import Head, Student
+from tracer.models.student import Student
 from tracer.runs.run import Run
 from tracer.storage.folders import require_utf8
 
@@ -61,7 +65,10 @@ def export(
         if folder is None:
             run.require_own_files()
         student = run.student(name)
-        card = None if format == "peft" else _card(run, name, format, push_to or target.name, student.head)
+        from tracer.report.model_card import model_card  # the report is slow to import
+
+        title = push_to or target.name
+        card = None if format == "peft" else model_card(run.folder, name, format, title, student.head)
     difference = None
     if format == "peft":
         _write_adapter(run, student, target)
@@ -91,12 +98,6 @@ def _require_empty(folder: Path) -> None:
         raise UserError(f"{folder} is not empty: choose another folder")
 
 
-def _card(run: Run, weights: str, format: str, title: str, head: Head | None) -> str:
-    from tracer.report.model_card import model_card  # the report is slow to import
-
-    return model_card(run.folder, weights, format, title, head)
-
-
 def _write_adapter(run: Run | None, student: Student, target: Path) -> None:
     if run is None:
         raise UserError("a loaded model has no adapter of its own: export the run, or the whole model")
@@ -108,3 +109,34 @@ def _write_adapter(run: Run | None, student: Student, target: Path) -> None:
             f"{run.folder} was trained with {lora}, and --format peft holds LoRA: use --format onnx"
         )
     export_peft(student, run.student("pretrained"), target, lora.rank)
+
+
+def check_push(repository: str) -> None:
+    """Raise UserError, before any work, if this cannot be a repository's name or nobody is logged in."""
+    try:
+        validate_repo_id(repository)
+    except HFValidationError:
+        raise UserError(f"--push-to {repository}: the name of a repository is OWNER/NAME") from None
+    if "/" not in repository:
+        raise UserError(f"--push-to {repository}: the name of a repository is OWNER/{repository}")
+    if problem := unreachable_hub():
+        raise UserError(f"--push-to {repository} needs the network, and {problem}")
+    try:
+        HfApi().whoami()
+    except (HfHubHTTPError, OSError, ValueError):
+        raise UserError(f"--push-to {repository} needs a login: run `hf auth login` once") from None
+
+
+def push(folder: Path, repository: str) -> str:
+    """Upload a folder, and return where it is. A repository that does not exist is created as private."""
+    api = HfApi()
+    try:
+        url = api.create_repo(repository, private=True, exist_ok=True)
+        api.upload_folder(folder_path=folder, repo_id=repository, commit_message="Upload a model with tracer")
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"the upload to {repository} failed ({reason:.150}); the export is in {folder}: upload it with "
+            f"`hf upload {repository} {folder}`"
+        ) from error
+    return f"uploaded to {url}; a new repository is private until you publish it there"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -16,7 +16,7 @@ from tracer.api.terminal import Display, counting
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
 from tracer.merging.choose import check_keep
-from tracer.methods.base import Method, methods, options
+from tracer.methods.base import Method, options
 from tracer.runs.experiment import Experiment, Settings
 from tracer.runs.run import Run
 from tracer.training.loop import Report
@@ -76,8 +76,10 @@ def finetune(
         },
     )
     machine = Machine(device=device, workers=workers, save_every=save_every)
-    with _progress(experiment, callback) as observer:
-        finished = run(experiment, folder, machine, observer)
+    display = Display(experiment.method)
+    observer = Observer(report=display.show, scan=lambda world: counting("reading the images", world.first))
+    with display if callback is None else nullcontext():
+        finished = run(experiment, folder, machine, Observer(report=callback) if callback else observer)
     if keep is None:
         return finished
     try:
@@ -93,24 +95,12 @@ def _experiment(method: str | Method, settings: dict[str, Any]) -> Experiment:
         raise UserError(
             "this method has no name: put it into a file of its own, as docs/add-a-method.md shows"
         )
-    if name not in methods():
-        raise unknown("method", name, methods())
-    shared = {field.name for field in fields(Settings)}
+    shared = {field.name: settings.pop(field.name) for field in fields(Settings) if field.name in settings}
     defaults = {option.name: option.default for option in options(name)}
     for key in settings:
-        if key not in shared and key not in defaults:
-            own = set(signature(finetune).parameters) - {"settings"}
-            raise unknown(f"argument of finetune with method {name}", key, {*shared, *defaults, *own})
-    method_options |= {key: value for key, value in settings.items() if key not in shared}
-    settings = {key: value for key, value in settings.items() if key in shared}
-    return Experiment(method=name, options={**defaults, **method_options}, **settings)
-
-
-@contextmanager
-def _progress(experiment: Experiment, callback: Callable[[Report], object] | None) -> Iterator[Observer]:
-    """A bar in the terminal or notebook; nothing but the callback where there is one."""
-    if callback is not None:
-        yield Observer(report=callback)
-        return
-    with Display(experiment.method) as display:
-        yield Observer(report=display.show, scan=lambda world: counting("reading the images", world.first))
+        if key not in defaults:
+            own = {*signature(finetune).parameters, *(field.name for field in fields(Settings))} - {
+                "settings"
+            }
+            raise unknown(f"argument of finetune with method {name}", key, {*defaults, *own})
+    return Experiment(method=name, options=defaults | method_options | settings, **shared)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from tracer.models.exported_head import attach_head
-from tracer.models.registry import pretrained_tag
+from tracer.api.inputs import model_run
+from tracer.evaluation.target import exported
 from tracer.models.student import Student
-from tracer.models.student import load as load_student
 from tracer.runs.run import Run
 
 
@@ -26,11 +24,6 @@ def load(
         weights: of a run: result, student, teacher, pretrained or the name of a merge.
         device: where to put it.
     """
-    run = model if isinstance(model, Run) else Run.open(Path(model)) if Run.exists(Path(model)) else None
-    if run is not None:
-        student = run.student(weights or run.weights)
-    else:
-        name = os.fspath(model) if not isinstance(model, Run) else ""
-        student = load_student(name, pretrained_tag(name, pretrained))
-        attach_head(student, Path(name))
+    run = model_run(model)
+    student = exported(str(model), pretrained) if run is None else run.student(weights)
     return student.to(device).eval()

@@ -13,7 +13,6 @@ from tracer.api.inputs import data_name, data_names
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.core.model_stock import By
 from tracer.core.projection import Norm
-from tracer.data.examples import Examples
 from tracer.data.scan import scan
 from tracer.data.sources import load as load_data
 from tracer.data.split import Division, align_labels
@@ -23,7 +22,7 @@ from tracer.merging.choose import check_keep
 from tracer.merging.dawin import Kind
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.merges import Merged
-from tracer.merging.run_group import RunGroup, run_group, same_held_out
+from tracer.merging.run_group import run_group, same_held_out
 from tracer.merging.wise import alphas
 from tracer.parallel import World
 from tracer.runs.plan import retained_data, trained_retained
@@ -158,8 +157,11 @@ def prepare(
     retained = tuple(retained_data(spec) for spec in request.retain) or group.plan.retain
     if not retained and NAME in (runs[0].result or {}).get("changes", {}).get("retain", {}):
         retained = (emoji_probe(100 * MOST),)
-    held_out, train = _held_out(request, group), group.plan.train
-    if held_out is not None:
+    held_out, train = None, group.plan.train
+    if request.held_out is not None:
+        measured = request.way in ("dawin", "ensemble")  # the others choose by these data
+        examples = scan(load_data(request.held_out, split="test" if measured else "val"))
+        held_out = align_labels(examples, train.classes)
         for warning in (*held_out.warnings, *Division(train, held_out, None, "").overlap):
             warn(warning)
     for warning in trained_retained(train, retained) if request.retain else ():
@@ -202,11 +204,3 @@ def keep(evaluator: Evaluator, merged: Merged, name: str | None = None) -> Run:
     }
     write_json(run.folder / "merges" / f"{name}.json", {**story, **scores, **merged.details})
     return Run(run.folder, name)
-
-
-def _held_out(request: Merge, group: RunGroup) -> Examples | None:
-    if request.held_out is None:
-        return None
-    measured = request.way in ("dawin", "ensemble")  # the others choose by these data
-    examples = scan(load_data(request.held_out, split="test" if measured else "val"))
-    return align_labels(examples, group.plan.train.classes)

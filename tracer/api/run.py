@@ -50,6 +50,7 @@ class Machine:
     def __post_init__(self) -> None:
         at_least(0, workers=self.workers)
         at_least(1, save_every=self.save_every)
+        check_installed(self.log)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +79,7 @@ def run(
     goes on from its newest checkpoint, or is returned if it is finished; with `fresh` that is an error. A folder
     with another experiment, or whose data or weights have changed, is refused.
     """
-    machine, observer = machine or Machine(), observer or Observer()
-    check_installed(machine.log)
-    clock = Clock()
+    machine, observer, clock = machine or Machine(), observer or Observer(), Clock()
     with launched(machine.device, experiment.precision, shard=machine.shard, lost=observer.lost) as world:
         with clock.measure("start"):
             experiment = _with_model_at_hand(experiment, out, world)
@@ -104,17 +103,9 @@ def run(
             workers = machine.workers
             if workers is None:
                 workers = decoders(settled.train.images, world.local_size)
-            with _recording(current, world, machine, observer), _errors(current, world):
-                training = Training(
-                    settled,
-                    current,
-                    world,
-                    save_every=machine.save_every,
-                    evaluate_every=evaluate_every,
-                    workers=workers,
-                    clock=clock,
-                    model=model,
-                )
+            options = {"save_every": machine.save_every, "evaluate_every": evaluate_every, "workers": workers}
+            with _recording(current, world, machine, observer):
+                training = Training(settled, current, world, clock=clock, model=model, **options)
                 training.finish(observer.report if world.first else None)
     return current
 
@@ -125,11 +116,13 @@ def _with_model_at_hand(experiment: Experiment, out: Path | None, world: World) 
 
     def fetch() -> None:
         model = model_name(experiment.model, beside)
-        if out is None or not Run.exists(out):  # else the run may be finished, and need no model
-            if _by_network(model, pretrained_tag(model, experiment.pretrained)):
-                # First what needs no network, so that its failure does not hide a misspelt --data.
-                plan(replace(experiment, model=model), check_images=False, check_model=False)
-            locate(model, pretrained_tag(model, experiment.pretrained)).fetch()
+        if out is not None and Run.exists(out):  # it may be finished, and need no model
+            return
+        tag = pretrained_tag(model, experiment.pretrained)
+        if _by_network(model, tag):
+            # First what needs no network, so that its failure does not hide a misspelt --data.
+            plan(replace(experiment, model=model), check_images=False, check_model=False)
+        locate(model, tag).fetch()
 
     world.on_first_process(fetch)
     return replace(experiment, model=world.all_or_none(lambda: model_name(experiment.model, beside)))
@@ -214,26 +207,22 @@ def _other_machine(current: Run, world: World) -> str:
     return f"this run began with {'; '.join(changes)}: its result may differ in the last bits from an undisturbed run's"
 
 
-def _recording(current: Run, world: World, machine: Machine, observer: Observer) -> ExitStack:
-    """A context in which this process alone writes to the run, and the chosen sinks follow it."""
+@contextmanager
+def _recording(current: Run, world: World, machine: Machine, observer: Observer) -> Iterator[None]:
+    """A context in which this process alone writes to the run, sinks follow it, and errors name the way to go on."""
+    resume = command_line("resume", current.folder)
+    if not world.first:
+        current.recorder = NullRecorder(current.recorder.path)
     with ExitStack() as stack:
-        if not world.first:
-            current.recorder = NullRecorder(current.recorder.path)
         world.on_first_process(lambda: stack.enter_context(current.locked()))
         stack.enter_context(forward_to_sinks(current, machine.log if world.first else (), observer.warn))
-        return stack.pop_all()
-
-
-@contextmanager
-def _errors(current: Run, world: World) -> Iterator[None]:
-    """Errors in training name the command that goes on after them."""
-    resume = command_line("resume", current.folder)
-    try:
-        with worker_errors(), world.guard():
-            yield
-    except NonFinite as error:  # every process has computed the same loss
-        raise error if world.first else AlreadyReported from None
-    except (Lost, WorkerLost) as error:
-        raise type(error)(f"{error}. Go on with: {resume}") from None
-    except OSError as error:
-        raise UserError(f"{os_error_message(error)}. When that is corrected, go on with: {resume}") from error
+        try:
+            with worker_errors(), world.guard():
+                yield
+        except NonFinite as error:  # every process has computed the same loss
+            raise error if world.first else AlreadyReported from None
+        except (Lost, WorkerLost) as error:
+            raise type(error)(f"{error}. Go on with: {resume}") from None
+        except OSError as error:
+            message = f"{os_error_message(error)}. When that is corrected, go on with: {resume}"
+            raise UserError(message) from error

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -84,14 +83,13 @@ def counting(title: str, shown: bool = True) -> Iterator[Callable[[int, int], No
         yield count
 
 
-class Display:
-    """Shows the reports of a run: step, loss, held-out accuracy, teacher gap and time left."""
+class Display(AbstractContextManager["Display"]):
+    """Shows the reports of a run until its context ends: step, loss, held-out accuracy, teacher gap and time left."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.steps = name, 1
+        self.name = name
         self.latest: dict[str, str] = {}
         self.used = False  # whether there was a report
-        self.started: tuple[float, int] | None = None
         self.shown = 0
         self.bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -101,36 +99,30 @@ class Display:
             TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
+            speed_estimate_period=600,  # seconds; a report may come once in a minute
         )
         self.task = self.bar.add_task(name, total=None, state="")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop the bar, so that lines can be printed below it."""
+    def __exit__(self, *details: object) -> None:
         self.bar.stop()
 
     def show(self, report: Report) -> None:
         """Show a report; without a terminal, only evaluations and every tenth of training print a line."""
         self.used = True
         self.bar.start()  # not earlier: work before the first report shows its own progress
-        self.steps = max(1, report.steps)
+        steps = max(1, report.steps)
         self._keep(report)
+        state = "  ".join(self.latest[name] for name in ("loss", "held-out", "gap") if name in self.latest)
         if report.warning:
             errors.print(f"[bold red]warning:[/] {escape(report.warning)}", highlight=False)
         if report.message:
             console.print(f"{self.name}: {escape(report.message)}", highlight=False)
-        self.bar.update(self.task, completed=report.step, total=report.steps, state=self._state())
-        due = report.accuracy is not None or report.step - self.shown > self.steps / 10
+        self.bar.update(self.task, completed=report.step, total=report.steps, state=state)
+        due = report.accuracy is not None or report.step - self.shown > steps / 10
         if not console.is_terminal and due and not report.message:
             self.shown = report.step
-            line = f"{self.name} {report.step}/{self.steps} {self._state()} {self._left(report.step)}"
+            left = self.bar.tasks[0].time_remaining
+            line = f"{self.name} {report.step}/{steps} {state}" + (f"  {left:.0f} s left" if left else "")
             console.print(line.rstrip(), highlight=False, markup=False)
             self.latest.pop("held-out", None)  # a later line is of another step; the bar goes on showing it
 
@@ -143,16 +135,3 @@ class Display:
             self.latest["held-out"] = f"held-out {report.accuracy:.1%}{images} at step {report.step}"
         if report.gap is not None:
             self.latest["gap"] = f"teacher gap {report.gap:z.4f}"  # z: rounding may leave −0.0000
-
-    def _state(self) -> str:
-        return "  ".join(self.latest[name] for name in ("loss", "held-out", "gap") if name in self.latest)
-
-    def _left(self, step: int) -> str:
-        now = time.monotonic()
-        if self.started is None:
-            self.started = (now, step)
-            return ""
-        then, first = self.started
-        if step == first or step >= self.steps:
-            return ""
-        return f" {(now - then) / (step - first) * (self.steps - step):.0f} s left"

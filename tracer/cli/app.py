@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -68,7 +67,9 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         # An OSError is a full disk, a read-only folder or an unreachable host: no traceback is needed.
         message = os_error_message(error) if isinstance(error, OSError) else str(error)
-        errors.print(f"[bold red]{_process()}error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+        rank = os.environ.get("RANK", "0")
+        process = "" if rank == "0" else f"process {rank}: "
+        errors.print(f"[bold red]{process}error:[/] {escape(message)}", highlight=False, soft_wrap=True)
         return 2
 
 
@@ -99,19 +100,17 @@ def _signals_raise(stopped: list[Stopped]) -> Iterator[None]:
         stopped.append(Stopped(number))
         raise stopped[-1]
 
-    before = {each: signal.getsignal(each) for each in SIGNALS}
-    ours = [
-        each for each, handler in before.items() if handler in (signal.SIG_DFL, signal.default_int_handler)
-    ]
+    defaults = (signal.SIG_DFL, signal.default_int_handler)
+    handlers = {each: signal.getsignal(each) for each in SIGNALS if signal.getsignal(each) in defaults}
     if threading.current_thread() is not threading.main_thread():
-        ours = []
+        handlers = {}
     try:
-        for number in ours:
+        for number in handlers:
             signal.signal(number, stop)
         yield
     finally:
-        for number in ours:
-            signal.signal(number, before[number])
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _renamed(arguments: list[str]) -> list[str]:
@@ -143,29 +142,22 @@ def _module(command: str) -> str:
     return f"tracer.cli.commands.{command}"
 
 
-def _process() -> str:
-    """A prefix with the rank of this process; empty for the first."""
-    rank = os.environ.get("RANK", "0")
-    return "" if rank == "0" else f"process {rank}: "
-
-
 def _names() -> list[str]:
     return [module.name for module in iter_modules(commands.__path__)]
 
 
 def _overview() -> None:
     console.print("[bold]tracer[/]: finetune CLIP-style models without losing what they already know\n")
-    _list(Path(commands.__path__[0]) / f"{name}.py" for name in _names())
-    studies = [REPOSITORY / "studies" / folder / "command.py" for folder in STUDIES.values()]
-    if any(file.is_file() for file in studies):
+    _list({name: Path(commands.__path__[0]) / f"{name}.py" for name in _names()})
+    studies = {name: REPOSITORY / "studies" / folder / "command.py" for name, folder in STUDIES.items()}
+    if any(file.is_file() for file in studies.values()):
         console.print("\nStudies (in a clone of the repository only)")
-        _list(studies, STUDIES)
+        _list(studies)
     say(f"\nExamples\n{EXAMPLES}\n\n`tracer COMMAND --help` explains a command.")
 
 
-def _list(files: Iterable[Path], names: Iterable[str] | None = None) -> None:
-    """Print each command with the first line of its docstring. Files are parsed, not imported, which is faster."""
-    files = list(files)
-    for name, file in zip(names or [file.stem for file in files], files, strict=True):
-        summary = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()[0]
+def _list(files: dict[str, Path]) -> None:
+    """Print each command with the first line of its docstring. Files are read, not imported, which is faster."""
+    for name, file in files.items():
+        summary = file.read_text(encoding="utf-8").partition("\n")[0].strip('"')
         console.print(f"  [bold]{name:10}[/] {escape(summary)}", highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ Nothing is downloaded; that weights are not on this machine, and whether they ca
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -53,10 +53,8 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
     rows = _settings(settled.experiment, everything)
     memory = need.lines()
     rows += memory if everything else [memory[1], memory[-1]]
-    title = (
-        "All settings" if everything else "Settings that differ from the defaults (--dry-run-all shows all)"
-    )
-    show_table(title, ("setting", "value"), rows)
+    some = "Settings that differ from the defaults (--dry-run-all shows all)"
+    show_table("All settings" if everything else some, ("setting", "value"), rows)
     return 0
 
 
@@ -90,16 +88,18 @@ def _duration(settled: Plan, device: str) -> str:
 
 def _settings(experiment: Experiment, everything: bool) -> list[tuple[str, str]]:
     """Settings by name, those of the method included; unless all are wanted, only what differs from its default."""
-    rows = [("method", experiment.method)]
-    for each in fields(experiment):
-        value, default = getattr(experiment, each.name), each.default
-        if each.name not in ("method", "options") and (everything or default is MISSING or value != default):
-            rows.append((each.name, _text(value)))
+    own, usual = all_settings(experiment), all_settings(Experiment(data="", method=experiment.method))
+    rows = {"method": own.pop("method")}
+    rows |= {name: value for name, value in own.items() if everything or value != usual[name]}
+    return [(name, _text(value)) for name, value in rows.items()]
+
+
+def all_settings(experiment: Experiment) -> dict[str, Any]:
+    """All settings and options by name, with the defaults of the method's options filled in."""
+    settings = experiment.to_json()
+    chosen = settings.pop("options")
     defaults = {option.name: option.default for option in options(experiment.method)}
-    for name, value in experiment.options.items():
-        if everything or value != defaults.get(name):
-            rows.append((name, _text(value)))
-    return rows
+    return settings | defaults | chosen
 
 
 def _text(value: Any) -> str:

@@ -40,7 +40,6 @@ class Groups(NamedTuple):
 
     explained: Sequence[str]
     flags: Mapping[str, Sequence[str]]
-    after: str  # what stands below the flags
 
 
 def cli(
@@ -49,53 +48,39 @@ def cli(
     prog: str,
     about: str = "",
     groups: Groups | None = None,
+    after: str = "",
     also: Sequence[Flag] = (),
 ) -> T:
     """Call `command` with the values of these arguments. A flag that it does not have raises UserError.
 
-    `--help` prints a help of 80 columns and exits; with `groups` it is short, and `--help-all` explains every flag.
-    `also` are flags that a misspelt one may have meant, beside those of `command`.
+    `--help` prints a help of 80 columns, `after` at its end, and exits; with `groups` it is short, and `--help-all`
+    explains every flag. `also` are flags that a misspelt one may have meant, beside those of `command`.
     """
     flags = flags_of(command)
     if HELP & set(arguments):
-        show_help(flags, prog, about or _summary(command), groups, everything="--help-all" in arguments)
+        body = _body(flags, prog, groups, everything="--help-all" in arguments)
+        say("\n\n".join(filter(None, [_usage(prog, flags), about or _summary(command), body, after])))
         raise SystemExit(0)
     check(arguments, flags, prog, also)
     check_values(arguments, flags)
     return tyro.cli(command, args=arguments, prog=prog, config=FLAT)
 
 
-def command(prog: str, about: str = "") -> Callable[[Callable[..., int]], Callable[[list[str]], int]]:
-    """A decorator for the `main` of a command: its parameters are the flags, and their help is in its docstring."""
+def command(prog: str) -> Callable[[Callable[..., int]], Callable[[list[str]], int]]:
+    """A decorator for the `main` of a command: its parameters are the flags, and its docstring is the help."""
 
     def decorate(function: Callable[..., int]) -> Callable[[list[str]], int]:
-        return lambda arguments: cli(function, arguments, prog, about)
+        return lambda arguments: cli(function, arguments, prog)
 
     return decorate
 
 
-def cli_of_two(command: Callable[..., T], arguments: list[str], prog: str, about: str) -> tuple[T, list[str]]:
+def cli_of_two(command: Callable[..., T], arguments: list[str], prog: str, after: str) -> tuple[T, list[str]]:
     """Like `cli`; arguments that `command` does not know are returned, for a second command."""
     if HELP & set(arguments):
-        return cli(command, arguments, prog, about), []
+        return cli(command, arguments, prog, after=after), []
     check_values(arguments, flags_of(command))
     return tyro.cli(command, args=arguments, prog=prog, config=FLAT, return_unknown_args=True)
-
-
-def show_help(
-    flags: Sequence[Flag], prog: str, about: str, groups: Groups | None = None, *, everything: bool = False
-) -> None:
-    """Print the help of a command, in 80 columns."""
-    if groups is None:
-        body = _explained(flags)
-    elif everything:
-        body = "\n\n".join(
-            f"{title}\n{_explained(_named(flags, names))}" for title, names in groups.flags.items() if names
-        )
-    else:
-        body = _short(flags, groups, prog)
-    parts = [_usage(prog, flags), about.strip(), body, groups.after if groups else ""]
-    say("\n\n".join(filter(None, parts)))
 
 
 @cache  # tyro reads the source of every flag, which takes longer than the rest of a command line
@@ -105,10 +90,19 @@ def flags_of(command: Callable[..., Any]) -> list[Flag]:
         warnings.simplefilter("ignore", DeprecationWarning)  # tyro offers no other way to list them
         parser = tyro.extras.get_parser(command, config=FLAT, add_help=False)
     actions = [action for group in parser._action_groups for action in group._group_actions]
-    return [
-        _flag((action.option_strings or [""])[-1], action.dest, str(action.metavar or ""), str(action.help))
-        for action in actions
-    ]
+    flags = []
+    for action in actions:
+        value = re.sub(r"\{None\}\||None,|[{}]", "", str(action.metavar or "")).replace(",", "|")
+        value = re.sub(r"\[(.*) \[\1 \.\.\.\]\]", r"\1 …", value)
+        text, required = re.subn(r"\s*\(required\)$", "", str(action.help).replace("%%", "%"))
+        text = re.sub(r"\s*\(default: (None|False|)\)$", "", text)
+        if action.option_strings:
+            name = action.option_strings[-1]
+        else:
+            positional = re.sub(r"^\[(.*)\]$", r"\1", value)
+            name, value = re.sub(r"STR|PATH", action.dest.upper(), positional), ""
+        flags.append(Flag(name, value, text, bool(required)))
+    return flags
 
 
 def check(arguments: Sequence[str], flags: Sequence[Flag], prog: str, also: Sequence[Flag] = ()) -> None:
@@ -133,31 +127,16 @@ def check_values(arguments: Sequence[str], flags: Sequence[Flag]) -> None:
             continue
         if not equals and following.startswith("--"):
             raise UserError(f"{flag.name} needs a value: {flag.name} {flag.value}")
-        _check_value(flag, value if equals else following)
-
-
-def _check_value(flag: Flag, value: str) -> None:
-    kinds = flag.value.split("|")
-    if value == "None" or value in kinds:
-        return
-    if flag.value in NUMBERS:
-        number, what = NUMBERS[flag.value]
+        value, choices = value if equals else following, flag.value.split("|")
+        if value == "None" or value in choices:
+            continue
+        if flag.value.islower():
+            raise unknown(f"value of {flag.name}", value, choices)
+        number, what = NUMBERS.get(flag.value, (str, ""))
         try:
             number(value)
         except ValueError:
             raise UserError(f"{flag.name} {value}: give {what}") from None
-    elif flag.value.islower():
-        raise unknown(f"value of {flag.name}", value, kinds)
-
-
-def _flag(name: str, field: str, metavar: str, text: str) -> Flag:
-    value = re.sub(r"\{None\}\||None,|[{}]", "", metavar).replace(",", "|")
-    value = re.sub(r"\[(.*) \[\1 \.\.\.\]\]", r"\1 …", value)
-    text, required = re.subn(r"\s*\(required\)$", "", text.replace("%%", "%"))
-    text = re.sub(r"\s*\(default: (None|False|)\)$", "", text)
-    if not name:
-        name, value = re.sub(r"STR|PATH", field.upper(), re.sub(r"^\[(.*)\]$", r"\1", value)), ""
-    return Flag(name, value, text, bool(required))
 
 
 def _usage(prog: str, flags: Sequence[Flag]) -> str:
@@ -167,21 +146,22 @@ def _usage(prog: str, flags: Sequence[Flag]) -> str:
 
 
 def _summary(command: Callable[..., Any]) -> str:
-    """The docstring of a command without its arguments."""
-    text = (inspect.getdoc(command) or "").partition("\nArgs:")[0]
-    return "\n\n".join(textwrap.fill(" ".join(part.split()), WIDTH) for part in text.split("\n\n"))
+    """The docstring of a command without its arguments; paragraphs with indented lines are examples, not filled."""
+    text = (inspect.getdoc(command) or "").partition("\nArgs:")[0].strip()
+    parts = text.split("\n\n")
+    return "\n\n".join(part if "\n " in part else textwrap.fill(part, WIDTH) for part in parts)
 
 
-def _named(flags: Sequence[Flag], names: Sequence[str]) -> list[Flag]:
-    return [flag for flag in flags if flag.name in names]
-
-
-def _explained(flags: Sequence[Flag]) -> str:
-    return "\n".join(line for flag in flags for line in _explain(flag))
-
-
-def _short(flags: Sequence[Flag], groups: Groups, prog: str) -> str:
-    lines = [_explained(_named(flags, groups.explained)), ""]
+def _body(flags: Sequence[Flag], prog: str, groups: Groups | None, *, everything: bool) -> str:
+    """The flags and what they do; with groups, all of them under their headings, or the most important ones."""
+    if groups is None:
+        return _explained(flags)
+    if everything:
+        named = {
+            title: [each for each in flags if each.name in names] for title, names in groups.flags.items()
+        }
+        return "\n\n".join(f"{title}\n{_explained(each)}" for title, each in named.items() if each)
+    lines = [_explained([each for each in flags if each.name in groups.explained]), ""]
     lines += [f"More flags, explained by `{prog} --help-all`:"]
     for title, names in groups.flags.items():
         rest = "  ".join(name for name in names if name not in groups.explained)
@@ -192,12 +172,13 @@ def _short(flags: Sequence[Flag], groups: Groups, prog: str) -> str:
     return "\n".join(lines)
 
 
-def _explain(flag: Flag) -> list[str]:
-    """Lines of a help: the flag, and what it does beside or below it."""
-    words = f"  {flag.name} {flag.value}".rstrip()
-    text = f"{flag.help} (required)" if flag.required else flag.help
-    margin = " " * INDENT
-    lines = textwrap.wrap(text, WIDTH, initial_indent=margin, subsequent_indent=margin) or [margin]
-    if len(words) < INDENT:
-        return [f"{words:{INDENT}}{lines[0].strip()}", *lines[1:]]
-    return [words, *lines]
+def _explained(flags: Sequence[Flag]) -> str:
+    """Lines of a help: each flag, and what it does beside or below it."""
+    lines, margin = [], " " * INDENT
+    for flag in flags:
+        words = f"  {flag.name} {flag.value}".rstrip()
+        text = f"{flag.help} (required)" if flag.required else flag.help
+        first, *rest = textwrap.wrap(text, WIDTH, initial_indent=margin, subsequent_indent=margin) or [margin]
+        beside = len(words) < INDENT
+        lines += [f"{words:{INDENT}}{first.strip()}", *rest] if beside else [words, first, *rest]
+    return "\n".join(lines)

@@ -9,10 +9,11 @@ from typing import Any
 
 from tracer.api.run import divisible
 from tracer.api.terminal import errors, say, show_table
+from tracer.cli.dry_run import GIB, all_settings
 from tracer.core.errors import UserError
 from tracer.data.split import Division, divide
 from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
-from tracer.methods.base import method, options
+from tracer.methods.base import method
 from tracer.models.registry import locate, pretrained_tag
 from tracer.parallel import World
 from tracer.report.comparison import show
@@ -22,32 +23,50 @@ from tracer.sweep.product import START, Sweep
 from tracer.training.memory.estimate import estimate
 
 COLUMNS = ("number", "run", "settings; from 1 on, what differs from 0", "steps", "warm-up", "memory", "state")
-GIB = 2**30
 
 
 def dry_run(sweep: Sweep, folder: Path) -> int:
     """Print the runs, and which data and weights are here. Returns 1 if a run would be refused."""
     runs = sweep.by_folder(folder)
-    planned = Planned(sweep)
-    first: Experiment | None = None
+    first = next(iter(runs.values()))
+    divisions: dict[tuple[Any, ...], Division] = {}  # data are read once
+    planned: dict[str, tuple[str, str, str]] = {}  # runs that differ in their seed are planned once
     rows, problems = [], {}
     for number, (run, experiment) in enumerate(runs.items()):
         state = "done" if (run / "result.json").exists() else "started" if run.exists() else ""
-        figures = ("", "", "")
+        alike = replace(experiment, seed=0)
+        if (
+            sweep.start is not None and not Path(experiment.model).exists()
+        ):  # the sweep makes this model first
+            alike = replace(alike, model=sweep.start.model, pretrained="none")
         with errors.status(f"planning run {number}"):
             try:
-                figures = planned(experiment)
+                figures = planned.get(alike.id) or _figures(alike, divisions)
+                planned[alike.id] = figures
             except UserError as error:
                 problems.setdefault(str(error), number)
                 state, figures = "refused", _settled(experiment)
-        rows.append((str(number), run.name, _differences(experiment, first), *figures, state))
-        first = first or experiment
+        differences = _differences(experiment, first if number else None)
+        rows.append((str(number), run.name, differences, *figures, state))
     show_table(f"{len(runs)} runs in {folder}", COLUMNS, rows)
     say("memory is that of one process in fp32; bf16 halves the activations")
     refused = [f"✗ run {number} and those like it: {error}" for error, number in problems.items()]
-    for line in [*planned.found(), *_found(sweep), *refused]:
+    for line in [*_found(sweep, divisions), *refused]:
         say(line)
     return int(bool(problems))
+
+
+def _figures(experiment: Experiment, divisions: dict[tuple[Any, ...], Division]) -> tuple[str, str, str]:
+    """Steps, warm-up and memory of a run; its data are taken from `divisions`, or read and put there."""
+    source = (experiment.data, experiment.held_out, experiment.held_out_share)
+    key = (*source, experiment.test_share, *experiment.keywords.values())
+    if key not in divisions:
+        unchecked = {"check": lambda examples: examples, **experiment.keywords}
+        divisions[key] = divide(*source, test_share=experiment.test_share, **unchecked)
+    settled = divisible(plan(experiment, check_images=False, division=divisions[key]), World("cpu"))
+    if not settled.steps:
+        return "0", "0", ""
+    return f"{settled.steps:,}", f"{settled.warmup:,}", f"{estimate(settled).total / GIB:.1f} GiB"
 
 
 def _settled(experiment: Experiment) -> tuple[str, str, str]:
@@ -59,53 +78,14 @@ def _settled(experiment: Experiment) -> tuple[str, str, str]:
     return "", "", ""
 
 
-class Planned:
-    """Steps, warm-up and memory of the experiments of a sweep; data are read once, and seeds are planned once."""
-
-    def __init__(self, sweep: Sweep) -> None:
-        self.start = sweep.start
-        self.of_imagenet = sweep.published is not None
-        self.divisions: dict[tuple[object, ...], Division] = {}
-        self.figures: dict[str, tuple[str, str, str]] = {}
-
-    def __call__(self, experiment: Experiment) -> tuple[str, str, str]:
-        alike = replace(experiment, seed=0)
-        if self.start is not None and not Path(experiment.model).exists():  # the sweep makes this model first
-            alike = replace(alike, model=self.start.model, pretrained="none")
-        if alike.id not in self.figures:
-            settled = plan(alike, check_images=False, division=self._division(alike))
-            settled = divisible(settled, World("cpu"))
-            memory = f"{estimate(settled).total / GIB:.1f} GiB" if settled.steps else ""
-            warmup = settled.warmup if settled.steps else 0
-            self.figures[alike.id] = f"{settled.steps:,}", f"{warmup:,}", memory
-        return self.figures[alike.id]
-
-    def _division(self, experiment: Experiment) -> Division:
-        source = (experiment.data, experiment.held_out, experiment.held_out_share)
-        key = (*source, experiment.test_share)
-        if key not in self.divisions:
-            self.divisions[key] = divide(
-                *source,
-                test_share=experiment.test_share,
-                check=lambda examples: examples,
-                **experiment.keywords,
-            )
-        return self.divisions[key]
-
-    def found(self) -> list[str]:
-        """One line for each source of training data; ImageNet's is complete or not."""
-        lines = []
-        for (data, *_), division in self.divisions.items():
-            count = len(division.train) + (len(division.held_out) if division.share is not None else 0)
-            complete = not self.of_imagenet or count == TRAINING_IMAGES
-            expected = "" if complete else f"; ImageNet has {TRAINING_IMAGES:,} training images"
-            lines.append(f"{COMPLETE if complete else '✗'} {data}: {division}{expected}")
-        return lines
-
-
-def _found(sweep: Sweep) -> list[str]:
-    """One line for the weights of each model and for each test set: whether they are here."""
+def _found(sweep: Sweep, divisions: dict[tuple[Any, ...], Division]) -> list[str]:
+    """One line for the training data, for the weights of each model and for each test set: whether they are here."""
     lines = []
+    for (data, *_), division in divisions.items():
+        count = len(division.train) + (len(division.held_out) if division.share is not None else 0)
+        complete = sweep.published is None or count == TRAINING_IMAGES
+        expected = "" if complete else f"; ImageNet has {TRAINING_IMAGES:,} training images"
+        lines.append(f"{COMPLETE if complete else '✗'} {data}: {division}{expected}")
     for model, pretrained in dict.fromkeys((each.model, each.pretrained) for each in sweep.experiments):
         tag = None if model == START else pretrained_tag(model, pretrained)
         download = None if tag is None else locate(model, tag).download
@@ -121,14 +101,6 @@ def _found(sweep: Sweep) -> list[str]:
 
 def _differences(experiment: Experiment, first: Experiment | None) -> str:
     """Settings and options that are not those of the first experiment; of the first itself, not the defaults."""
-    defaults = Experiment(data="", method=experiment.method)
-    own, usual = _flat(experiment), _flat(defaults) | ({} if first is None else _flat(first))
-    names = [name for name in own if own[name] != usual[name] or (first is None and name == "method")]
-    return ", ".join(f"{name} {show(own[name])}" for name in names)
-
-
-def _flat(experiment: Experiment) -> dict[str, Any]:
-    """All settings and options by name, with the defaults of the method's options filled in."""
-    settings = experiment.to_json()
-    chosen = settings.pop("options")
-    return settings | {option.name: option.default for option in options(experiment.method)} | chosen
+    own, usual = all_settings(experiment), all_settings(Experiment(data="", method=experiment.method))
+    usual |= {"method": None} if first is None else all_settings(first)
+    return ", ".join(f"{name} {show(own[name])}" for name in own if own[name] != usual[name])

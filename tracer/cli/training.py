@@ -19,6 +19,8 @@ from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.training.interrupt import Interrupted
 
+CALIBRATION = {"ece": "calibration error (ECE)", "temperature": "temperature that would calibrate it"}
+
 
 def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fresh: bool = False) -> int:
     """Carry out an experiment with a progress bar, then print its result. Returns the exit code."""
@@ -33,7 +35,7 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
         try:
             finished = run(experiment, out, machine, observer, fresh=fresh)
         except Interrupted as stop:
-            display.close()
+            display.bar.stop()
             say(str(stop), to=errors)
             return 128 + stop.signal_number
     if display.used:  # only the first process receives reports
@@ -60,34 +62,31 @@ def changed_since(finished: Run) -> str:
 
 def show_result(finished: Run) -> None:
     """Print accuracy, retention and calibration before and after with intervals, then the verdict in one sentence."""
-    result = finished.result
+    result, folder = finished.result, finished.folder
     before, after, changes = result["before"], result["after"], result["changes"]
-    rows = [_accuracies(_task_title(finished), changes["task"])]
-    rows += [_accuracies(f"retained: {name}", value) for name, value in changes["retain"].items()]
-    titles = {"ece": "calibration error (ECE)", "temperature": "temperature that would calibrate it"}
+    task = "held-out accuracy" if finished.description["classes"] else "held-out caption R@1"
+    kept = {f"retained: {name}": value for name, value in changes["retain"].items()}
+    rows = []
+    for title, value in {task: changes["task"], **kept}.items():
+        change = Change.from_json(value)
+        rows.append((title, plus_minus(change.before), plus_minus(change.after), str(change.n)))
     known = result.get("intervals", {})
-    rows += [
-        (
-            title,
-            value_with_interval(before[name], known.get("before", {}).get(name)),
-            value_with_interval(after[name], known.get("after", {}).get(name)),
-            str(changes["task"]["n"]),
-        )
-        for name, title in titles.items()
-        if name in after and name in before
-    ]
+    for name, title in CALIBRATION.items():
+        if name in after and name in before:
+            first = value_with_interval(before[name], known.get("before", {}).get(name))
+            last = value_with_interval(after[name], known.get("after", {}).get(name))
+            rows.append((title, first, last, str(changes["task"]["n"])))
     show_table(method(finished.experiment.method).title, ("", "before", "after", "images"), rows)
     if (agreement := names_kept(result)) is not None:
         images = describe_compared(finished.description["data"]["held_out"])
         say(f"On {plus_minus(agreement)} of {images} it still picks the pretrained model's ImageNet name.")
     for warning in result["warnings"]:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
-    say(f"The run is in {finished.folder}.")
+    say(f"The run is in {folder}.")
     outcome = verdict(result)
-    if finished.description.get("steps") == 0:  # zeroshot: no longer training could change anything
-        show_verdict(outcome, command_line("eval", finished.folder, "--data", "TEST-IMAGES"))
-    else:
-        show_verdict(outcome, next_step(outcome, finished.folder))
+    trained = finished.description.get("steps") != 0  # of zeroshot, no longer training could change anything
+    measure = command_line("eval", folder, "--data", "TEST-IMAGES")
+    show_verdict(outcome, next_step(outcome, folder) if trained else measure)
 
 
 def show_verdict(outcome: Verdict | None, next_command: str | None, images: str = "held-out images") -> None:
@@ -110,18 +109,6 @@ def next_step(outcome: Verdict | None, folder: Path) -> str:
     if outcome.no_gain:
         return f"{command_line('eval', folder, '--data', 'MORE-TEST-IMAGES')}, or train again for longer"
     return command_line("export", folder)
-
-
-def _task_title(finished: Run) -> str:
-    """What the accuracy of a run is of: classes, or captions where there are no classes."""
-    if finished.description["classes"]:
-        return "held-out accuracy"
-    return "held-out caption R@1"
-
-
-def _accuracies(title: str, value: dict[str, Any]) -> tuple[str, str, str, str]:
-    change = Change.from_json(value)
-    return title, plus_minus(change.before), plus_minus(change.after), str(change.n)
 
 
 def run_with_progress(

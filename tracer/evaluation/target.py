@@ -44,7 +44,7 @@ def targets(
     """
     run = run_at(model)
     if run is None:
-        student = partial(_exported, model, pretrained)
+        student = partial(exported, model, pretrained)
         return (Target(model, student, head_classes(Path(model)), keep=out),)
     first = target(run, weights or "result", model, out)
     if weights == "pretrained" or (weights is not None and not compare):
@@ -52,7 +52,7 @@ def targets(
     return (first, target(run, "pretrained", f"{model} before", out and out / "pretrained"))
 
 
-def _exported(model: str, pretrained: str) -> Student:
+def exported(model: str, pretrained: str) -> Student:
     """A model by its name or folder, with the head that an export has beside it."""
     student = load(model, pretrained_tag(model, pretrained))
     attach_head(student, Path(model))

@@ -1,1 +1,1 @@
-"""Recipes: functions that return experiments or a sweep, for the paper's tables and ablations and for your data."""
+"""Recipes: functions that return a sweep, for the paper's tables and ablations."""

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from tracer.core.errors import UserError
 from tracer.recipes.paper import ROWS
 from tracer.recipes.protocol import WARMUP, compared, imagenet_steps, protocol
 from tracer.runs.experiment import Experiment
@@ -76,6 +77,8 @@ def _ablation(
         steps: int = 0,
         values: tuple[Any, ...] = values,
     ) -> Sweep:
+        if not values:
+            raise UserError("--values: give at least one value")
         base = _base(data, held_out, classes, model, steps)
         products = [{axes: values}] if isinstance(axes, str) else axes(values, base.steps or FULL_STEPS)
         names = [name for each in products for name in each]

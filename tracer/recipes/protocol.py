@@ -8,10 +8,9 @@ from pathlib import Path
 
 from tracer.api.evaluate import TestSets
 from tracer.evaluation.suites.imagenet import TRAINING_IMAGES
-from tracer.recipes.published import published
+from tracer.recipes.published import Published, published
 from tracer.runs.experiment import Experiment
 from tracer.sweep.product import Sweep
-from tracer.sweep.published import Published
 
 WARMUP = 500  # steps
 

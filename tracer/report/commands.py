@@ -8,8 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tracer.core.command_line import command_line
-from tracer.core.flags import flag
+from tracer.core.command_line import command_line, flag
 from tracer.data.sources import EMBEDDED
 from tracer.evaluation.verdict import MIN_IMAGES, Change
 from tracer.report.comparison import Group, Setting

@@ -12,7 +12,6 @@ from tracer.api.evaluate import TestSets
 from tracer.core.errors import UserError, unknown
 from tracer.methods.base import method, options
 from tracer.runs.experiment import Experiment, Settings
-from tracer.sweep.published import Published
 
 START = "@start"  # as a model: the result of the sweep's start experiment
 SETTINGS = {field.name for field in fields(Settings)}
@@ -22,13 +21,14 @@ SETTINGS = {field.name for field in fields(Settings)}
 class Sweep:
     """Experiments, and optionally one that runs first and gives their initial model.
 
-    Every finished run is scored on `tests`, and compared with `published`, if these are given.
+    Every finished run is scored on `tests`, if given; `published` then writes a page that compares the runs with
+    published numbers.
     """
 
     experiments: tuple[Experiment, ...]
     start: Experiment | None = None
     tests: TestSets | None = None
-    published: Published | None = None
+    published: Callable[[dict[Path, Experiment]], str] | None = None
 
     def __post_init__(self) -> None:
         if not self.experiments:
@@ -47,17 +47,15 @@ class Sweep:
         }
 
 
-def product(recipe: Experiment | Callable[[], Experiment], **values: Iterable[Any]) -> tuple[Experiment, ...]:
+def product(base: Experiment, **values: Iterable[Any]) -> tuple[Experiment, ...]:
     """Experiments with every combination of the values; the last name varies fastest.
 
     A name is a setting (`lr`, `seed`, `method`) or an option of the method (`beta`, `strength`):
 
-        product(recipe, beta=[0.2, 0.5, 1.0], seed=range(3))
+        product(base, beta=[0.2, 0.5, 1.0], seed=range(3))
     """
-    base = recipe if isinstance(recipe, Experiment) else recipe()
-    names = list(values)
-    combinations = itertools.product(*(list(choices) for choices in values.values()))
-    return tuple(_with_values(base, dict(zip(names, each, strict=True))) for each in combinations)
+    combinations = itertools.product(*values.values())
+    return tuple(_with_values(base, dict(zip(values, each, strict=True))) for each in combinations)
 
 
 def _with_values(base: Experiment, values: dict[str, Any]) -> Experiment:

@@ -24,8 +24,7 @@ def recipe(name: str) -> FunctionType:
         raise UserError(
             f"recipe {name!r} has no function: write MODULE:FUNCTION, e.g. tracer.recipes.ablation:beta"
         )
-    module = _from_file(Path(location)) if location.endswith(".py") else _import(location)
-    functions = recipes(module)
+    functions = recipes(_module(location))
     if function not in functions:
         raise unknown(f"recipe of {location}", function, functions)
     return functions[function]
@@ -45,16 +44,17 @@ def flag_help(recipe: FunctionType) -> dict[str, str]:
     return arguments(recipe.__globals__.get("__doc__")) | arguments(recipe.__doc__)
 
 
-def _import(module: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"cannot import {module!r}: {error}. A file is given by its path: mine.py:beta"
-        ) from None
-
-
-def _from_file(path: Path) -> ModuleType:
+def _module(location: str) -> ModuleType:
+    path = Path(location)
+    if not location.endswith(".py"):
+        try:
+            if not all(map(str.isidentifier, location.split("."))):
+                raise ModuleNotFoundError("it is not the name of a module")
+            return importlib.import_module(location)
+        except ModuleNotFoundError as error:
+            raise UserError(
+                f"cannot import {location!r}: {error}. A file is given by its path: mine.py:beta"
+            ) from None
     if not path.is_file():
         raise UserError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)

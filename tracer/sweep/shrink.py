@@ -20,14 +20,10 @@ def shrunk(sweep: Sweep, factor: int) -> Sweep:
     Warm-up and the intervals of teachers shrink with the steps. One prompt replaces the many, and incomplete test sets
     are accepted. Methods and all their other options are as they were; the scores mean nothing.
     """
-    tests = sweep.tests and replace(sweep.tests, templates=TEMPLATE, allow_partial=True)
+    experiments = tuple(_shrunk(each, factor) for each in sweep.experiments)
     start = sweep.start and _shrunk(sweep.start, factor)
-    return replace(
-        sweep,
-        experiments=tuple(_shrunk(each, factor) for each in sweep.experiments),
-        start=start,
-        tests=tests,
-    )
+    tests = sweep.tests and replace(sweep.tests, templates=TEMPLATE, allow_partial=True)
+    return replace(sweep, experiments=experiments, start=start, tests=tests)
 
 
 def _shrunk(experiment: Experiment, factor: int) -> Experiment:

@@ -52,9 +52,7 @@ def _share(run: Path) -> float:
         return 0.0
 
 
-def supervise(
-    sweep: Sweep, folder: Path, command: Sequence[str], jobs: int, pause: float = 1.0
-) -> Iterator[SweepProgress]:
+def supervise(sweep: Sweep, folder: Path, command: Sequence[str], jobs: int) -> Iterator[SweepProgress]:
     """Start `jobs` workers and yield the progress until all have ended; failed runs are tried again."""
     for run in sweep.by_folder(folder):
         (run / FAILED).unlink(missing_ok=True)
@@ -64,8 +62,10 @@ def supervise(
     try:
         while any(worker.poll() is None for worker in workers):
             now = sweep_progress(sweep, folder)
-            yield replace(now, seconds_left=_seconds_left(started, first.share, now.share))
-            time.sleep(pause)
+            done, elapsed = now.share - first.share, time.monotonic() - started
+            left = elapsed * (1 - now.share) / done if done > 0.005 else None
+            yield replace(now, seconds_left=left)
+            time.sleep(1.0)
     finally:
         for worker in workers:
             worker.terminate()  # a worker saves its run before it exits
@@ -73,11 +73,6 @@ def supervise(
             worker.wait()
     logs = tuple(_log(folder, index) for index, worker in enumerate(workers) if worker.returncode)
     yield replace(sweep_progress(sweep, folder), crashed=logs)
-
-
-def _seconds_left(started: float, first: float, share: float) -> float | None:
-    progress = share - first
-    return (time.monotonic() - started) * (1 - share) / progress if progress > 0.005 else None
 
 
 def _worker(folder: Path, command: Sequence[str], index: int, jobs: int) -> subprocess.Popen[bytes]:

@@ -17,6 +17,8 @@ from tracer.report.table import image_number
 from tracer.storage.atomic import write_text
 from tracer.sweep.product import Sweep
 
+FURTHER = (("ece",), ("retention", "agreement"))  # calibration, and agreement with the pretrained model
+
 
 def write_tables(sweep: Sweep, folder: Path) -> list[Path]:
     """Write `table.csv` and `table.md` of the finished runs, in the order of the sweep; deterministic."""
@@ -46,21 +48,30 @@ def setting_tables(groups: Sequence[Group]) -> str:
 
     Over several seeds the intervals are Student's, of one seed those over its images.
     """
-    return "\n".join(_markdown(group) for group in groups)
-
-
-def _markdown(group: Group) -> str:
-    keys = [key for key in (group.task, *group.retained, *_rest(group)) if key is not None]
-    rows = [["before", "", *(_cell(group.settings[0], key, "before") for key in keys)]]
-    for setting in group.settings:
-        cells = [_cell(setting, key, "after") for key in keys]
-        rows.append([setting.label, str(len(setting.finished)), *cells])
-    return markdown_table(["setting", "seeds", *(_head(group, key) for key in keys)], rows) + "\n"
+    tables = []
+    for group in groups:
+        keys = [key for key in (group.task, *group.retained) if key is not None]
+        keys += [key for key in group.keys if key.path in FURTHER]
+        rows = [["before", "", *(_cell(group.settings[0], key, "before") for key in keys)]]
+        for setting in group.settings:
+            cells = [_cell(setting, key, "after") for key in keys]
+            rows.append([setting.label, str(len(setting.finished)), *cells])
+        tables.append(markdown_table(["setting", "seeds", *(_head(group, key) for key in keys)], rows) + "\n")
+    return "\n".join(tables)
 
 
 def _head(group: Group, key: Key) -> str:
     counts = {image_count(run, key) for setting in group.settings for run in setting.finished}
     return f"{key.label}, {image_number(counts.pop())}" if len(counts) == 1 and counts != {0} else key.label
+
+
+def _cell(setting: Setting, key: Key, moment: Moment) -> str:
+    estimate = setting.estimate(key, moment)
+    if estimate is None:
+        return ""
+    factor, digits = (100, 2) if key.percent else (1, 4)
+    spread = f" ± {factor * estimate.half_width:.{digits}f}" if estimate.known else ""
+    return f"{factor * estimate.value:.{digits}f}{spread}"
 
 
 def closing_sentences(runs: Sequence[RunData]) -> list[str]:
@@ -81,19 +92,3 @@ def closing_sentences(runs: Sequence[RunData]) -> list[str]:
             f"Best of {len(scores)} settings on the task: {best}, {plus_minus(scores[best])}; {tie} into its interval."
         )
     return sentences
-
-
-def _rest(group: Group) -> list[Key]:
-    """Calibration and agreement with the pretrained model."""
-    return [key for key in group.keys if key.path in (("ece",), ("retention", "agreement"))]
-
-
-def _cell(setting: Setting, key: Key, moment: Moment) -> str:
-    estimate = setting.estimate(key, moment)
-    if estimate is None:
-        return ""
-    factor, digits = (100, 2) if key.percent else (1, 4)
-    value = f"{factor * estimate.value:.{digits}f}"
-    if estimate.known:
-        return f"{value} ± {factor * estimate.half_width:.{digits}f}"
-    return value

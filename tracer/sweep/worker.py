@@ -22,6 +22,7 @@ from tracer.sweep.product import Sweep
 from tracer.training.loop import Report
 
 FAILED = "failed.txt"
+PAUSE = 0.5  # seconds
 warn = logging.getLogger(__name__).warning
 
 
@@ -30,20 +31,20 @@ class Orphaned(Exception):
 
 
 def work(
-    sweep: Sweep,
-    folder: Path,
-    device: str,
-    only: int | None = None,
-    *,
-    workers: int | None = 0,
-    pause: float = 0.5,
+    sweep: Sweep, folder: Path, device: str, only: int | None = None, *, workers: int | None = 0
 ) -> None:
     """Run and score every experiment that is not complete; returns when all are.
 
     Workers on several machines may share a folder; a per-run file lock prevents double work. `only` runs one experiment
     by its number, even if it has failed before. `workers` processes decode the images of a run.
     """
-    begin(sweep, folder, device)
+    machine = Machine(device=device, workers=workers)
+    if sweep.start is not None:  # trained and exported once; other workers wait for it
+        place = folder / "start"
+        with lock(folder / ".locks" / "start", wait=True):
+            start = finished(sweep.start, place, machine)
+            if not (place / "export").exists():
+                export(start.student(), place / "export")
     waiting = list(sweep.by_folder(folder).items())
     if only is not None:
         waiting = waiting[only : only + 1]
@@ -53,37 +54,24 @@ def work(
         for place, experiment in waiting:
             with lock(folder / ".locks" / place.name) as mine:
                 if mine and not complete(place, sweep.tests):
-                    attempt(experiment, place, device, sweep.tests, workers)
+                    attempt(experiment, place, machine, sweep.tests)
         waiting = [(place, experiment) for place, experiment in waiting if not complete(place, sweep.tests)]
         if waiting:
-            time.sleep(pause)  # other workers hold the locks of the rest
+            time.sleep(PAUSE)  # other workers hold the locks of the rest
 
 
-def begin(sweep: Sweep, folder: Path, device: str) -> None:
-    """Train and export the model that the experiments start from, once; other workers wait for it."""
-    if sweep.start is None:
-        return
-    place = folder / "start"
-    with lock(folder / ".locks" / "start", wait=True):
-        start = finished(sweep.start, place, device)
-        if not (place / "export").exists():
-            export(start.student(), place / "export")
-
-
-def attempt(
-    experiment: Experiment, place: Path, device: str, tests: TestSets | None = None, workers: int | None = 0
-) -> None:
+def attempt(experiment: Experiment, place: Path, machine: Machine, tests: TestSets | None) -> None:
     """Run and score an experiment; an error is written to FAILED in its folder and does not end the sweep."""
     try:
-        trained = finished(experiment, place, device, workers)
+        trained = finished(experiment, place, machine)
         if tests is not None and not scored(place):
-            with launched(device) as world:
+            with launched(machine.device) as world:
                 score((target(trained, "result", place.name),), tests, world, warn)
     except (UserError, RuntimeError, OSError, ValueError) as error:
         write_text(place / FAILED, f"{type(error).__name__}: {error}\n")
 
 
-def finished(experiment: Experiment, place: Path, device: str, workers: int | None = 0) -> Run:
+def finished(experiment: Experiment, place: Path, machine: Machine) -> Run:
     """The finished run of an experiment; trains it, or resumes it, if it is not finished."""
     parent = os.getppid()
 
@@ -92,7 +80,6 @@ def finished(experiment: Experiment, place: Path, device: str, workers: int | No
         if os.getppid() != parent:
             raise Orphaned(f"the process that started this one is gone: {place}")
 
-    machine = Machine(device=device, workers=workers)
     return run(experiment, place, machine, Observer(report=stop_if_orphaned, warn=warn))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,23 +21,8 @@ from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 
-ABOUT = """\
-Compare the result of a finished run with its pretrained model, on the run's held-out images.
 
-Writes analysis.json into the run's folder, which `tracer report` shows: CKA, SVCCA and weight drift by layer, the share
-of the embeddings' change inside the task's subspace, reliability, and accuracy along the linear path between the two
-models (WiSE-FT). The forgetting meter gives, for each linear layer of the image tower, how much of its update lies in
-the span of its inputs on training images, and how it changes features of the run's --retain data (docs/theory.md).
-
-Examples:
-  tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
-  tracer analyse runs/beta                       every finished run of a sweep
-  tracer analyse runs/1a2b3c --samples 500       faster, on fewer images
-  tracer analyse runs/1a2b3c --stops 21          more points on the path
-"""
-
-
-@command("tracer analyse", ABOUT)
+@command("tracer analyse")
 def main(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
     samples: int = 50_000,
@@ -46,7 +30,19 @@ def main(
     stops: int = 11,
     device: str = "auto",
 ) -> int:
-    """Compare the result with the pretrained model on the run's held-out images.
+    """Compare the result of a finished run with its pretrained model, on the run's held-out images.
+
+    Writes analysis.json into the run's folder, which `tracer report` shows: CKA, SVCCA and weight drift by layer, the
+    share of the embeddings' change inside the task's subspace, reliability, and accuracy along the linear path between
+    the two models (WiSE-FT). The forgetting meter gives, for each linear layer of the image tower, how much of its
+    update lies in the span of its inputs on training images, and how it changes features of the run's --retain data
+    (docs/theory.md).
+
+    Examples:
+      tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
+      tracer analyse runs/beta                       every finished run of a sweep
+      tracer analyse runs/1a2b3c --samples 500       faster, on fewer images
+      tracer analyse runs/1a2b3c --stops 21          more points on the path
 
     Args:
         runs: directories of finished runs, or folders that contain some (a sweep, the demo).
@@ -67,21 +63,16 @@ def main(
     for run in opened:
         if not run.finished:
             say(f"{run.folder} is not finished and is skipped", to=errors)
-    _check_held_out(finished)
+    for run in finished:
+        images = run.description.get("data", {}).get("held_out", MIN_SAMPLES)
+        if images < MIN_SAMPLES:  # too few to compute the similarity of layers
+            raise UserError(
+                f"{run.folder} has {images} held-out images: an analysis needs {MIN_SAMPLES} or more"
+            )
     alphas = tuple(i / (stops - 1) for i in range(stops))
     for run in finished:
         _analyse(run, device, samples=samples, batch=batch, alphas=alphas)
     return 0
-
-
-def _check_held_out(runs: Iterable[Run]) -> None:
-    """Raise if a run has too few held-out images to compute the similarity of layers."""
-    for run in runs:
-        images = run.description.get("data", {}).get("held_out", MIN_SAMPLES)
-        if images < MIN_SAMPLES:
-            raise UserError(
-                f"{run.folder} has {images} held-out images: an analysis needs {MIN_SAMPLES} or more"
-            )
 
 
 def _analyse(run: Run, device: str, **options: Any) -> None:
@@ -120,26 +111,16 @@ def _show_meter(meter: dict[str, Any]) -> None:
         say(f"no forgetting meter: {meter['skipped']}")
         return
     features = {row["layer"]: row for row in meter["features"]}
-    rows = [
-        (
-            _short(row["layer"]),
-            _number(math.hypot(row["inside"], row["outside"])),
-            _number(row["share"]),
-            _number(row["chance"]),
-            *(
-                _number(features.get(row["layer"], {}).get(part))
-                for part in ("inside", "outside", "inherited")
-            ),
-        )
-        for row in meter["weights"]
-    ]
-    columns = ("layer", "‖ΔW‖", "in task", "chance", "inside", "outside", "inherited")
-    show_table(
-        "Forgetting meter: the update's share in the task, and the change of retained features", columns, rows
-    )
+    rows = []
+    for row in meter["weights"]:
+        feature = features.get(row["layer"], {})
+        numbers = [math.hypot(row["inside"], row["outside"]), row["share"], row["chance"]]
+        numbers += [feature.get(part) for part in ("inside", "outside", "inherited")]
+        rows.append((_short(row["layer"]), *map(_number, numbers)))
+    title = "Forgetting meter: the update's share in the task, and the change of retained features"
+    show_table(title, ("layer", "‖ΔW‖", "in task", "chance", "inside", "outside", "inherited"), rows)
     share, chance = _number(meter["share"]), _number(meter["chance"])
-    summary = f"{share} of the whole update lies inside the task ({chance} by chance)"
-    say(summary)
+    say(f"{share} of the whole update lies inside the task ({chance} by chance)")
 
 
 def _short(layer: str) -> str:

@@ -22,19 +22,15 @@ from tracer.parallel import launched
 NOT_WRITTEN = "nothing is written: --out FOLDER keeps predictions and all scores"
 
 
-ABOUT = """\
-Accuracy, calibration and caption retrieval of a run, an exported folder or an
-open_clip model.
-
-A run is evaluated before and after training. Its predictions are written to its
-folder, those of other models to --out, so that further metrics need no model.
-Under torchrun the images are divided among the processes.
-"""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Flags(TestSets):
-    """Flags of `tracer eval`: the test sets, the model, and where scores go."""
+    """Accuracy, calibration and caption retrieval of a run, an exported folder or an
+    open_clip model.
+
+    A run is evaluated before and after training. Its predictions are written to its
+    folder, those of other models to --out, so that further metrics need no model.
+    Under torchrun the images are divided among the processes.
+    """
 
     model: Annotated[str, tyro.conf.Positional]
     """A run's folder, an exported folder, or the name of a model."""
@@ -51,7 +47,7 @@ class Flags(TestSets):
 
 
 def main(arguments: list[str]) -> int:
-    flags = cli(Flags, arguments, "tracer eval", ABOUT)
+    flags = cli(Flags, arguments, "tracer eval")
     if flags.format not in FORMATS:
         raise unknown("format", flags.format, FORMATS)
     text = flags.format == "text"  # the other formats are read by programs

@@ -19,27 +19,24 @@ from tracer.fitting.result import PAGE
 from tracer.runs.experiment import TrialSettings
 from tracer.training.interrupt import Interrupted
 
-ABOUT = """\
-Try methods, learning rates, strengths and mixtures with the pretrained weights
-within a budget, and keep the most accurate; of those within noise of it, the
-one that forgets least. It may forget: --keep sets a bound. A part of the data
-that nothing was chosen by tests the choice once.
-
-Examples:
-  tracer fit --data photos/                       half an hour
-  tracer fit --data photos/ --budget 2h           or --budget 20-runs
-  tracer fit --data photos/ --keep 0.97           keep 97 % of what it could do
-  tracer fit --data photos/ --retain other/       "what it could do" is this
-  tracer fit --data photos/ --dry-run             what would be tried
-
-Stopped, the same command goes on. Started twice with the same --out, two
-processes share the work.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Flags(TrialSettings):
-    """Flags of `tracer fit`."""
+    """Try methods, learning rates, strengths and mixtures with the pretrained weights
+    within a budget, and keep the most accurate; of those within noise of it, the
+    one that forgets least. It may forget: --keep sets a bound. A part of the data
+    that nothing was chosen by tests the choice once.
+
+    Examples:
+      tracer fit --data photos/                       half an hour
+      tracer fit --data photos/ --budget 2h           or --budget 20-runs
+      tracer fit --data photos/ --keep 0.97           keep 97 % of what it could do
+      tracer fit --data photos/ --retain other/       "what it could do" is this
+      tracer fit --data photos/ --dry-run             what would be tried
+
+    Stopped, the same command goes on. Started twice with the same --out, two
+    processes share the work.
+    """
 
     budget: str = DEFAULT_BUDGET
     """A time such as 30m or 2h, or a number of full finetunings such as 20-runs."""
@@ -58,7 +55,7 @@ class Flags(TrialSettings):
 
 
 def main(arguments: list[str]) -> int:
-    flags = cli(Flags, arguments, "tracer fit", ABOUT)
+    flags = cli(Flags, arguments, "tracer fit")
     machine = Machine(device=flags.device, workers=flags.workers)
     if flags.dry_run:
         with TemporaryDirectory() as temporary:

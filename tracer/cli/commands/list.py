@@ -57,10 +57,6 @@ def _lines(rows: Sequence[Sequence[str]]) -> None:
         say(line)
 
 
-def _methods(long: bool) -> Listing:
-    return COLUMNS, [entry if long else (entry.name, entry.summary) for entry in entries()]
-
-
 def _models(long: bool) -> Listing:
     """Models that work here and now come first, then what needs a download, an extra, or has no weights.
 
@@ -68,15 +64,12 @@ def _models(long: bool) -> Listing:
     """
     rows = [(name, _state(name), _tags(name, long)) for name in known_models()]
     rows += [(f"hf-hub:{name}", "ready", "its own") for name in cached_repositories() if _transformers()]
-    rows.sort(key=lambda row: (STATES.index(row[1]), _rank(row[0])))
+    rank = {name: position for position, name in enumerate(RECOMMENDED)}
+    rows.sort(key=lambda row: (STATES.index(row[1]), rank.get(row[0], len(rank))))
     return ("name", "state", "weights"), rows
 
 
 STATES = ("ready", "random weights", "needs a download", "needs the extra hf", "architecture only")
-
-
-def _rank(name: str) -> int:
-    return RECOMMENDED.index(name) if name in RECOMMENDED else len(RECOMMENDED)
 
 
 def _transformers() -> bool:
@@ -118,7 +111,7 @@ def _suites() -> Listing:
 
 
 LISTS: dict[str, Callable[[bool], Listing]] = {
-    "methods": _methods,
+    "methods": lambda long: (COLUMNS, [each if long else (each.name, each.summary) for each in entries()]),
     "models": _models,
     "kernels": lambda long: (("name", "density"), _named(KERNELS.items())),
     "regularizers": lambda long: (("name", "what it does"), _named(REGULARIZERS.items())),

@@ -21,18 +21,16 @@ from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.merges import Merged
 from tracer.runs.run import Run
 
-EXAMPLES = """
-
-Examples:
-  tracer merge runs/1a2b3c --wise 0:1:0.1              several α, the best chosen on held-out data
-  tracer merge runs/1a2b3c --wise 0:1:0.1 --keep 0.98  the largest α that retains 98 %
-  tracer merge runs/a runs/b runs/c --soup greedy      the mean of the runs that improve it
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Flags(Merge):
-    """The way to merge and how candidates are compared."""
+    """Merge finished runs with their pretrained model or with each other.
+
+    Examples:
+      tracer merge runs/1a2b3c --wise 0:1:0.1              several α, the best chosen on held-out data
+      tracer merge runs/1a2b3c --wise 0:1:0.1 --keep 0.98  the largest α that retains 98 %
+      tracer merge runs/a runs/b runs/c --soup greedy      the mean of the runs that improve it
+    """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
     """Folders of finished runs."""
@@ -43,8 +41,7 @@ class Flags(Merge):
 
 
 def main(arguments: list[str]) -> int:
-    about = f"Merge finished runs with their pretrained model or with each other.{EXAMPLES}"
-    flags = cli(Flags, arguments, "tracer merge", about)
+    flags = cli(Flags, arguments, "tracer merge")
     way = flags.way
     check_name(flags.name)
     runs = [Run.open(folder) for folder in flags.runs]

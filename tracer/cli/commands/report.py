@@ -15,22 +15,10 @@ from tracer.core.errors import UserError
 from tracer.report import Page, write_report
 from tracer.report.plots import write_figures
 
-ABOUT = """\
-Write an HTML report of one run or several, as a single file that needs no network.
-
-Runs on the same data are compared and averaged over seeds; runs that are not comparable are shown separately.
-Run `tracer analyse RUN` first to include layers, reliability and the WiSE-FT path.
-
-Examples:
-  tracer report runs/1a2b3c                      one run, finished or not
-  tracer report runs/beta                        a sweep, or any folder that contains runs
-  tracer report runs/a runs/b --out page.html    a comparison of runs
-  tracer report runs/a --watch                   update the page while the run trains
-  tracer report runs/a --figures figures/        also write every figure as SVG, PDF and CSV
-"""
+DOCTYPE = b"<!doctype html>"
 
 
-@command("tracer report", ABOUT)
+@command("tracer report")
 def main(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
@@ -38,7 +26,17 @@ def main(
     watch: bool = False,
     every: float = 5.0,
 ) -> int:
-    """Write an HTML report of one run or several.
+    """Write an HTML report of one run or several, as a single file that needs no network.
+
+    Runs on the same data are compared and averaged over seeds; runs that are not comparable are shown separately.
+    Run `tracer analyse RUN` first to include layers, reliability and the WiSE-FT path.
+
+    Examples:
+      tracer report runs/1a2b3c                      one run, finished or not
+      tracer report runs/beta                        a sweep, or any folder that contains runs
+      tracer report runs/a runs/b --out page.html    a comparison of runs
+      tracer report runs/a --watch                   update the page while the run trains
+      tracer report runs/a --figures figures/        also write every figure as SVG, PDF and CSV
 
     Args:
         runs: folders of runs, or folders that contain runs (a sweep, the demo).
@@ -51,28 +49,17 @@ def main(
         raise UserError("name at least one run: tracer report runs/1a2b3c")
     if every <= 0:
         raise UserError(f"--every {every:g}: give a positive number of seconds")
-    page_file = out or _default_file(runs)
-    _require_page(page_file)
+    place = runs[0] if len(runs) == 1 else Path(os.path.commonpath([run.resolve().parent for run in runs]))
+    page_file = out or place / "report.html"
+    if page_file.exists() and not (page_file.is_file() and page_file.read_bytes()[:15].lower() == DOCTYPE):
+        # It may be the log of a run, which would be lost.
+        raise UserError(f"{page_file} is not a page of tracer: choose another --out")
     page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
     if figures is not None:
-        written = write_figures(page.charts, figures)
-        say(f"{len(written)} files in {figures}")
+        say(f"{len(write_figures(page.charts, figures))} files in {figures}")
     say(page.sections[0].headline)
     say(f"The page is {page_file}")
     return 0
-
-
-def _require_page(file: Path) -> None:
-    """Raise UserError if the file is not an HTML page but, say, the log of a run, which would be lost."""
-    if file.exists() and not (file.is_file() and file.read_bytes()[:15].lower() == b"<!doctype html>"):
-        raise UserError(f"{file} is not a page of tracer: choose another --out")
-
-
-def _default_file(runs: tuple[Path, ...]) -> Path:
-    """report.html in the folder of the run; of several, in their common parent."""
-    if len(runs) == 1:
-        return runs[0] / "report.html"
-    return Path(os.path.commonpath([run.resolve().parent for run in runs])) / "report.html"
 
 
 def _watch(runs: tuple[Path, ...], out: Path, every: float) -> Page:

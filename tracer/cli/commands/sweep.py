@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,27 +23,25 @@ from tracer.sweep import Sweep, recipe
 from tracer.sweep.recipe import flag_help, recipes
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.slurm import array_script, logs
-from tracer.sweep.supervisor import SweepProgress, supervise, sweep_progress
+from tracer.sweep.supervisor import SweepProgress, supervise
 from tracer.sweep.tables import closing_sentences, write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
 from tracer.training.interrupt import Interrupted
 
-EXAMPLES = """
-
-Examples:
-  tracer sweep tracer.recipes.ablation:beta --dry-run           list the runs and stop
-  tracer sweep tracer.recipes.ablation:beta --values 0.2 1      with flags of the recipe
-  tracer sweep tracer.recipes.ablation:beta --jobs 2            two runs at a time
-  tracer sweep mine.py:study --out runs/study            a recipe in your own file (docs/sweeps.md)
-  tracer sweep mine.py:study --slurm > study.sbatch      the same as a SLURM array
-
-After a crash or Ctrl-C, run the same command again: finished runs are skipped, others resume.
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Flags:
-    """Flags of `tracer sweep`."""
+    """Run every experiment of a recipe: a Python function that returns them.
+
+    Examples:
+      tracer sweep tracer.recipes.ablation:beta --dry-run           list the runs and stop
+      tracer sweep tracer.recipes.ablation:beta --values 0.2 1      with flags of the recipe
+      tracer sweep tracer.recipes.ablation:beta --jobs 2            two runs at a time
+      tracer sweep mine.py:study --out runs/study            a recipe in your own file (docs/sweeps.md)
+      tracer sweep mine.py:study --slurm > study.sbatch      the same as a SLURM array
+
+    After a crash or Ctrl-C, run the same command again: finished runs are skipped, others resume.
+    """
 
     recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
     """MODULE:FUNCTION or FILE.py:FUNCTION, e.g. tracer.recipes.ablation:beta."""
@@ -71,8 +68,7 @@ class Flags:
 
 
 def main(arguments: list[str]) -> int:
-    about = f"Run every experiment of a recipe: a Python function that returns them.{_details(arguments)}{EXAMPLES}"
-    flags, rest = cli_of_two(Flags, arguments, "tracer sweep", about)
+    flags, rest = cli_of_two(Flags, arguments, "tracer sweep", after=_details(arguments))
     at_least(1, jobs=flags.jobs, shrink=flags.shrink)
     at_least(0, workers=flags.workers)
     function = recipe(flags.recipe)
@@ -107,22 +103,20 @@ def _details(arguments: list[str]) -> str:
         return ""
     name = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
     if name is None:
-        lines = [""]
+        lists = []
         for module in (ablation, paper):
-            lines += ["", f"Recipes in {module.__name__} (RECIPE --help shows more):"]
-            lines += [f"  {name:15}{_summary(function)}" for name, function in recipes(module).items()]
-        return "\n".join(lines)
+            lines = [f"Recipes in {module.__name__} (RECIPE --help shows more):"]
+            lines += [
+                f"  {key:15}{str(each.__doc__).splitlines()[0]}" for key, each in recipes(module).items()
+            ]
+            lists.append("\n".join(lines))
+        return "\n\n".join(lists)
     function = recipe(name)
     texts = flag_help(function)
-    flags = [
-        _flag(each, texts.get(each.name, "")) for each in inspect.signature(function).parameters.values()
-    ]
+    parameters = inspect.signature(function).parameters.values()
+    flags = [_flag(each, texts.get(each.name, "")) for each in parameters]
     text = (inspect.getdoc(function) or name).partition("\nArgs:")[0].strip()
-    return "\n".join(["", "", text, "", f"Flags of {name}:", *(flags or ["  none"])])
-
-
-def _summary(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").split("\n")[0]
+    return "\n".join([text, "", f"Flags of {name}:", *(flags or ["  none"])])
 
 
 def _flag(parameter: inspect.Parameter, text: str) -> str:
@@ -184,25 +178,20 @@ def _run(sweep: Sweep, folder: Path, command: list[str], jobs: int) -> int:
         console=console,
         disable=not console.is_terminal,
     )
-    shown, now = None, sweep_progress(sweep, folder)
-    with bar, _resumable():
-        task = bar.add_task(folder.name, total=1.0, state="")
-        for now in supervise(sweep, folder, command, jobs):
-            bar.update(task, completed=now.share, state=_state(now))
-            if not console.is_terminal and (now.done, now.starting) != shown:
-                say(f"{folder.name}: {_state(now)}")
-                shown = now.done, now.starting
-    return _finish(sweep, folder, now.crashed)
-
-
-@contextmanager
-def _resumable() -> Iterator[None]:
-    """Say how to go on if the sweep is stopped; its workers have saved their runs."""
+    shown, now = None, None
     try:
-        yield
-    except KeyboardInterrupt:
+        with bar:
+            task = bar.add_task(folder.name, total=1.0, state="")
+            for now in supervise(sweep, folder, command, jobs):
+                bar.update(task, completed=now.share, state=_state(now))
+                if not console.is_terminal and (now.done, now.starting) != shown:
+                    say(f"{folder.name}: {_state(now)}")
+                    shown = now.done, now.starting
+    except KeyboardInterrupt:  # the workers have saved their runs
         say("the runs are saved: run the same command to continue", to=errors)
         raise
+    assert now is not None  # there is a last state, when all workers have ended
+    return _finish(sweep, folder, now)
 
 
 def _state(now: SweepProgress) -> str:
@@ -218,14 +207,13 @@ def _state(now: SweepProgress) -> str:
     return text
 
 
-def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
+def _finish(sweep: Sweep, folder: Path, now: SweepProgress) -> int:
     """Print errors, and write tables and a report of the finished runs. Returns the exit code."""
     from tracer.report import write_report
     from tracer.report.run_data import read_run
 
-    now = sweep_progress(sweep, folder)
     _failed(now.failed)
-    for log in crashed:
+    for log in now.crashed:
         say(f"{log}: {log.read_text(errors='replace').strip()[-2000:]}", to=errors)
     if now.done:
         finished = [run for run in sweep.by_folder(folder) if (run / "result.json").exists()]
@@ -233,7 +221,7 @@ def _finish(sweep: Sweep, folder: Path, crashed: tuple[Path, ...]) -> int:
         write_report(finished, folder / "report.html")
         files = [folder / name for name in ("table.md", "table.csv", "report.html")]
         if sweep.published is not None and sweep.tests is not None:
-            text = sweep.published.document(sweep.by_folder(folder))
+            text = sweep.published(sweep.by_folder(folder))
             write_text(folder / "paper.md", text)
             say(text)
             files.append(folder / "paper.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
@@ -12,13 +13,12 @@ import tyro
 
 from tracer.api.run import Machine
 from tracer.cli.dry_run import dry_run
-from tracer.cli.flags import Groups, cli
+from tracer.cli.flags import Groups, cli, flags_of
 from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
 from tracer.data.sources import Reading
 from tracer.methods.base import methods, options, summary
 from tracer.runs.experiment import Experiment, Settings, Source
-from tracer.runs.sinks import check_installed
 
 EXAMPLES = """\
 Examples (a method is named before the flags):
@@ -48,7 +48,6 @@ class Output(Machine):
 
 def main(arguments: list[str]) -> int:
     experiment, output = parse(arguments)
-    check_installed(output.log)
     if output.dry_run or output.dry_run_all:
         return dry_run(experiment, output.device, everything=output.dry_run_all)
     return carry_out(experiment, output.out, output, fresh=True)
@@ -62,12 +61,14 @@ def parse(arguments: list[str]) -> tuple[Experiment, Output]:
         if Path(name).exists():
             raise UserError(f"{name} is a file or folder, not a method: did you mean --data {name}?")
         raise unknown("method", name, methods())
+    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
     flags = cli(
         _flags(name),
         arguments[1:] if has_method else arguments,
         f"tracer train {name}" if has_method else "tracer train",
         textwrap.fill(f"{name}: {summary(name)}", 80),
         _groups(name),
+        f"{EXAMPLES}\n\n{listed}",
     )
     settings = {f.name: getattr(flags.settings, f.name) for f in fields(Settings)}
     method_options = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
@@ -92,21 +93,16 @@ def _flags(name: str) -> type[Any]:
 
 def _groups(name: str) -> Groups:
     """The flags by the question that they answer."""
-
     data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
-    settings = {each.name: each.default for each in fields(Settings)}
     questions = {
-        "data": {each: settings[each] for each in data},
-        "model": {each: settings[each] for each in MODEL},
-        "method": {option.name: option.default for option in options(name)},
-        "training": {each: settings[each] for each in settings if each not in (*data, *MODEL)},
-        "output": {each.name: each.default for each in fields(Output)},
+        "data": data,
+        "model": MODEL,
+        "method": [option.name for option in options(name)],
+        "training": [each.name for each in fields(Settings) if each.name not in (*data, *MODEL)],
+        "output": [each.name for each in fields(Output)],
     }
+    # A switch that is on by default has a flag --no-NAME.
     flags = {
-        question: [
-            f"--{'no-' if default is True else ''}{each.replace('_', '-')}" for each, default in named.items()
-        ]
-        for question, named in questions.items()
+        re.sub("^--(no-)?", "", each.name).replace("-", "_"): each.name for each in flags_of(_flags(name))
     }
-    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
-    return Groups(EXPLAINED, flags, after=f"{EXAMPLES}\n\n{listed}")
+    return Groups(EXPLAINED, {title: [flags[each] for each in names] for title, names in questions.items()})

@@ -16,24 +16,21 @@ from tracer.report.interactive.comparison import Comparison
 from tracer.report.interactive.page import ADDRESS, start
 from tracer.runs.run import Run
 
-ABOUT = """\
-Open a page on which a run's pretrained and finetuned model stand side by side.
 
-Drop an image, edit the names and compare the scores; type a text and see which of the held-out images each model finds;
-look at what was learned and forgotten. The page is served to this machine alone, and nothing is sent anywhere.
-
-Examples:
-  tracer try runs/1a2b3c                         then open the address that is shown
-  tracer try runs/a runs/b --port 7861           a tab for each run
-"""
-
-
-@command("tracer try", ABOUT)
+@command("tracer try")
 def main(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
     port: int = 0,
 ) -> int:
-    """Compare both models of finished runs by hand, on a page of this machine.
+    """Open a page on which a run's pretrained and finetuned model stand side by side.
+
+    Drop an image, edit the names and compare the scores; type a text and see which of the held-out images each model
+    finds; look at what was learned and forgotten. The page is served to this machine alone, and nothing is sent
+    anywhere.
+
+    Examples:
+      tracer try runs/1a2b3c                         then open the address that is shown
+      tracer try runs/a runs/b --port 7861           a tab for each run
 
     Args:
         runs: folders of finished runs.
