@@ -53,8 +53,10 @@ class ModelSource:
 
     def build(self) -> Any:
         """The open_clip model, in fp32 on the CPU, in train mode."""
-        self._check_digest()
+        if self.digest is not None and self.file and file_blake2b(self.file) != self.digest:
+            raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
         self.fetch()
+        random = self.weights is None and not self.name.startswith(SCHEMAS)
         source = f" with weights {self.weights!r}" if self.weights else ""
         text = self._text_tower()
         with quiet(), explained(self.name + source), kinds_of_numbers() as kinds:
@@ -67,7 +69,7 @@ class ModelSource:
                 force_preprocess_cfg=self.preprocess,
                 pretrained_text=False,  # do not download the base text tower of an HF model
                 text_cfg=text,
-                require_pretrained=self.weights is not None or self.name.startswith(SCHEMAS),
+                require_pretrained=not random,
                 weights_only=True,
             )
         for name, tensor in clip.state_dict().items():
@@ -77,7 +79,6 @@ class ModelSource:
                     f"{self.name}{source}: {name} holds numbers of type {kind}, not {tensor.dtype}"
                 )
         set_trunk_activation(clip, self.config)
-        random = self.weights is None and not self.name.startswith(SCHEMAS)
         if random and isinstance(clip, open_clip.CoCa):
             # open_clip leaves this matrix as the memory was: not finite, or different at the same seed.
             projection: Any = clip.text_decoder.text_projection
@@ -138,13 +139,9 @@ class ModelSource:
         names = [self.name] if self.name.startswith("hf-hub:") else []
         names += [text[name] for name in TEXT_FILES if text.get(name)]
         files = {} if self.download is None else self.download.stored
-        return files | {
-            key: file for name in names for key, file in hub_files(name.removeprefix("hf-hub:")).items()
-        }
-
-    def _check_digest(self) -> None:
-        if self.digest is not None and self.file and file_blake2b(self.file) != self.digest:
-            raise UserError(f"{self.file} is damaged: it does not match its digest in {CONFIG_FILE}")
+        for name in names:
+            files |= hub_files(name.removeprefix("hf-hub:"))
+        return files
 
     def _text_tower(self) -> dict[str, Any]:
         """The settings of the text tower. An export of a tower of transformers has its config in its own folder.
