@@ -227,6 +227,14 @@ def test_code_beside_a_tokenizer_is_not_run(copy: Path, monkeypatch: pytest.Monk
     assert "own" not in sys.modules
 
 
+@pytest.mark.parametrize(("name", "bias"), [("ViT-B-32", -10), ("ViT-B-16-SigLIP", None)])
+def test_a_bias_that_no_class_has_and_a_missing_one_are_refused(name: str, bias: float | None) -> None:
+    config = open_clip.get_model_config(name)
+    assert architecture.transformers_config(config, 49407)
+    with pytest.raises(UserError, match="init_logit_bias"):
+        architecture.transformers_config(config | {"init_logit_bias": bias}, 49407)
+
+
 def test_every_config_of_open_clip_has_a_form_or_is_refused() -> None:
     formed = []
     for name in known_models():

@@ -200,6 +200,7 @@ def transformers_config(config: Section, end_of_text: int | None, trunk_act: str
     }
     if vision["timm_model_name"]:
         return _transformers_siglip(config, vision, text, towers, trunk_act)
+    _same(config, {"init_logit_bias": (None,)}, "a CLIP")
     _usual(vision, open_clip.model.CLIPVisionCfg(), IMAGE_SETTINGS, "an image tower")
     _usual(text, open_clip.model.CLIPTextCfg(), (*TEXT_SETTINGS, "eos_id"), "a text tower")
     _same(text, {"pool_type": ("argmax", "eos")}, "a text tower")
@@ -223,6 +224,8 @@ def _transformers_siglip(
     name = TRUNK.fullmatch(vision["timm_model_name"])
     if name is None or name["size"] not in TRUNKS:
         raise UserError(f"transformers has no dual encoder with the image tower {vision['timm_model_name']}")
+    if config.get("init_logit_bias") is None:
+        raise UserError("transformers has no class for a SigLIP without init_logit_bias")
     _same(vision, {"timm_pool": ("map",), "timm_proj": ("none",)}, "an image tower")
     _same(text, {"no_causal_mask": (True,), "proj_bias": (True,), "pool_type": ("last",)}, "a text tower")
     settings = (*TEXT_SETTINGS, "no_causal_mask", "proj_bias")
