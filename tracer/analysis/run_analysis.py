@@ -46,7 +46,8 @@ def analyse_run(
         scorers = [Scorer(student, world, plan.train.classes) for student in (before, after)]
         embeddings = [scorer.embed(images) for scorer in scorers]
         classifier = zero_shot(before, images.classes, plan.templates)
-        share, chance = task_share(*(each.unit.cpu() for each in embeddings), classifier.cpu())
+        first, last = (each.unit.cpu() for each in embeddings)
+        share, chance = task_share(first, last, classifier.cpu())
         yield "task_share", _without_nan({"inside": share, "chance": chance})
         curves, errors = {}, {}
         for name, scorer, features in zip(("before", "after"), scorers, embeddings, strict=True):
