@@ -26,7 +26,8 @@ Each claim of the paper, tried on [EmojiShift](emojishift.md): a CLIP of 5.8 M p
 emoji, is finetuned to tell their kinds in one art style. ID are unseen emoji in that style, OOD unseen emoji in eleven
 other styles (mean over styles), corrupted the ID pictures under noise, blur, JPEG, light and pixels (mean over eight
 kinds, severity 3 of 5), retention is the naming task of pretraining (top-1 of 1 379 names). This page is written by
-`tracer evidence` from result files alone: its own, and for the first table that of [PhotoShift](photoshift.md).
+`tracer evidence` from result files alone: its own, and for the first table that of [PhotoShift](photoshift.md). What
+it means for a choice: [Which to use](methods.md#which-to-use).
 
 "Unseen" means unseen in finetuning: pretraining has seen nearly every emoji drawn by another artist, with its name
 and, in the strong regime, its kind. It has seen no test image, nor a drawing of the same family.

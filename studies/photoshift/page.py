@@ -54,7 +54,7 @@ of its class names; no image is used. Its image tower is finetuned, at 64 pixels
 on what it learned, on drawings and emoji of the same things, on corrupted pictures, and on what it should keep. How it
 is done, and the rules that were fixed before: [`studies/photoshift`](../studies/photoshift). This page is written by
 `python -m studies.photoshift page` from [the result file](../studies/photoshift/results), which has every answer of
-every run with its command and commit.
+every run with its command and commit. What it means for a choice: [Which to use](methods.md#which-to-use).
 """
 READING = """
 A claim needs three runs of each arm for a verdict. An interval is 95 %, over pictures (an emoji in all its styles is
@@ -99,7 +99,9 @@ def page(rows: Sequence[PhotoRow], tables: str) -> str:
         ]
     parts += [
         "## Verdicts",
-        "Beside those of EmojiShift: [Evidence](evidence.md#both-benchmarks).",
+        f"Beside those of EmojiShift: [Evidence](evidence.md#both-benchmarks); with all numbers: "
+        f"[tables]({tables}#verdicts). CaRot has fewer seeds: a claim that names it rests on the other arms here, and "
+        "CaRot is compared in claims of its own.",
         short_verdicts(of, CLAIMS),
         "What else was asked:",
         short_verdicts(of, FURTHER_CLAIMS),

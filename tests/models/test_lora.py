@@ -250,6 +250,19 @@ def test_the_adapter_alone_loads_in_peft(minute: str, tmp_path: Path) -> None:
         assert (loaded.encode_text(tokens) - end.clip.encode_text(tokens)).abs().max() < 1e-5
 
 
+@pytest.mark.parametrize(("quick", "base"), [(True, "ViT-B-16-quickgelu"), (False, "ViT-B-16")])
+def test_an_adapter_names_the_model_that_it_belongs_to(
+    minute: str, quick: bool, base: str, tmp_path: Path
+) -> None:
+    """OpenAI's weights compute with QuickGELU, which open_clip leaves out under the plain name."""
+    student, lora = adapted(minute)
+    start, end = load(minute, seed=3), merged(student, lora, minute)
+    start.name, start.config = "ViT-B-16", start.config | {"quick_gelu": quick}
+    export_peft(end, start, tmp_path / "adapter", rank=2)
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == base
+
+
 def test_only_low_rank_updates_are_written_as_an_adapter(minute: str, tmp_path: Path) -> None:
     student, lora = adapted(minute)
     start, end = load(minute, seed=3), merged(student, lora, minute)

@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
 from tracer.models.lora import LoRA, weight_name
+from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student
 from tracer.storage.atomic import write_folder, write_json
 from tracer.storage.safetensors_io import write_weights
@@ -36,7 +37,7 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
     width = max(a.shape[0] for a, _ in factors.values())
     config = {
         "peft_type": "LORA",
-        "base_model_name_or_path": start.name,
+        "base_model_name_or_path": _base(start),
         "r": width,
         "lora_alpha": width,
         "lora_dropout": 0.0,
@@ -63,6 +64,12 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int) -> No
             write_weights(temporary / "other.safetensors", others)
 
     write_folder(folder, write, replace=False)
+
+
+def _base(start: Student) -> str:
+    """open_clip's name of the pretrained model; of weights trained with QuickGELU that of the config which has it."""
+    name = f"{start.name}-quickgelu"
+    return name if start.config.get("quick_gelu") and name in open_clip.list_models() else start.name
 
 
 def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tensor, Tensor]], Weights]:

@@ -100,7 +100,7 @@ def plan(
     warnings = [*division.warnings, *trained_retained(train, retain)]
     if adapted is not None and experiment.lr <= MAX_TOWER_LR:  # updates of an adapter start at zero
         lr = f"--lr {experiment.lr:g}"
-        warnings.append(f"--adapter with {lr} learns little: adapters usually need 1e-4 to 1e-3")
+        warnings.append(f"--adapter with {lr} learns little: adapters usually need 1e-4 to 1e-2")
     result = Plan(
         experiment=resolved,
         method=recipe,
