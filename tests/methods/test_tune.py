@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from tracer.core.errors import UserError
 from tracer.methods.base import method, methods, options
+from tracer.runs.experiment import Experiment
+from tracer.runs.plan import plan
+from tracer.training.setup import check_trainable, pretrained_model
 
+Make = Callable[..., Experiment]
 BOTH = [name for name in methods() if {"loss", "tune"} <= {option.name for option in options(name)}]
 
 
@@ -28,3 +35,23 @@ def test_a_choice_of_weights_belongs_to_the_contrastive_loss(name: str, tune: st
 def test_a_misspelt_choice_of_weights_is_refused(name: str, loss: str) -> None:
     with pytest.raises(UserError, match="unknown choice of --tune 'nrms': did you mean norms"):
         method(name, loss=loss, tune="nrms")
+
+
+@pytest.mark.parametrize("tune", ["norms", "biases"])
+def test_lora_is_refused_where_no_matrix_is_trained(tune: str, experiment: Make) -> None:
+    settled = plan(replace(experiment("flyp", tune=tune), adapter="lora"))
+    with pytest.raises(UserError, match="no matrix of it is trained: leave out --tune"):
+        check_trainable(settled, pretrained_model(settled))
+
+
+@pytest.mark.parametrize("tune", ["norms", "biases", "last-1", "image-last-1"])
+def test_prompts_are_refused_where_a_part_of_a_tower_is_trained(tune: str, experiment: Make) -> None:
+    with pytest.raises(UserError, match=f"--adapter prompts adds tokens to whole towers, and --tune {tune} "):
+        plan(replace(experiment("flyp", tune=tune), adapter="prompts"))
+
+
+@pytest.mark.parametrize("tune", ["both", "image"])
+@pytest.mark.parametrize("adapter", ["lora", "prompts"])
+def test_adapters_follow_a_choice_of_towers(tune: str, adapter: str, experiment: Make) -> None:
+    settled = plan(replace(experiment("flyp", tune=tune), adapter=adapter))
+    check_trainable(settled, pretrained_model(settled))

@@ -19,7 +19,7 @@ from tracer.models.adapters import Adapter, adapter
 from tracer.models.prompt_tokens import Prompts
 from tracer.models.prompts import templates
 from tracer.models.registry import locate, pretrained_tag
-from tracer.models.trainable import HeadOnly
+from tracer.models.trainable import HeadOnly, Kind, LastBlocks
 from tracer.runs.experiment import Experiment
 
 MAX_TOWER_LR = 5e-5  # above it, full finetuning of pretrained towers is rare
@@ -170,6 +170,13 @@ def _adapter(experiment: Experiment, recipe: Method) -> Adapter | None:
     if isinstance(adapted, Prompts) and recipe.needs & {"features", "tokens"}:
         raise UserError(
             f"--adapter prompts adds tokens, and method {experiment.method} compares those of all blocks: use lora"
+        )
+    if isinstance(adapted, Prompts) and any(
+        isinstance(stage.tune, Kind | LastBlocks) for stage in recipe.stages
+    ):
+        raise UserError(
+            f"--adapter prompts adds tokens to whole towers, and --tune {recipe.options.get('tune')} trains a part: "
+            "give --tune both or image, or leave out one of the two"
         )
     return adapted
 
