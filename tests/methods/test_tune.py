@@ -9,6 +9,7 @@ import pytest
 
 from tracer.core.errors import UserError
 from tracer.methods.base import method, methods, options
+from tracer.models.lora import LoRA
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.training.setup import check_trainable, pretrained_model
@@ -55,3 +56,13 @@ def test_prompts_are_refused_where_a_part_of_a_tower_is_trained(tune: str, exper
 def test_adapters_follow_a_choice_of_towers(tune: str, adapter: str, experiment: Make) -> None:
     settled = plan(replace(experiment("flyp", tune=tune), adapter=adapter))
     check_trainable(settled, pretrained_model(settled))
+
+
+@pytest.mark.parametrize("rank", ["1000", "1e12"])
+def test_a_rank_above_that_of_every_layer_is_refused(rank: str, experiment: Make) -> None:
+    settled = plan(replace(experiment("flyp"), adapter=f"lora:rank={rank}"))
+    model = pretrained_model(settled)
+    with pytest.raises(UserError, match=f"rank {float(rank):.0f} is above .* give (\\d+) or less") as refused:
+        check_trainable(settled, model)
+    largest = str(refused.value).split()[-3]
+    check_trainable(replace(settled, adapter=LoRA(int(largest))), model)

@@ -78,7 +78,10 @@ class LoRA:
         """Leave a pretrained model as it is: its weights keep their names and shapes."""
 
     def targets(self, student: Student) -> dict[str, nn.Module]:
-        """The layers with trainable weights that are adapted, by name. Raises NotAdaptable if a tower has none."""
+        """The layers with trainable weights that are adapted, by name.
+
+        Raises NotAdaptable if a tower has none, or if no update of a layer can have this rank.
+        """
         names = {id(module): name for name, module in student.named_modules()}
         targets: dict[str, nn.Module] = {}
         for kind, _, blocks in towers_with_blocks(student):
@@ -97,6 +100,12 @@ class LoRA:
                     )
                 )
             targets |= {names[id(layer)]: layer for layer in layers}
+        largest = max((min(adapted_weight(layer).flatten(1).shape) for layer in targets.values()), default=0)
+        if targets and self.rank > largest:
+            raise NotAdaptable(
+                f"--adapter lora: rank {self.rank} is above that of every adapted weight of {student.name}: "
+                f"give {largest} or less"
+            )
         return targets
 
     def _layers(self, block: nn.Module) -> list[nn.Module]:
