@@ -38,6 +38,22 @@ def test_methods_with_a_choice_of_buffers() -> None:
     assert names == {"tracer", "steady", "ema", "ema_sd", "carot"}
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in methods() if any(o.name == "distill_every" for o in options(name))]
+)
+def test_a_teacher_that_would_never_distil_is_refused(name: str, experiment: Make) -> None:
+    assert plan(experiment(name, distill_every=3)).steps == 3
+    with pytest.raises(UserError, match="--distill-every 4: training has 3 steps"):
+        plan(experiment(name, distill_every=4))
+
+
+def test_steps_by_default_bound_the_interval_of_distillation(experiment: Make) -> None:
+    steps = plan(replace(experiment("tracer"), steps=None)).steps
+    plan(replace(experiment("tracer", distill_every=steps), steps=None))
+    with pytest.raises(UserError, match=f"training has {steps} steps"):
+        plan(replace(experiment("tracer", distill_every=steps + 1), steps=None))
+
+
 def learner_at(log_scale: float, asked: Experiment) -> Learner:
     """A learner whose pretrained logit scale is this one."""
     settled = plan(asked)

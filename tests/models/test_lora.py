@@ -184,7 +184,7 @@ def test_dropout_is_of_the_update_and_only_in_training(minute: str) -> None:
         ("lora:rank=1.5", "rank 1.5: expected"),
         ("lora:alpha=0", "alpha 0"),
         ("lora:dropout=1", "dropout 1"),
-        ("lora:layers=some", "layers 'some': choose all, attention, mlp"),
+        ("lora:layers=some", "unknown layers of adapter lora 'some': choose from: all, attention, mlp"),
     ],
 )
 def test_what_cannot_be_is_refused(spelling: str, message: str) -> None:

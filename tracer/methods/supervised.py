@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from tracer.core.errors import unknown
+from tracer.core.errors import UserError, unknown
 from tracer.core.objective import Sum
 from tracer.core.terms import classify, contrastive
 from tracer.methods.base import Stage
@@ -14,10 +14,20 @@ Loss = Literal["classify", "contrastive"]
 
 
 def task(loss: Loss, *terms: Sum, tune: Towers = "both", **rest: Any) -> Stage:
-    """A stage with cross-entropy on a head of the image tower, or the contrastive loss, plus further terms."""
+    """A stage with cross-entropy on a head of the image tower, or the contrastive loss, plus further terms.
+
+    Raises UserError for an unknown loss or choice of `tune`, and for a choice with the loss that trains a head, which
+    trains the whole image tower.
+    """
     if loss not in get_args(Loss):
         raise unknown("task loss", loss, get_args(Loss))
+    chosen = towers(tune)
+    if loss == "classify" and chosen != towers("both"):
+        raise UserError(
+            f"--tune {tune} belongs to --loss contrastive, and --loss classify trains the whole image tower: "
+            "give --loss contrastive, or leave --tune out"
+        )
     total: Sum = classify() if loss == "classify" else contrastive("class")
     for term in terms:
         total = total + term
-    return Stage(total, tune=ImageTower() if loss == "classify" else towers(tune), **rest)
+    return Stage(total, tune=ImageTower() if loss == "classify" else chosen, **rest)

@@ -78,26 +78,42 @@ class LoRA:
         """Leave a pretrained model as it is: its weights keep their names and shapes."""
 
     def targets(self, student: Student) -> dict[str, nn.Module]:
-        """The layers with trainable weights that are adapted, by name. Raises NotAdaptable if a tower has none."""
+        """The layers with trainable weights that are adapted, by name.
+
+        Raises NotAdaptable if a tower has none, or if no update of a layer can have this rank.
+        """
         names = {id(module): name for name, module in student.named_modules()}
         targets: dict[str, nn.Module] = {}
         for kind, _, blocks in towers_with_blocks(student):
             trained = [block for block in blocks.values() if any(p.requires_grad for p in block.parameters())]
-            layers = [layer for block in trained for layer in self._layers(block)]
+            suited = [layer for block in trained for layer in self._layers(block)]
+            layers = [layer for layer in suited if adapted_weight(layer).requires_grad]
             layers = [layer for layer in layers if not isinstance(layer, nn.Conv2d)] or layers
             if (trained or not blocks) and not layers and kind == "image":
                 raise NotAdaptable(
                     f"--adapter lora: nothing to adapt in the {kind} tower of {student.name}; "
-                    "use --tune norms or last-1, which train its own weights"
+                    + (
+                        "no matrix of it is trained: leave out --tune, give one of whole blocks such as last-1, "
+                        "or leave out --adapter"
+                        if suited
+                        else "use --tune norms or last-1, which train its own weights"
+                    )
                 )
             targets |= {names[id(layer)]: layer for layer in layers}
+        largest = max((min(adapted_weight(layer).flatten(1).shape) for layer in targets.values()), default=0)
+        if targets and self.rank > largest:
+            raise NotAdaptable(
+                f"--adapter lora: rank {self.rank} is above that of every adapted weight of {student.name}: "
+                f"give {largest} or less"
+            )
         return targets
 
     def _layers(self, block: nn.Module) -> list[nn.Module]:
+        """The layers of a block that can be adapted, trained or not."""
         layers: list[nn.Module] = []
         for name, module in block.named_modules():
             kind = "attention" if any(part in name for part in ATTENTION) else "mlp"
-            if self.layers not in ("all", kind) or not any(p.requires_grad for p in module.parameters()):
+            if self.layers not in ("all", kind):
                 continue
             if isinstance(module, nn.MultiheadAttention):
                 if module._qkv_same_embed_dim and module.bias_k is None and not module.add_zero_attn:
@@ -123,8 +139,7 @@ class LoRA:
             self._add_factors(layer, generator, train_a)
 
     def _add_factors(self, layer: Any, generator: torch.Generator, train_a: bool) -> None:
-        packed = isinstance(layer, nn.MultiheadAttention)
-        weight: Tensor = layer.in_proj_weight if packed else layer.weight
+        weight = adapted_weight(layer)
         rows, columns = weight.flatten(1).shape
         bound = 1 / math.sqrt(columns)  # the initialisation of nn.Linear, as peft's
         initial = torch.empty(self.rank, columns).uniform_(-bound, bound, generator=generator)
@@ -148,6 +163,11 @@ class LoRA:
 def is_factor(name: str) -> bool:
     """Whether a tensor of this name is a factor of an adapter."""
     return name.endswith((A, B))
+
+
+def adapted_weight(layer: Any) -> Tensor:
+    """The weight of a layer that factors are added to: of packed attention, that of queries, keys and values."""
+    return layer.in_proj_weight if isinstance(layer, nn.MultiheadAttention) else layer.weight
 
 
 def weight_name(layer: str, weights: Mapping[str, Tensor]) -> str:

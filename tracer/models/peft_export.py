@@ -75,7 +75,7 @@ def _base(start: Student) -> str:
 def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tensor, Tensor]], Weights]:
     """Start and end of each layer that differs and can be adapted, and the temperature and head where they differ."""
     begins, others = start.state_dict(), dict[str, Tensor]()
-    layers = {weight_name(name, begins): name.removeprefix("clip.") for name in LoRA().targets(start)}
+    layers = {weight_name(name, begins): name.removeprefix("clip.") for name in LoRA(rank=1).targets(start)}
     updates: dict[str, tuple[Tensor, Tensor]] = {}
     for name, end in student.state_dict().items():
         begin = begins.get(name)  # None for a head, which pretrained models do not have

@@ -19,7 +19,7 @@ from tracer.models.adapters import Adapter, adapter
 from tracer.models.prompt_tokens import Prompts
 from tracer.models.prompts import templates
 from tracer.models.registry import locate, pretrained_tag
-from tracer.models.trainable import HeadOnly
+from tracer.models.trainable import HeadOnly, Kind, LastBlocks
 from tracer.runs.experiment import Experiment
 
 MAX_TOWER_LR = 5e-5  # above it, full finetuning of pretrained towers is rare
@@ -116,8 +116,13 @@ def plan(
         division=str(division),
         warnings=tuple(warnings),
     )
-    # A teacher that would move less than once in its stage is refused.
+    # A teacher that would move, or distil, less than once in its stage is refused.
     for stage, stage_steps in zip(recipe.stages, result.stage_steps, strict=True):
+        if stage_steps and stage.distill_every > stage_steps:
+            raise UserError(
+                f"--distill-every {stage.distill_every}: training has {stage_steps} steps, so that the teacher's loss "
+                f"would never count; give {stage_steps} or less"
+            )
         if stage_steps and (policy := stage.policy(stage_steps)) is not None:
             check_interval(policy, stage_steps)
     return result
@@ -170,6 +175,13 @@ def _adapter(experiment: Experiment, recipe: Method) -> Adapter | None:
     if isinstance(adapted, Prompts) and recipe.needs & {"features", "tokens"}:
         raise UserError(
             f"--adapter prompts adds tokens, and method {experiment.method} compares those of all blocks: use lora"
+        )
+    if isinstance(adapted, Prompts) and any(
+        isinstance(stage.tune, Kind | LastBlocks) for stage in recipe.stages
+    ):
+        raise UserError(
+            f"--adapter prompts adds tokens to whole towers, and --tune {recipe.options.get('tune')} trains a part: "
+            "give --tune both or image, or leave out one of the two"
         )
     return adapted
 
