@@ -241,6 +241,15 @@ def test_a_head_and_none_are_refused(finished: Finished, capsys: pytest.CaptureF
     assert all(word in told for word in (str(one), str(two), "head."))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_weights_of_other_names_are_refused(
+    order: int, finished: Finished, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(finished("flyp", adapter=adapter)) for adapter in ("lora:rank=2", "prompts:image=2,text=2")]
+    told = refused(capsys, *runs[::order], "--soup", "uniform")
+    assert f"{runs[1]} has clip.transformer.gate and {runs[0]} has not: they cannot be merged" in told
+
+
 def test_a_head_over_raw_features_is_refused(finished: Finished, capsys: pytest.CaptureFixture[str]) -> None:
     run = finished("lp")
     told = refused(capsys, str(run), "--wise", "0.5")

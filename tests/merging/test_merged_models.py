@@ -47,16 +47,20 @@ def images(count: int, seed: int = 0) -> torch.Tensor:
 
 
 def reestimated(
-    student: Student, batches: list[torch.Tensor], settings: Sequence[str] = ("train",)
+    student: Student, batches: list[torch.Tensor], settings: Sequence[str] = ("train",), moved: bool = True
 ) -> dict[str, torch.Tensor]:
-    """The weights of a student with the statistics of these batches, of runs with these settings of BatchNorm."""
+    """The weights of a student with the statistics of these batches, of runs with these settings of BatchNorm.
+
+    If they `moved`, those of the last run are not the pretrained ones.
+    """
     runs = [SimpleNamespace(experiment=SimpleNamespace(batchnorm=each)) for each in settings]
+    weights = {name: tensor.clone() for name, tensor in student.state_dict().items()}
+    end = {name: tensor + ("running_mean" in name and moved) for name, tensor in weights.items()}
     evaluator: Any = SimpleNamespace(
-        group=SimpleNamespace(student=student, runs=runs),
+        group=SimpleNamespace(student=student, runs=runs, start=weights, ends={"1": weights, "2": end}),
         world=SimpleNamespace(place=lambda module: module),
         _images=lambda: batches,
     )
-    weights = {name: tensor.clone() for name, tensor in student.state_dict().items()}
     return Evaluator.with_batchnorm_statistics(evaluator, weights)
 
 
@@ -79,6 +83,14 @@ def test_statistics_that_all_runs_kept_are_not_estimated_anew() -> None:
     before = student.state_dict()[name].clone()
     assert torch.equal(reestimated(student, [images(8)], ("keep", "keep"))[name], before)
     assert not torch.equal(reestimated(student, [images(8)], ("keep", "train"))[name], before)
+
+
+def test_statistics_that_no_run_moved_are_not_estimated_anew() -> None:
+    """Adapters and frozen blocks leave the pretrained ones, whatever `batchnorm` says."""
+    student, name = small(), "clip.visual.2.running_mean"
+    before = student.state_dict()[name].clone()
+    assert torch.equal(reestimated(student, [images(8)], moved=False)[name], before)
+    assert not torch.equal(reestimated(student, [images(8)], moved=True)[name], before)
 
 
 def test_a_transformer_has_no_statistics(shared_student) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from tracer.core.batch import Batch
@@ -276,6 +277,21 @@ def test_only_low_rank_updates_are_written_as_an_adapter(minute: str, tmp_path: 
     with pytest.raises(UserError, match=r"update of transformer\.resblocks\.0\.mlp\.c_fc is not of low rank"):
         export_peft(end, start, tmp_path / "a", rank=2)
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(("rank", "runs"), [(6, 1), (40, 1), (3, 2)])
+def test_an_adapter_of_more_than_half_of_a_layer_is_written(
+    rank: int, runs: int, minute: str, tmp_path: Path
+) -> None:
+    """Its text tower is 8 wide: rank 6 is over half of it, 40 is over all of it, and two runs of 3 make 6."""
+    student, lora = adapted(minute, f"lora:rank={rank * runs}")
+    start, end = load(minute, seed=3), merged(student, lora, minute)
+    export_peft(end, start, tmp_path / "adapter", rank, runs)
+    factors = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    layer = "transformer.resblocks.0.mlp.c_fc"
+    a, b = (factors[f"base_model.model.{layer}.lora_{factor}.weight"] for factor in "AB")
+    before, after = (model.clip.get_submodule(layer).get_parameter("weight") for model in (start, end))
+    torch.testing.assert_close(before + b @ a, after, rtol=0, atol=1e-6)
 
 
 def test_its_spelling_names_every_option() -> None:

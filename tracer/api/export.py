@@ -71,7 +71,7 @@ def export(
         card = None if format == "peft" else model_card(run.folder, name, format, title, student.head)
     difference = None
     if format == "peft":
-        _write_adapter(run, student, target)
+        _write_adapter(run, weights, student, target)
     else:
         difference = write_export(
             student, target, format=format, card=card, repository=push_to, replace=False
@@ -98,7 +98,7 @@ def _require_empty(folder: Path) -> None:
         raise UserError(f"{folder} is not empty: choose another folder")
 
 
-def _write_adapter(run: Run | None, student: Student, target: Path) -> None:
+def _write_adapter(run: Run | None, weights: str | None, student: Student, target: Path) -> None:
     if run is None:
         raise UserError("a loaded model has no adapter of its own: export the run, or the whole model")
     if run.experiment.adapter is None:
@@ -108,7 +108,10 @@ def _write_adapter(run: Run | None, student: Student, target: Path) -> None:
         raise UserError(
             f"{run.folder} was trained with {lora}, and --format peft holds LoRA: use --format onnx"
         )
-    export_peft(student, run.student("pretrained"), target, lora.rank)
+    from tracer.report.run_data import read_object  # the report is slow to import
+
+    merge = read_object(run.folder / "merges" / f"{weights or run.weights}.json", []) or {}
+    export_peft(student, run.student("pretrained"), target, lora.rank, len(merge.get("runs", [run])))
 
 
 def check_push(repository: str) -> None:

@@ -143,12 +143,11 @@ class Evaluator:
     def with_batchnorm_statistics(self, weights: Weights) -> Weights:
         """The weights with BatchNorm statistics estimated for them, which cannot be averaged.
 
-        Unchanged if the image tower has none, or if all runs kept the pretrained ones (`batchnorm="keep"`).
+        Unchanged if the image tower has none, or if all runs have the pretrained ones, as with `batchnorm="keep"`,
+        an adapter, or frozen blocks: mixed weights then have them too.
         """
         student = self.group.student
-        layers = [each for each in student.image_tower.modules() if isinstance(each, _BatchNorm)]
-        kept = all(run.experiment.batchnorm == "keep" for run in self.group.runs)
-        if kept or not any(layer.track_running_stats for layer in layers):
+        if all(run.experiment.batchnorm == "keep" for run in self.group.runs) or not _moved(self.group):
             return weights
         initialise_from(student, weights)
         self.world.place(student).eval()
@@ -163,3 +162,16 @@ class Evaluator:
         indices = torch.linspace(0, len(examples) - 1, count).long().unique()
         for part in indices.tensor_split(math.ceil(len(indices) / BATCH)):
             yield transform.batch(examples.images, part.tolist()).to(self.world.device)
+
+
+def _moved(group: RunGroup) -> bool:
+    """Whether the BatchNorm statistics of the image tower differ from the pretrained ones in any of the runs."""
+    tower = group.student.image_tower
+    layers = {id(layer) for layer in tower.modules() if isinstance(layer, _BatchNorm)}
+    names = [
+        f"{name}.{statistic}"
+        for name, layer in group.student.named_modules()
+        if id(layer) in layers
+        for statistic, _ in layer.named_buffers()
+    ]
+    return any(not torch.equal(group.start[name], end[name]) for end in group.ends.values() for name in names)

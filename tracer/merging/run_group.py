@@ -47,17 +47,14 @@ def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
         other_student = other.student("pretrained")
         _check_config(first, other, student.config, other_student.config)
         other_start = other_student.state_dict()
+        _check_names(first, other, pretrained, other_start)
         if any(not torch.equal(pretrained[name], tensor) for name, tensor in other_start.items()):
             raise UserError(
                 f"{first.folder} and {other.folder} do not start from the same weights: "
                 f"{_start(first)} and {_start(other)}"
             )
         end = ends[str(other.folder)] = other.stored_weights(weights)
-        if unshared := sorted(end.keys() ^ ends[str(first.folder)].keys()):
-            without, with_it = (first, other) if unshared[0] in end else (other, first)
-            raise UserError(
-                f"{with_it.folder} has {unshared[0]} and {without.folder} has not: they cannot be merged"
-            )
+        _check_names(first, other, ends[str(first.folder)], end)
     first_plan = plan(first.experiment)
     first.require(first_plan)  # else the weights would be chosen on other data than the run held out
     start = _with_head(first, first_plan, student, pretrained, ends)
@@ -96,6 +93,14 @@ def _check_classes(first: Run, other: Run) -> None:
         reason = f"only one of them has {unshared!r}" if unshared is not None else "their order differs"
         raise UserError(
             f"{first.folder} ({len(one)} classes) and {other.folder} ({len(two)}) have different classes: {reason}"
+        )
+
+
+def _check_names(first: Run, other: Run, one: Weights, two: Weights) -> None:
+    if unshared := sorted(one.keys() ^ two.keys()):
+        without, with_it = (first, other) if unshared[0] in two else (other, first)
+        raise UserError(
+            f"{with_it.folder} has {unshared[0]} and {without.folder} has not: they cannot be merged"
         )
 
 

@@ -20,16 +20,16 @@ from tracer.storage.safetensors_io import write_weights
 ROUNDING = 4  # ulps of the largest weight: what W + B A loses when it is rounded
 
 
-def export_peft(student: Student, start: Student, folder: Path, rank: int) -> None:
+def export_peft(student: Student, start: Student, folder: Path, rank: int, runs: int = 1) -> None:
     """Write an adapter that turns `start` into `student`, for `PeftModel.from_pretrained(open_clip_model, folder)`.
 
     The factors are those of the difference of the weights, so that any weights can be written that differ by low-rank
     updates of linear layers or convolutions: those of a run with an adapter of `rank`, WiSE-FT's, which scales it, and
-    soups, whose rank is higher. Temperature and head, which peft does not know, are written beside. Raises UserError
-    for weights that differ in other ways.
+    soups of `runs`, whose ranks add up. Temperature and head, which peft does not know, are written beside. Raises
+    UserError for weights that differ in other ways.
     """
     updates, others = _differences(student, start)
-    factors = {layer: _factors(layer, *pair, rank) for layer, pair in updates.items()}
+    factors = {layer: _factors(layer, *pair, rank, rank * runs) for layer, pair in updates.items()}
     if not factors:
         raise UserError(
             f"these weights of {student.name} do not differ from the pretrained ones by an adapter"
@@ -93,16 +93,23 @@ def _differences(student: Student, start: Student) -> tuple[dict[str, tuple[Tens
     return updates, others
 
 
-def _factors(layer: str, begin: Tensor, end: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """A and B of the lowest rank, from `rank` by doubling, whose product is the difference up to rounding."""
+def _factors(layer: str, begin: Tensor, end: Tensor, rank: int, most: int) -> tuple[Tensor, Tensor]:
+    """A and B of the lowest rank, from `rank` by doubling, whose product is the difference up to rounding.
+
+    Ranks up to `most` are tried, and up to half of the full rank, which a layer that was trained itself exceeds.
+    """
     difference = (end.double() - begin.double()).flatten(1)  # of a convolution, with a row for each output
     limit = ROUNDING * torch.finfo(end.dtype).eps * float(end.abs().max())
-    while rank <= min(difference.shape) // 2:
+    full = min(difference.shape)
+    highest = max(min(most, full), full // 2)
+    while True:
+        rank = min(rank, highest)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             u, s, v = torch.svd_lowrank(difference, q=rank, niter=4)
         a, b = (s.sqrt()[:, None] * v.T), u * s.sqrt()
         if float((difference - b @ a).abs().max()) <= limit:
             return a.to(end.dtype).contiguous(), b.to(end.dtype).contiguous()
+        if rank == highest:
+            raise UserError(f"the update of {layer} is not of low rank: export the whole model")
         rank *= 2
-    raise UserError(f"the update of {layer} is not of low rank: export the whole model")
