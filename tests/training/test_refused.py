@@ -179,6 +179,12 @@ def test_anchor_pairs_that_do_not_divide_among_processes(place: Path) -> None:
         divisible(settled, world)
 
 
+def test_too_few_pairs_to_distil(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    message = refused(capsys, place, "tracer", "--distill-pairs", "8")
+    assert "a process has 8 pairs of each batch, and needs a multiple of 8, at least 16" in message
+    assert "use --batch 16 or a larger multiple of 8" in message
+
+
 def test_a_port_that_is_taken(place: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
