@@ -19,7 +19,7 @@ SETTINGS = sorted(name for name, hint in get_type_hints(Experiment).items() if h
 
 @pytest.mark.parametrize("name", sorted({*SETTINGS} - {"retain"}))
 @pytest.mark.parametrize("value", ["yes", "4", [4], {}])
-def test_another_type_is_refused_before_anything_is_written(name: str, value: object, tmp_path: Path) -> None:
+def test_another_type_is_refused_before_anything_is_written(name: str, value: Any, tmp_path: Path) -> None:
     model = load("tiny-28", seed=0).clip  # its weights would be written beside the run
     with pytest.raises(UserError, match=rf"{name}.*: (expected|choose from|did you mean)") as refusal:
         tracer.finetune("digits", model=(model, "tiny-28"), out=tmp_path / "run", **{name: value})
