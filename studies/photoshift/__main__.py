@@ -21,7 +21,7 @@ from studies.photoshift.runner import Workspace, measured, run_jobs
 from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import TASKS
 from tracer.api.terminal import say
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError, at_least, unknown
 from tracer.evaluation.predict import Scorer
 from tracer.models.student import load
 from tracer.parallel import World
@@ -41,6 +41,7 @@ def build(cache: Path = CACHE, size: tuple[int, ...] = (96, 128, 160), images: i
         size: pixels of the model's images.
         images: the number of test photographs to score.
     """
+    at_least(1, images=images)
     examples = photos(cache, PHOTOS, test=True)
     for pixels in size:
         student, world = load(str(bridge(cache, pixels))), World("cpu", "fp32")

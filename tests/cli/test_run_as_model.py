@@ -93,6 +93,22 @@ def test_an_unfinished_run_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
+def test_a_run_with_learned_tokens_is_refused(
+    flags: list[str], short: list[str], minute: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = ["--model", minute, "--pretrained", "none", "--adapter", "prompts", "--lr", "1e-3"]
+    assert main(["train", "flyp", *short, *start, "--out", str(tmp_path / "first")]) == 0
+    assert (
+        main(["train", *short, "--model", str(tmp_path / "first"), "--out", str(tmp_path / "run"), *flags])
+        == 2
+    )
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"the run {tmp_path / 'first'} cannot be the start of another" in message
+    assert "--format" not in message
+    assert {each.name for each in tmp_path.iterdir()} == {"first"}
+
+
 @pytest.mark.parametrize("command", [["eval"], ["train", "--data", "digits", *SHORT, "--model"]])
 @pytest.mark.parametrize(
     ("name", "answer"),

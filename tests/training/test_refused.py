@@ -16,10 +16,12 @@ from studies.faults.process import join_pair, run_command
 from tracer.api.run import _after_one, divisible, run
 from tracer.cli.app import main
 from tracer.core.errors import UserError
+from tracer.models.student import Student
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
+from tracer.training.setup import check_trainable, pretrained_model
 
 
 @pytest.fixture
@@ -123,6 +125,41 @@ def test_a_model_without_its_tokenizer(capsys: pytest.CaptureFixture[str], place
     assert "model" in refused(capsys, place, "--model", str(folder), "--pretrained", "auto")
 
 
+@pytest.mark.parametrize("method", ["flyp", "lpft"])
+def test_memory_that_a_model_does_not_let_save(
+    capsys: pytest.CaptureFixture[str], place: Path, method: str
+) -> None:
+    resnet = [method, "--model", "tiny-rn-32"]
+    assert "open_clip cannot recompute the image tower" in refused(capsys, place, *resnet, "--checkpointing")
+    assert "Use --batchnorm keep" in refused(capsys, place, *resnet, "--chunk", "4")
+    command = training(place, "run", 0)
+    kept = ["--model", "tiny-rn-32", "--chunk", "4", "--batchnorm", "keep", "--steps", "2"]
+    assert main(["train", method, *command[1:], *kept]) == 0
+
+
+def test_a_checked_model_is_as_it_was(place: Path) -> None:
+    settled = plan(
+        Experiment(
+            data=str(place / "photos"),
+            model=str(place / "minute.json"),
+            pretrained="none",
+            batch=8,
+            steps=2,
+            chunk=4,
+            checkpointing=True,
+        )
+    )
+    model = pretrained_model(settled)
+    before = _switches(model)
+    check_trainable(settled, model)
+    assert _switches(model) == before
+
+
+def _switches(model: Student) -> list[dict[str, bool]]:
+    """What is on or off in each module, such as train mode and checkpointing."""
+    return [{name: on for name, on in vars(each).items() if isinstance(on, bool)} for each in model.modules()]
+
+
 def test_anchor_pairs_that_do_not_divide_among_processes(place: Path) -> None:
     settled = plan(
         Experiment(
@@ -140,6 +177,12 @@ def test_anchor_pairs_that_do_not_divide_among_processes(place: Path) -> None:
     world.size = 2
     with pytest.raises(UserError, match=r"5 anchor pairs.* do not divide among 2 processes: leave out 1"):
         divisible(settled, world)
+
+
+def test_too_few_pairs_to_distil(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    message = refused(capsys, place, "tracer", "--distill-pairs", "8")
+    assert "a process has 8 pairs of each batch, and needs a multiple of 8, at least 16" in message
+    assert "use --batch 16 or a larger multiple of 8" in message
 
 
 def test_a_port_that_is_taken(place: Path) -> None:

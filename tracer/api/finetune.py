@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,6 @@ def finetune(
     experiment = _experiment(
         method,
         {
-            "model": model_name(model, Path("runs") if folder is None else folder.parent),
             "held_out": None if held_out is None else data_name(held_out, classes),
             "retain": data_names(retain),
             **data_settings(data, classes),
@@ -76,6 +75,9 @@ def finetune(
         },
     )
     machine = Machine(device=device, workers=workers, save_every=save_every)
+    # The weights of a run or a module are written to a folder, once all else is checked.
+    name = model_name(model, Path("runs") if folder is None else folder.parent)
+    experiment = replace(experiment, model=name)
     display = Display(experiment.method)
     observer = Observer(report=display.show, scan=lambda world: counting("reading the images", world.first))
     with display if callback is None else nullcontext():

@@ -14,6 +14,7 @@ from tracer.data.classes import Spec
 from tracer.data.formats.memory import is_paths, register
 from tracer.models.export import export
 from tracer.models.module import from_module
+from tracer.models.prompt_tokens import has_prompt
 from tracer.runs.run import Run
 from tracer.storage.lock import lock
 from tracer.storage.safetensors_io import tensors_blake2b
@@ -55,6 +56,11 @@ def model_name(model: Any, home: Path) -> str:
     if run is not None:
         run.require_finished()
         student = run.student()
+        if has_prompt(student):
+            raise UserError(
+                f"the run {run.folder} cannot be the start of another: the learned tokens of --adapter prompts have no "
+                "place in a folder of weights; start from its own --model, or from a run without them"
+            )
     elif isinstance(model, str | os.PathLike):
         return os.fspath(model)
     elif isinstance(model, nn.Module):

@@ -176,8 +176,8 @@ def divisible(settled: Plan, world: World) -> Plan:
     for k in {stage.distill_pairs for stage in settled.method.stages}:
         if k > 1 and (own % k or own < 2 * k):
             raise UserError(
-                f"--distill-pairs {k}: a process has {own} pairs of each batch; use a batch of {2 * k * world.size} or "
-                f"another multiple of {k * world.size}"
+                f"--distill-pairs {k}: a process has {own} pairs of each batch, and needs a multiple of {k}, at least "
+                f"{2 * k}; use --batch {2 * k * world.size} or a larger multiple of {k * world.size}"
             )
     if settled.anchors is not None and (rest := min(settled.batch, len(settled.anchors)) % world.size):
         raise UserError(

@@ -5,6 +5,9 @@ from __future__ import annotations
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
+from tracer.core.errors import UserError, unknown
+
+KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "text", type(None): "None"}
 LARGEST = 2**64  # of an integer: larger ones fit no float, no tensor and no seed
 
 
@@ -39,3 +42,23 @@ def fits(value: object, hint: Any) -> bool:
     ):
         return False
     return isinstance(value, (int, float) if hint is float else hint)
+
+
+def require(name: str, value: object, hint: Any) -> None:
+    """Raise UserError, naming the argument, its value and what it may be, unless the value has the annotated type."""
+    if fits(value, hint):
+        return
+    if get_origin(hint) is Literal:
+        raise unknown(name, value, get_args(hint))
+    large = isinstance(value, int) and abs(value) >= LARGEST
+    raise UserError(f"{name} {value!r:.60}: expected {'a number below 2^64' if large else kind(hint)}")
+
+
+def kind(hint: Any) -> str:
+    """The values of an annotated type in words, such as "a whole number or None"."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (UnionType, Union):
+        return " or ".join(map(kind, arguments))
+    if origin in (tuple, list):
+        return f"a list of {kind(arguments[0])}"
+    return KINDS.get(hint, "a dict" if origin is dict else str(hint))

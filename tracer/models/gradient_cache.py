@@ -78,7 +78,7 @@ def refuse_batch_statistics(student: Student) -> None:
     if layers:
         raise UserError(
             f"--chunk cannot be exact for {student.name}: {len(layers)} BatchNorm layers see the whole batch "
-            f"({layers[0]}, …). Use a model without them, or a smaller --batch"
+            f"({layers[0]}, …). Use --batchnorm keep, a model without them, or a smaller --batch"
         )
 
 

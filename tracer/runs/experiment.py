@@ -6,10 +6,13 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from typing import Any, Literal, get_type_hints
 
+import numpy as np
+
 from tracer.core.errors import UserError, unknown
-from tracer.core.validation import fits
+from tracer.core.validation import fits, require
 from tracer.data.sources import Reading
 from tracer.methods.base import options
 
@@ -124,6 +127,11 @@ class Experiment(Settings):
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, hint in _hints().items():
+            value = getattr(self, name)
+            if isinstance(value, np.generic):  # JSON holds Python's own numbers only
+                object.__setattr__(self, name, value := value.item())
+            require(name, value, hint)
         for name, (bound, inclusive) in LOWER_BOUNDS.items():
             value = getattr(self, name)
             if value is not None and not (bound < value < math.inf or (inclusive and value == bound)):
@@ -160,10 +168,10 @@ class Experiment(Settings):
         if not isinstance(value, dict):
             raise UserError(f"expected the settings of an experiment, found {value!r:.60}")
         value = {RENAMED.get(name, name): setting for name, setting in value.items()}
-        names, hints = {f.name for f in fields(cls)}, get_type_hints(cls)
+        hints = _hints()
         for name, setting in value.items():
-            if name not in names:
-                raise unknown("setting in experiment.json", name, names)
+            if name not in hints:
+                raise unknown("setting in experiment.json", name, hints)
             if not fits(setting, hints[name]):
                 raise UserError(f"the setting {name} in experiment.json cannot be {setting!r:.60}")
         if "data" not in value:
@@ -171,3 +179,9 @@ class Experiment(Settings):
         if "held_out_share" not in value and value.get("held_out") is None:
             value["held_out_share"] = FIRST_SHARE
         return cls(**{**value, "retain": tuple(value.get("retain", ()))})
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    """The annotated type of each setting."""
+    return get_type_hints(Experiment)

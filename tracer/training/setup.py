@@ -109,13 +109,21 @@ def shares(plan: Plan, stage: Stage) -> bool:
 
 
 def check_trainable(plan: Plan, model: Student) -> None:
-    """Raise UserError if the parameters to train, or the layers to adapt, are not there."""
+    """Raise UserError if what is to be trained or adapted is not there, or memory cannot be saved as asked."""
+    experiment, mode = plan.experiment, model.training
     for stage in plan.method.stages:
-        if not isinstance(stage.tune, HeadOnly):
+        head_only = isinstance(stage.tune, HeadOnly)
+        if not head_only:
             stage.tune(model)
             if plan.adapter is not None:
                 plan.adapter.targets(model)
+        # The statistics are as `prepare` leaves them; an adapter freezes the towers.
+        model.frozen_statistics |= head_only or plan.adapter is not None or experiment.batchnorm == "keep"
+        save_memory(model.train(), chunk=experiment.chunk, checkpointing=experiment.checkpointing)
     All()(model)
+    if experiment.checkpointing:
+        model.clip.set_grad_checkpointing(False)
+    model.train(mode)
 
 
 def first_stage(plan: Plan, world: World, steps: int | None = None) -> Learner:

@@ -19,6 +19,7 @@ from studies.emojishift.measure import packed_bits, packed_shares
 from studies.emojishift.rows import write
 from studies.packages import Package, unpacked
 from studies.photoshift import pictures
+from studies.photoshift.__main__ import build
 from studies.photoshift.bridge import PROMPT, config, joined, ridge
 from studies.photoshift.claims import ALL, CHOSEN, CLAIMS, FURTHER_CLAIMS, ONE, VARIED, chosen, studies
 from studies.photoshift.figure import frontiers, moving_teachers, pareto
@@ -256,3 +257,10 @@ def test_the_page_has_every_verdict_and_area(rows: list[PhotoRow]) -> None:
     both = side_by_side({}, studies(rows), CLAIMS)
     assert both.count("not tested yet") == len(CLAIMS)  # of EmojiShift, which has no rows here
     assert studies(rows)[CHOSEN]["TRACER"]
+
+
+@pytest.mark.parametrize("images", [0, -5])
+def test_a_build_that_scores_nothing_is_refused(images: int, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"--images {images} is too small: give 1 or more"):
+        build(tmp_path / "cache", images=images)
+    assert not list(tmp_path.iterdir())
