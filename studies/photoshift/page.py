@@ -239,18 +239,16 @@ def moving_table(rows: Sequence[PhotoRow]) -> str:
 
 def beyond_noise(rows: Sequence[PhotoRow]) -> str:
     """The tasks on which a moving teacher has a larger or smaller area than a static one, in a sentence."""
-    found: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = {}
     for task, gains in moving_gains(rows):
         for teacher, gain in gains.items():
             if gain.low > 0 or gain.high < 0:
                 sign = "larger" if gain.low > 0 else "smaller"
-                found.setdefault(f"{teacher}: {sign}", []).append(f"“{task}”")
-    if not found:
+                tasks_of.setdefault(f"{teacher}: {sign}", []).append(f"“{task}”")
+    if not tasks_of:
         return "Nowhere does a moving teacher differ from a static one beyond noise."
-    told = "; ".join(f"{what} on {', '.join(tasks)}" for what, tasks in found.items())
-    return (
-        f"Areas that differ from a static teacher's beyond noise, as one in twenty would by chance: {told}."
-    )
+    differences = "; ".join(f"{what} on {', '.join(tasks)}" for what, tasks in tasks_of.items())
+    return f"Areas that differ from a static teacher's beyond noise, as one in twenty would by chance: {differences}."
 
 
 def variant_table(arms: Arms) -> str:

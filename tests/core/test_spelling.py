@@ -23,7 +23,7 @@ def test_values_have_the_annotated_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spelling", "told"),
+    ("spelling", "message"),
     [
         ("lora:rank=abc", "adapter lora: rank abc: expected a whole number"),
         ("lora:rank=", "adapter lora: rank '': expected a whole number"),
@@ -43,13 +43,13 @@ def test_values_have_the_annotated_type() -> None:
         ("prompts:image=many", "image many: expected a whole number"),
     ],
 )
-def test_misspelt_values_of_adapters_are_refused(spelling: str, told: str) -> None:
-    with pytest.raises(UserError, match=re.escape(told)):
+def test_misspelt_values_of_adapters_are_refused(spelling: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
         adapter(spelling)
 
 
 @pytest.mark.parametrize(
-    ("spelling", "told"),
+    ("spelling", "message"),
     [
         ("l2sp:much", "regularizer l2sp: strength much: expected a number"),
         ("l2sp:head=1", "head 1: expected true or false"),
@@ -58,8 +58,8 @@ def test_misspelt_values_of_adapters_are_refused(spelling: str, told: str) -> No
         ("ftp:radius=1,radius=2", "radius is given twice"),
     ],
 )
-def test_misspelt_values_of_regularizers_are_refused(spelling: str, told: str) -> None:
-    with pytest.raises(UserError, match=re.escape(told)):
+def test_misspelt_values_of_regularizers_are_refused(spelling: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
         regularizer(spelling)
 
 

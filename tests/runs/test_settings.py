@@ -47,6 +47,6 @@ def test_the_sentence_names_what_is_valid(settings: dict[str, Any], message: str
 
 def test_whole_numbers_and_those_of_numpy_are_numbers() -> None:
     settings: dict[str, Any] = {"lr": 1, "epochs": np.float32(2), "seed": np.int64(3), "strict": np.True_}
-    made = Experiment(data="digits", **settings)
-    assert made.to_json() == Experiment(data="digits", lr=1, epochs=2.0, seed=3, strict=True).to_json()
-    assert type(made.seed) is int
+    experiment = Experiment(data="digits", **settings)
+    assert experiment.to_json() == Experiment(data="digits", lr=1, epochs=2.0, seed=3, strict=True).to_json()
+    assert type(experiment.seed) is int

@@ -105,8 +105,8 @@ def check(root: str | Path | None, at: Iterable[str] = ()) -> list[str]:
         if count == each.size:
             lines.append(f"{COMPLETE} {each.name}: {count} images in {location}, complete")
         else:
-            found = f"{count} of {each.size} images in {location}"
-            lines.append(f"✗ {each.name}: {found}: get the rest from {each.homepage}")
+            state = f"{count} of {each.size} images in {location}"
+            lines.append(f"✗ {each.name}: {state}: get the rest from {each.homepage}")
     return lines
 
 
@@ -158,9 +158,9 @@ def _source(
 
 def _examples(each: Set, location: str | Path, names: tuple[str, ...]) -> Examples:
     """The images of a set; an error if their classes are not those of the set."""
-    found = read(location)
-    labels = positions(found.keys, each.classes, each.name)
-    return found.examples(each.name, labels, tuple(names[index] for index in subset(each.classes)))
+    labelled = read(location)
+    labels = positions(labelled.keys, each.classes, each.name)
+    return labelled.examples(each.name, labels, tuple(names[index] for index in subset(each.classes)))
 
 
 def _raise(error: AbsentError) -> NoReturn:

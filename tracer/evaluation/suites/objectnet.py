@@ -72,20 +72,20 @@ def mapping(root: Path) -> Mapping:
 def examples(root: Path, classes: Mapping) -> Examples:
     """Images of the overlapping classes: `images/<folder>/*.png`, or shards labelled by folder number."""
     if shard_folder(root) is not None:
-        found = read(root)
+        labelled = read(root)
         folder_of = {str(i): folder for i, folder in enumerate(classes.folders)}
-        found = found._replace(keys=[folder_of.get(key, key) for key in found.keys])
-        _check_known(set(found.keys), classes.folders, root)
+        labelled = labelled._replace(keys=[folder_of.get(key, key) for key in labelled.keys])
+        _check_known(set(labelled.keys), classes.folders, root)
     else:
         folder = root / "images"
         if not folder.is_dir():
             raise AbsentError(f"ObjectNet: there is no folder {folder}")
         folders = {each.name for each in visible(folder) if each.is_dir()}
         _check_known(folders, (*classes.folders, *classes.elsewhere), root)
-        found = class_folders(folder, only=classes.folders)
+        labelled = class_folders(folder, only=classes.folders)
     label = {folder: i for i, folder in enumerate(classes.folders)}
-    labels = [label[key] for key in found.keys]
-    return found._replace(images=Borderless(found.images)).examples("ObjectNet", labels, classes.names)
+    labels = [label[key] for key in labelled.keys]
+    return labelled._replace(images=Borderless(labelled.images)).examples("ObjectNet", labels, classes.names)
 
 
 def _check_known(names: set[str], known: tuple[str, ...], root: Path) -> None:
