@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tracer.core.errors import UserError
-from tracer.core.regularizers import regularizer
+from tracer.core.regularizers import REGULARIZERS, regularizer
 from tracer.core.spelling import parse
 from tracer.models.adapters import adapter
 from tracer.models.lora import LoRA
@@ -23,44 +24,42 @@ def test_values_have_the_annotated_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spelling", "message"),
+    ("read", "spelling", "message"),
     [
-        ("lora:rank=abc", "adapter lora: rank abc: expected a whole number"),
-        ("lora:rank=", "adapter lora: rank '': expected a whole number"),
-        ("lora:rank=true", "rank true: expected a whole number"),
-        ("lora:rank=inf", "rank inf: expected a whole number"),
-        ("lora:rank=1e30", "rank 1e30: expected a whole number"),
-        ("lora:dropout=abc", "dropout abc: expected a number"),
-        ("lora:dropout=false", "dropout false: expected a number"),
-        ("lora:alpha=abc", "alpha abc: expected a number"),
-        ("lora:alpha=nan", "alpha nan: expected a number"),
-        ("lora:rank=4,rank=8", "rank is given twice"),
-        ("lora:4,rank=8", "rank is given twice"),
-        ("lora:8,16", "'16' has no option; give OPTION=VALUE with rank, alpha"),
-        ("lora:rank=8,", "'' has no option"),
-        ("lora:layers=attn", "unknown layers of adapter lora 'attn': did you mean attention?"),
-        ("lora:factors=b", "unknown factors of adapter lora 'b': did you mean B"),
-        ("prompts:image=many", "image many: expected a whole number"),
+        (adapter, "lora:rank=abc", "rank of adapter lora 'abc': expected a whole number"),
+        (adapter, "lora:rank=", "rank of adapter lora '': expected a whole number"),
+        (adapter, "lora:rank=true", "'true': expected a whole number"),
+        (adapter, "lora:rank=2.5", "2.5: expected a whole number"),
+        (adapter, "lora:rank=inf", "inf: expected a whole number"),
+        (adapter, "lora:rank=1e30", "expected a number below 2^64"),
+        (adapter, "lora:dropout=abc", "dropout of adapter lora 'abc': expected a number"),
+        (adapter, "lora:dropout=false", "'false': expected a number"),
+        (adapter, "lora:alpha=abc", "alpha of adapter lora 'abc': expected a number"),
+        (adapter, "lora:alpha=nan", "'nan': expected a number"),
+        (adapter, "lora:rank=4,rank=8", "rank is given twice"),
+        (adapter, "lora:4,rank=8", "rank is given twice"),
+        (adapter, "lora:8,16", "'16' has no option; give OPTION=VALUE with rank, alpha"),
+        (adapter, "lora:rank=8,", "'' has no option"),
+        (adapter, "lora:layers=attn", "unknown layers of adapter lora 'attn': did you mean attention?"),
+        (adapter, "lora:factors=b", "unknown factors of adapter lora 'b': did you mean B"),
+        (adapter, "prompts:image=many", "image of adapter prompts 'many': expected a whole number"),
+        (regularizer, "l2sp:much", "strength of regularizer l2sp 'much': expected a number"),
+        (regularizer, "l2sp:head=1", "'1': expected True or False"),
+        (regularizer, "l2sp:form=los", "unknown form of regularizer l2sp 'los': did you mean loss?"),
+        (regularizer, "spd:1,2", "'2' has no option"),
+        (regularizer, "ftp:radius=1,radius=2", "radius is given twice"),
     ],
 )
-def test_misspelt_values_of_adapters_are_refused(spelling: str, message: str) -> None:
+def test_misspelt_values_are_refused(read: Callable[[str], object], spelling: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
-        adapter(spelling)
+        read(spelling)
 
 
-@pytest.mark.parametrize(
-    ("spelling", "message"),
-    [
-        ("l2sp:much", "regularizer l2sp: strength much: expected a number"),
-        ("l2sp:head=1", "head 1: expected true or false"),
-        ("l2sp:form=los", "unknown form of regularizer l2sp 'los': did you mean loss?"),
-        ("spd:1,2", "'2' has no option"),
-        ("ftp:radius=1,radius=2", "radius is given twice"),
-    ],
-)
-def test_misspelt_values_of_regularizers_are_refused(spelling: str, message: str) -> None:
-    with pytest.raises(UserError, match=re.escape(message)):
-        regularizer(spelling)
+@pytest.mark.parametrize("name", REGULARIZERS)
+@pytest.mark.parametrize("value", ["-1", "inf", "nan"])
+def test_a_regularizer_that_pushes_away_or_is_no_number_is_refused(name: str, value: str) -> None:
+    with pytest.raises(UserError, match=f"regularizer {name}"):
+        regularizer(f"{name}:{value}")
 
 
 @pytest.mark.parametrize("value", [8, True, {"rank": 8}])

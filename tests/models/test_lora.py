@@ -182,7 +182,7 @@ def test_dropout_is_of_the_update_and_only_in_training(minute: str) -> None:
         ("lore", "unknown adapter"),
         ("lora:ranks=3", "unknown option of adapter lora"),
         ("lora:rank=0", "rank 0: expected"),
-        ("lora:rank=1.5", "rank 1.5: expected"),
+        ("lora:rank=1.5", "1.5: expected a whole number"),
         ("lora:alpha=0", "alpha 0"),
         ("lora:dropout=1", "dropout 1"),
         ("lora:layers=some", "unknown layers of adapter lora 'some': choose from: all, attention, mlp"),

@@ -109,7 +109,7 @@ def test_they_train_where_the_method_would(minute: str) -> None:
     ("spelling", "message"),
     [
         ("prompts:image=-1", "image -1: expected a whole number"),
-        ("prompts:text=1.5", "text 1.5: expected a whole number"),
+        ("prompts:text=1.5", "1.5: expected a whole number"),
         ("prompts:image=0,text=0", "expected tokens in one tower"),
         ("prompts:depth=3", "unknown option of adapter prompts"),
     ],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from tracer.core.errors import UserError, unknown
-from tracer.core.validation import fits
+from tracer.core.validation import require
 
 
 def parse(kind: str, spelling: str, choices: Mapping[str, type[Any]]) -> Any:
@@ -38,39 +39,24 @@ def parse(kind: str, spelling: str, choices: Mapping[str, type[Any]]) -> Any:
             raise unknown(f"option of {kind} {name}", key, known)
         if key in options:
             raise UserError(f"{kind} {spelling}: {key} is given twice; give it once")
-        options[key] = _value(f"{kind} {name}", key, text, hints[key])
+        options[key] = _value(f"{key} of {kind} {name}", text, hints[key])
     try:
         return choices[name](**options)
     except ValueError as error:
         raise UserError(f"{kind} {spelling}: {error}") from None
 
 
-def _value(owner: str, option: str, text: str, hint: Any) -> float | bool | str:
-    """The value that a text spells, of the annotated type. Raises UserError if it spells none."""
+def _value(name: str, text: str, hint: Any) -> Any:
+    """The value that a text spells, of the annotated type. Raises UserError, naming the option, if it spells none."""
     if isinstance(hint, UnionType):  # with None, which is the default and has no spelling
         hint = get_args(hint)[0]
-    if get_origin(hint) is Literal:
-        if text not in get_args(hint):
-            raise unknown(f"{option} of {owner}", text, get_args(hint))
-        return text
-    value, expected = {bool: _truth, int: _whole, float: _number}[hint](text)
-    if not fits(value, hint):
-        raise UserError(f"{owner}: {option} {text or repr(text)}: expected {expected}")
+    value: Any = text
+    if hint is bool:
+        value = {"true": True, "false": False}.get(text.lower(), text)
+    elif hint in (int, float):
+        with suppress(ValueError):
+            number = float(text)
+            if not math.isnan(number):
+                value = int(number) if hint is int and number.is_integer() else number
+    require(name, value, hint)
     return value
-
-
-def _truth(text: str) -> tuple[bool | None, str]:
-    return {"true": True, "false": False}.get(text.lower()), "true or false"
-
-
-def _number(text: str) -> tuple[float | None, str]:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    return None if math.isnan(value) else value, "a number"
-
-
-def _whole(text: str) -> tuple[int | None, str]:
-    value = _number(text)[0]
-    return int(value) if value is not None and value.is_integer() else None, "a whole number"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -27,6 +28,8 @@ class L2SP:
     copies: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        if not 0 <= self.strength < math.inf:
+            raise ValueError(f"L2-SP needs a strength of 0 or more, not {self.strength}")
         if self.form not in ("loss", "decoupled"):
             raise unknown("form of L2-SP", self.form, ("loss", "decoupled"))
 

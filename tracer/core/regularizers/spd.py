@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -25,7 +26,7 @@ class SPD:
     copies: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if self.strength < 0:
+        if not 0 <= self.strength < math.inf:
             raise ValueError(f"SPD needs a strength of 0 or more, not {self.strength}")
 
     def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached:
