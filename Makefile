@@ -77,7 +77,7 @@ bench-large: $(VENV)/ready
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright
+	$(BIN)/pyrefly check --summary=none
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal

@@ -18,7 +18,7 @@ DISTRIBUTIONS = {"PIL": "pillow", "open_clip": "open-clip-torch", "mlflow": "mlf
 INLINE = {"resvg_py"}  # declared in the header of studies/emojishift/build.py, which alone needs it
 # Commands and plugins.
 TOOLS = {
-    "basedpyright",
+    "pyrefly",
     "pytest-xdist",
     "ruff",
     "mkdocs-material",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -91,6 +91,6 @@ def write(path: Path, sections: Mapping[str, Section]) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
-def _section(parts: dict) -> Section:
-    rows = [Row(**{**row, "target": row["target"] and tuple(row["target"])}) for row in parts["rows"]]
-    return Section(**{**parts, "rows": tuple(rows)})
+def _section(parts: dict[str, Any]) -> Section:
+    rows = [Row(**(row | {"target": row["target"] and tuple(row["target"])})) for row in parts["rows"]]
+    return Section(**(parts | {"rows": tuple(rows)}))

@@ -90,7 +90,7 @@ def rows(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
 
 def by_size(outcomes: Sequence[Outcome]) -> list[tuple[str, ...]]:
     """For each data set and size: held-out images, true accuracies, the chosen α, and how often none was chosen."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for data, images in dict.fromkeys((each.data, each.images) for each in outcomes):
         group = [each for each in outcomes if (each.data, each.images) == (data, images)]
         means = [

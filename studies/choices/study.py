@@ -74,7 +74,7 @@ class Outcome:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Outcome:
         """The outcome that `asdict` gave."""
-        stated = {
+        stated: dict[str, Any] = {
             part: {name: Stated(**each) for name, each in value[part].items()}
             for part in ("accuracies", "differences")
         }

@@ -49,7 +49,7 @@ def measure(
     """Score the run at each α between the pretrained model and the run; α that were scored before are read."""
     file, tests = run.folder / FILE, suite(style, fold)
     known = json.loads(file.read_text()) if file.exists() else unscored(run, style, fold)
-    measures = {"edition": edition(style, fold), **validation(run, cpu_seconds), **known}
+    measures: dict[str, Any] = {"edition": edition(style, fold), **validation(run, cpu_seconds), **known}
     complete = {alpha: scores for alpha, scores in measures["scores"].items() if not lacking(scores, tests)}
     if measures["edition"] != edition(style, fold):
         measures["edition"], complete = edition(style, fold), {}

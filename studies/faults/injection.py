@@ -41,7 +41,7 @@ def after_rename(name: str, act: Callable[[], object]) -> None:
         if os.path.basename(target) == name:  # noqa: PTH119
             act()
 
-    os.replace = replace
+    os.replace = replace  # pyrefly: ignore
 
 
 def kill_self() -> NoReturn:

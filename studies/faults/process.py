@@ -141,7 +141,7 @@ def preload() -> None:
             import_module(module.name)
 
 
-def _finish_child(work: Callable[[], int], inject: Injection | None, output: IO[bytes]) -> NoReturn:
+def _finish_child(work: Callable[[], int], inject: Injection | None, output: IO[bytes]) -> NoReturn:  # pyrefly: ignore[bad-return]
     """In a forked process: inject a fault, do the work with its output written to a file, and exit with its code."""
     code = CRASH
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from studies.faults.injection import kill_self, on_call
 from studies.faults.prepared import RUN, PreparedRun, with_prepared
@@ -21,7 +22,7 @@ def killed_repeatedly(
     workspace: Workspace, title: str, method: str, flags: dict[str, object]
 ) -> list[Verdict]:
     """A verdict for each kill of a run of this method, planned once and killed in forked processes."""
-    given = {"steps": STEPS, **flags}
+    given: dict[str, Any] = {"steps": STEPS, **flags}
     if given.pop("data", None):
         given["data"] = workspace.pairs
     train, *rest = workspace.train_arguments(Path(RUN), **given)[:-2]  # without --out

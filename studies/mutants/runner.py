@@ -69,7 +69,7 @@ def run_tests(tests: Iterable[str], copy: Path, options: Sequence[str] = OPTIONS
     return code, output.read_text(errors="replace")
 
 
-def _run_child(arguments: list[str], copy: Path, output: Path) -> NoReturn:
+def _run_child(arguments: list[str], copy: Path, output: Path) -> NoReturn:  # pyrefly: ignore[bad-return]
     code: Any = 70
     try:
         descriptor = os.open(output, os.O_WRONLY | os.O_TRUNC)

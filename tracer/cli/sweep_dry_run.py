@@ -61,7 +61,7 @@ def _figures(experiment: Experiment, divisions: dict[tuple[Any, ...], Division])
     source = (experiment.data, experiment.held_out, experiment.held_out_share)
     key = (*source, experiment.test_share, *experiment.keywords.values())
     if key not in divisions:
-        unchecked = {"check": lambda examples: examples, **experiment.keywords}
+        unchecked: dict[str, Any] = {"check": lambda examples: examples, **experiment.keywords}
         divisions[key] = divide(*source, test_share=experiment.test_share, **unchecked)
     settled = divisible(plan(experiment, check_images=False, division=divisions[key]), World("cpu"))
     if not settled.steps:

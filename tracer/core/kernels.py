@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from tracer.core.errors import UserError, unknown
 
@@ -140,7 +140,7 @@ class Exponential:
         return 1.0 if k < 0.5 else (1 - self.momentum) * self.momentum**-k
 
 
-KERNELS: dict[str, Callable[..., Kernel]] = {
+KERNELS: dict[str, Any] = {
     "beta": Beta,
     "uniform": Uniform,
     "early": Early,

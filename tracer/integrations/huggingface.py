@@ -45,7 +45,7 @@ class TeacherCallback(TrainerCallback):
         self.buffers: Buffers = buffers
         self.resume_from = None if resume_from is None else Path(resume_from)
 
-    def on_train_begin(
+    def on_train_begin(  # pyrefly: ignore[bad-override]  (it is always given a model)
         self,
         args: TrainingArguments,
         state: TrainerState,
@@ -59,7 +59,7 @@ class TeacherCallback(TrainerCallback):
         if state.global_step:
             self._restore(self.resume_from or _checkpoint(args, state))
 
-    def on_step_end(
+    def on_step_end(  # pyrefly: ignore[bad-override]
         self,
         args: TrainingArguments,
         state: TrainerState,

@@ -89,7 +89,7 @@ def _ablation(
         return compared(runs, title, table, lambda run: _row(run, names), data=data, root=root)
 
     recipe.__doc__ = f"{about}\n\nArgs:\n    values: {meaning}."
-    recipe.__annotations__["values"] = tuple[type(values[0]), ...]
+    recipe.__annotations__["values"] = tuple[type(values[0]), ...]  # pyrefly: ignore
     return recipe
 
 

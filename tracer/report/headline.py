@@ -86,7 +86,7 @@ def _single(group: Group, setting: Setting) -> str:
     outcome = setting_verdict(setting)
     start = f"{setting.label} on {group.name}. "
     if outcome is None:
-        after = group.task and setting.estimate(group.task)
+        after = setting.estimate(group.task) if group.task else None
         assert after is not None
         return f"{start}Task: {_level(after, 0)} after training; it was not measured before."
     known = {name: change for name, change in outcome.retained.items() if change.n}

@@ -178,7 +178,7 @@ class Experiment(Settings):
             raise UserError("the experiment has no data")
         if "held_out_share" not in value and value.get("held_out") is None:
             value["held_out_share"] = FIRST_SHARE
-        return cls(**{**value, "retain": tuple(value.get("retain", ()))})
+        return cls(**(value | {"retain": tuple(value.get("retain", ()))}))
 
 
 @cache

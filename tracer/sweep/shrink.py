@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tracer.methods.base import options
 from tracer.models.registry import locate, shipped_models
@@ -48,7 +49,7 @@ def _shrunk(experiment: Experiment, factor: int) -> Experiment:
     )
 
 
-def _tiny(model: str) -> dict[str, str]:
+def _tiny(model: str) -> dict[str, Any]:
     """The settings of a tiny model of the same kind; none if the model is tiny already."""
     if model == START or model in shipped_models():
         return {}

@@ -32,11 +32,8 @@ def trials(workspace: Workspace) -> Iterator[Verdict]:
     for flag in ("lr", "decay", "clip", "warmup", "epochs"):
         for value in workspace.sample(1, ("nan", "inf", "-inf", "-1")):
             out = workspace.new_path("never")
-            steps = None if flag == "epochs" else STEPS
-            result, what = (
-                run_command(workspace.train_arguments(out, **{"steps": steps, flag: value})),
-                f"--{flag} {value}",
-            )
+            flags: dict[str, Any] = {"steps": None if flag == "epochs" else STEPS, flag: value}
+            result, what = run_command(workspace.train_arguments(out, **flags)), f"--{flag} {value}"
             yield refused(what) if result.clear_error and not out.exists() else lost(what, result.tail)
     for value in workspace.sample(1, (*VALUES, -0.5, 1.5)):
         yield _data(workspace, value)

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,7 +185,13 @@ def made_up(arm: str, setting: Setting, seed: int, task: float, kept: float, sta
     job = Job("animals", arm, setting, seed, SCALES["quick"])
     gap = {"step": [1], "kl": [1.0, 0.5], "weight_step": [], "weight_gap": []}
     alphas = {"1": scores(1.0)} if arm == ZERO_SHOT else {"0.5": scores(0.5), "1": scores(1.0)}
-    measures = {"validation": task, "cpu_seconds": 1.0, "commit": "c" * 40, "gap": gap, "agreement": kept}
+    measures: dict[str, Any] = {
+        "validation": task,
+        "cpu_seconds": 1.0,
+        "commit": "c" * 40,
+        "gap": gap,
+        "agreement": kept,
+    }
     measures["layers"] = {"block 1": 0.9, "block 2": kept} if job.layers else {}
     return row(job, {**measures, "scores": alphas})
 

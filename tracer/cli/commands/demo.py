@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tracer.api.export import export
 from tracer.api.terminal import say, show_table
@@ -47,7 +48,7 @@ def demo(folder: Path, seed: int = 0, share: float = 1.0) -> list[Run]:
     `share` shortens all training.
     """
     pretrained, count = folder / "pretrained", len(METHODS) + 1
-    settings = {"batch": 128, "augment": "none", "seed": seed}
+    settings: dict[str, Any] = {"batch": 128, "augment": "none", "seed": seed}
     pretraining = Experiment(
         method="flyp",
         data="digits",

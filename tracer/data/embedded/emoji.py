@@ -85,7 +85,7 @@ def archive() -> Archive:
     """The emoji that ship with the package; a sheet is decoded on first use."""
     with ZipFile(io.BytesIO(ARCHIVE.read_bytes())) as file:
         index = json.loads(file.read("index.json"))
-    emoji = [Emoji(**{**each, "keywords": tuple(each["keywords"])}) for each in index["emoji"]]
+    emoji = [Emoji(**(each | {"keywords": tuple(each["keywords"])})) for each in index["emoji"]]
     styles = [
         Style(each["name"], np.array(each["emoji"], np.int64), index["size"], index["columns"])
         for each in index["styles"]

@@ -41,7 +41,7 @@ def preprocess_config(config: Mapping[str, Any], family: str, size: int, source:
         raise UserError(f"{source}: rescale_factor is 1/255, not {factor!r:.60}")
     if stated["resample"] not in tuple(RESAMPLING):  # a list has no hash
         raise UserError(f"{source}: resample is 2 (bilinear) or 3 (bicubic), not {stated['resample']!r:.60}")
-    result = {
+    result: dict[str, Any] = {
         "size": (size, size),
         "mode": "RGB",
         "mean": stated["image_mean"],

@@ -126,7 +126,7 @@ class AllocationCounter(TorchDispatchMode):
         if key not in self._storages:
             self._storages.add(key)
             self.current += size
-            weakref.finalize(storage, self._remove, key, size).atexit = False
+            weakref.finalize(storage, self._remove, key, size).atexit = False  # pyrefly: ignore
 
     def _remove(self, key: int, size: int) -> None:
         self._storages.discard(key)
