@@ -18,7 +18,6 @@ from tracer.core.errors import UserError, unknown
 from tracer.data.checking.duplicates import duplicates, trained_too
 from tracer.data.classes import match_names
 from tracer.data.examples import Examples
-from tracer.data.options import has_split
 from tracer.data.scan import scan
 from tracer.data.sources import load
 
@@ -110,7 +109,7 @@ def divide(
     if held_out is not None:
         others = check(load(held_out, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, held_out, test)
-    if share is None and has_split(train.splits, "val"):
+    if share is None and "val" in train.splits:
         others = check(load(data, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, "the split val", test)
     share = default_share(len(train)) if share is None else share

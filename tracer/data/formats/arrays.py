@@ -14,7 +14,6 @@ from tracer.core.errors import UserError
 from tracer.data.encoded import BROKEN
 from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.formats.columns import find_columns, row_splits
-from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
 from tracer.data.pixels import refuse_black
 
@@ -43,28 +42,26 @@ def read_arrays(path: Path, options: Options) -> Examples:
         one_hot = arrays[columns.label].shape[1:2] > (1,)
         arrays[columns.label] = _labels(arrays[columns.label])
     pixels = _pixels(arrays[columns.image], f"{path}, {columns.image}")
-    for name in filter(None, (columns.label, columns.caption)):
+    used = tuple(filter(None, (columns.label, columns.caption)))
+    for name in used:
         if arrays[name].shape[:1] != pixels.shape[:1]:
             raise UserError(f"{path}: {len(pixels)} images, but {name} has the shape {arrays[name].shape}")
-    vectors = {
+    table = {
         name: array.tolist()
         for name, array in arrays.items()
-        if name != columns.image and array.shape == pixels.shape[:1]
+        if name in used or (name != columns.image and array.shape == pixels.shape[:1])
     }
-    split = row_splits(vectors, columns, str(path))
-    examples = assemble(
+    return assemble(
         str(path),
         Pixels(pixels),
         [f"{i:06d}" for i in range(len(pixels))],
-        keys=[text(value) for value in arrays[columns.label].tolist()] if columns.label else None,
+        keys=columns.keys(table, str(path)),
         naming=naming,
         numbered=one_hot,
-        captions=[texts(value) for value in arrays[columns.caption].tolist()] if columns.caption else None,
-        splits=split.names,
-        detected=(*(note.replace("column", "array") for note in columns.detected), split.note),
-        warnings=(split.warning,),
+        captions=columns.captions(table, str(path)),
+        split=row_splits(table, columns, str(path)).choose(options, path.name),
+        detected=columns.detected("array"),
     )
-    return split.take(examples, options, path.name)
 
 
 def _joined(arrays: dict[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:

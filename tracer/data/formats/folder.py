@@ -12,7 +12,7 @@ from posixpath import commonpath
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples, assemble
-from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
+from tracer.data.options import SPLITS, Options, Splits, canonical, splits_by_name
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
 OTHER_SUFFIXES = frozenset(
@@ -33,16 +33,18 @@ def read_folder(root: Path, options: Options) -> Examples:
     if not images:
         looked = f"looked for {', '.join(sorted(SUFFIXES))} at any depth"
         raise UserError("; ".join((f"no images in {root}: {looked}", *other_kinds)))
-    split_folders = splits_of(images, root)
-    splits = sort_splits(set(split_folders.values()))
+    split_of = splits_of(images, root)
     everywhere = len(images)
-    images = [path for path in images if not splits or "/" in path]  # others lie beside the splits
-    paths, split_note = _choose_split(images, split_folders, options, root)
-    keys = {path: _key(path, splits) for path in paths}
+    images = [path for path in images if not split_of or "/" in path]  # others lie beside the splits
+    of_image = [split_of[path.partition("/")[0]] for path in images] if split_of else []
+    renamed = "" if set(split_of) == set(split_of.values()) else f" {', '.join(sorted(split_of))}"
+    split = Splits(of_image, f"split folders{renamed}").choose(options, str(root))
+    paths = images if split.rows is None else [images[row] for row in split.rows]
+    keys = {path: _key(path, split.names) for path in paths}
     labelled = any(keys.values())
     used = [path for path in paths if keys[path]] if labelled else paths
     captions = _captions(root, used, files)
-    warnings = nesting_warnings(root, used, splits) if labelled and not any(captions) else ()
+    warnings = nesting_warnings(root, used, split.names) if labelled and not any(captions) else ()
     left_out = everywhere - len(images) + len(paths) - len(used)
     note = f"outside the class folders: {left_out} images, left out" if left_out else ""
     return assemble(
@@ -50,12 +52,12 @@ def read_folder(root: Path, options: Options) -> Examples:
         Files(root, tuple(used)),
         used,
         keys=[keys[path] for path in used] if labelled else None,
-        vocabulary=(_key(path, splits) for path in images),
+        vocabulary=(_key(path, split.names) for path in images),
         naming=options.classes,
         captions=captions,
-        splits=splits,
-        detected=(split_note, "captions: text files beside the images" if any(captions) else "", note),
-        warnings=(*warnings, *other_kinds, *(_empty(root, images, splits) if labelled else ())),
+        split=split._replace(rows=None),
+        detected=("captions: text files beside the images" if any(captions) else "", note),
+        warnings=(*warnings, *other_kinds, *(_empty(root, images, split.names) if labelled else ())),
     )
 
 
@@ -87,20 +89,6 @@ def _other_kinds(files: list[str], root: Path) -> tuple[str, ...]:
     return (
         f"{root}: images of kinds that are not read are left out ({listed}): convert them to JPEG or PNG",
     )
-
-
-def _choose_split(
-    images: list[str], folders: dict[str, str], options: Options, root: Path
-) -> tuple[list[str], str]:
-    """The images of the chosen split, and a note for the report."""
-    if not folders:
-        return images, ""
-    splits = sort_splits(set(folders.values()))
-    split = options.choose(splits, str(root))
-    paths = [path for path in images if folders[path.partition("/")[0]] == split]
-    own = [folder for each in splits for folder in sorted(folders) if folders[folder] == each]
-    renamed = "" if set(own) == set(splits) else f" (from {', '.join(own)})"
-    return paths, f"split folders: {', '.join(splits)}{renamed}; this is {split}"
 
 
 def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[str]:
@@ -218,6 +206,6 @@ def _refuse_one_folder(root: Path, paths: list[str], splits: bool) -> None:
 def _split_in(name: str) -> tuple[str, str]:
     """The split that is part of a name, as in test-photos, empty if there is none; and the other words of it."""
     words = [word for word in re.split(r"[\W_\d]+", name.lower()) if word]
-    splits = [canonical(word) for word in words if canonical(word) in SYNONYMS.values()]
-    others = [word for word in words if canonical(word) not in SYNONYMS.values()]
+    splits = [canonical(word) for word in words if canonical(word) in SPLITS]
+    others = [word for word in words if canonical(word) not in SPLITS]
     return next(iter(splits), ""), " ".join(others)

@@ -43,7 +43,7 @@ def register(data: Any, classes: Spec | None = None) -> str:
     examples = data if isinstance(data, Examples) else from_object(data, classes)
     name = f"{PREFIX}{_fingerprint(examples)}"
     # Only these examples are at hand: other splits of their source cannot be read under this name.
-    _registry[name] = replace(examples, splits=())
+    _registry[name] = replace(examples, splits=(), split="")
     return name
 
 
