@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tarfile
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -153,11 +154,9 @@ def _shorten(urls: list[str]) -> list[str]:
 
 def expand_braces(pattern: str) -> list[str]:
     """All names that the pattern stands for, in order."""
-    match = BRACES.search(pattern)
-    if match is None:
-        return [pattern]
-    before, after = pattern[: match.start()], expand_braces(pattern[match.end() :])
-    return [f"{before}{middle}{rest}" for middle in _choices(match[1], pattern) for rest in after]
+    parts = BRACES.split(pattern)  # what stands outside and inside of braces, in turns
+    choices = [_choices(part, pattern) if place % 2 else [part] for place, part in enumerate(parts)]
+    return list(map("".join, product(*choices)))
 
 
 def _choices(inside: str, pattern: str) -> list[str]:
