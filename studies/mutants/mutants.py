@@ -134,7 +134,7 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     ("split", "val is not held out", "data/split.py",
      'if share is None and "val" in train.splits:', "if False:", (DIVISION,)),
     ("split", "images that are in both sets are not mentioned", "data/split.py",
-     "*self.shortage, *self.overlap, ", "*self.shortage, ", (DIVISION,)),
+     "*own, *self.overlap, ", "*own, ", (DIVISION,)),
     # Classes
     ("classes", "two classes of one name are merged", "data/classes.py",
      "        refuse_one_name(distinct, normal_name)\n", "", (CLASSES,)),

@@ -23,7 +23,7 @@ ROWS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
     ("5: numbers become prompts without a word", "data/classes.py",
      "warning=_warning(distinct))", 'warning="")', ("data/test_classes::test_names_that_are_codes_are_warned_of",)),
     ("6: one folder around the classes is a class", "data/formats/folder.py",
-     "        _refuse_one_folder(root, paths, bool(splits))", "        pass", ("data/test_nesting::test_one_folder_with_the_classes_in_it",)),
+     "        _refuse_one_folder(root, split, folders)", "        pass", ("data/test_nesting::test_one_folder_with_the_classes_in_it",)),
     ("7: capital letters make another class", "data/classes.py",
      "        label = exact.get(key, normal.get(normal_name(key)))", "        label = exact.get(key)", ("data/test_division::test_capital_letters_do_not_change_the_test",)),
     ("8: a model that got worse is to be exported", "cli/training.py",

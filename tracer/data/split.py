@@ -47,14 +47,8 @@ class Division:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is probably not meant, in either set."""
-        both = dict.fromkeys((*self.train.warnings, *self.held_out.warnings))
-        return (*both, *self.shortage, *self.overlap, *self._untrained(), *self._contradictions())
-
-    @property
-    def shortage(self) -> Iterator[str]:
-        """A warning if a share came to nothing, as where each class has one image; a share of 0 is meant."""
-        if self.share and not len(self.held_out):
-            yield f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}"
+        own = (*self.train.warnings, *self.held_out.warnings)
+        return tuple(dict.fromkeys((*own, *self.overlap, *self._untrained(), *self._strange())))
 
     @property
     def overlap(self) -> Iterator[str]:
@@ -79,8 +73,10 @@ class Division:
                 first = self.train.classes[labels[0]]
                 yield f"no image of the class {first!r}{others} is trained on: {remark}"
 
-    def _contradictions(self) -> Iterator[str]:
-        """Images that are in the training data more than once, as different classes."""
+    def _strange(self) -> Iterator[str]:
+        """A share that came to nothing (0 is meant), and images that are trained on as different classes."""
+        if self.share and not len(self.held_out):
+            yield f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}"
         if groups := duplicates(self.train, contradicting=True):
             first = " and ".join(groups[0][:2])
             yield f"{len(groups)} images are trained on as more than one class, such as {first}"

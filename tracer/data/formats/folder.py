@@ -39,25 +39,30 @@ def read_folder(root: Path, options: Options) -> Examples:
     of_image = [split_of[path.partition("/")[0]] for path in images] if split_of else []
     renamed = "" if set(split_of) == set(split_of.values()) else f" {', '.join(sorted(split_of))}"
     split = Splits(of_image, f"split folders{renamed}").choose(options, str(root))
+    folders_of = {path: path.split("/")[bool(split.names) : -1] for path in images}  # inside the split
     paths = images if split.rows is None else [images[row] for row in split.rows]
-    keys = {path: _key(path, split.names) for path in paths}
-    labelled = any(keys.values())
-    used = [path for path in paths if keys[path]] if labelled else paths
+    used = [path for path in paths if folders_of[path]] or paths  # with classes, no others
+    labelled = bool(folders_of[used[0]])
     captions = _captions(root, used, files)
-    warnings = nesting_warnings(root, used, split.names) if labelled and not any(captions) else ()
+    top = used[0].partition("/")[0] if split.names else ""
+    nested = nesting_warnings(root, top, [folders_of[path] for path in used])
     left_out = everywhere - len(images) + len(paths) - len(used)
     note = f"outside the class folders: {left_out} images, left out" if left_out else ""
     return assemble(
         str(root),
         Files(root, tuple(used)),
         used,
-        keys=[keys[path] for path in used] if labelled else None,
-        vocabulary=(_key(path, split.names) for path in images),
+        keys=[folders_of[path][0] for path in used] if labelled else None,
+        vocabulary=(folders[0] for folders in folders_of.values() if folders),
         naming=options.classes,
         captions=captions,
         split=split._replace(rows=None),
         detected=("captions: text files beside the images" if any(captions) else "", note),
-        warnings=(*warnings, *other_kinds, *(_empty(root, images, split.names) if labelled else ())),
+        warnings=(
+            *(nested if labelled and not any(captions) else ()),
+            *other_kinds,
+            *(_empty(root, images, split.names) if labelled else ()),
+        ),
     )
 
 
@@ -104,12 +109,6 @@ def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[s
         yield f"{root}: the folder {empty[0]}{more} holds no image, and is no class"
 
 
-def _key(path: str, splits: tuple[str, ...]) -> str:
-    """The class folder of an image, which is inside that of its split if there are splits; empty if it has none."""
-    *folders, _ = path.split("/")
-    return next(iter(folders[1:] if splits else folders), "")
-
-
 def _captions(root: Path, paths: list[str], files: list[str]) -> list[tuple[str, ...]]:
     """The lines of the text file beside each image."""
     texts = {path for path in files if path.endswith(".txt")}
@@ -151,23 +150,23 @@ def splits_of(paths: list[str], root: Path) -> dict[str, str]:
     return {}
 
 
-def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> tuple[str, ...]:
+def nesting_warnings(root: Path, split: str, folders: list[list[str]]) -> Iterator[str]:
     """A warning if the classes seem to lie one level deeper than they were looked for.
 
-    Raises UserError if that is certain: one folder that holds all others, or folders such as photos and test-photos,
-    or extra and train, that hold the same folders.
+    `folders` are those of each image, inside the folder `split` if there are splits. Raises UserError if that is
+    certain: one folder that holds all others, or folders such as photos and test-photos, or extra and train, that hold
+    the same folders.
     """
     below: dict[str, set[str]] = defaultdict(set)  # of each class folder, the folders in it; "" for images
-    for path in paths:
-        _, *folders = path.split("/")[bool(splits) : -1]
-        below[path.split("/")[bool(splits)]].add(folders[0] if folders else "")
+    for own in folders:
+        below[own[0]].add(own[1] if len(own) > 1 else "")
     if len(below) == 1:
-        _refuse_one_folder(root, paths, bool(splits))
-        return ()
+        _refuse_one_folder(root, split, folders)
+        return
     shared = set.intersection(*below.values())
     alike = all(2 * len(shared) >= len(folders) for folders in below.values())
     if len(shared) < 2 or not alike or any("" in folders for folders in below.values()):
-        return ()
+        return
     tops, shown = " and ".join(sorted(below)[:2]), " and ".join(sorted(shared)[:2])
     message = f"{root}: {tops} hold the same folders, {shown}"
     split_of = {top: _split_in(top)[0] for top in sorted(below)}
@@ -182,22 +181,19 @@ def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> t
         raise UserError(
             f"{message}: {instead} if they are data sets, or put the images of each class into its folder"
         )
-    return (f"{message}: if these are the classes, give {root / min(below)}",)
+    yield f"{message}: if these are the classes, give {root / min(below)}"
 
 
-def _refuse_one_folder(root: Path, paths: list[str], splits: bool) -> None:
+def _refuse_one_folder(root: Path, split: str, folders: list[list[str]]) -> None:
     """Raise UserError if all images lie in one folder, at any depth, that holds several folders."""
-    folders = [path.split("/")[splits:-1] for path in paths]
-    depth = len(Path(commonpath("/".join(own) for own in folders)).parts)
+    common = commonpath("/".join(own) for own in folders)
+    depth = common.count("/") + 1
     inside = {own[depth] if len(own) > depth else "" for own in folders}
     if len(inside) == 1 or "" in inside:
         return
-    shown, place = " and ".join(sorted(inside)[:2]), "/".join(folders[0][:depth])
-    if splits:
-        instead = f"--data {root / paths[0].partition('/')[0] / place}, and other splits with --held-out"
-    else:
-        instead = str(root / place)
-    where = "it" if depth == 1 else place
+    shown = " and ".join(sorted(inside)[:2])
+    instead = f"--data {root / split / common}, and other splits with --held-out" if split else root / common
+    where = "it" if depth == 1 else common
     raise UserError(
         f"{root} has one class, {folders[0][0]}, with the folders {shown} in {where}: give {instead}"
     )
