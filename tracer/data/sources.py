@@ -131,9 +131,8 @@ def _digits(name: str, options: Options, read: Callable[[Split], Examples]) -> E
     """The requested split of digits, with class names from the options if there are any."""
     options.refuse(f"the digits of {name}", "image", "caption", "label", "separator")
     examples = _part(name, options, get_args(Split), read)
-    if (
-        options.classes is None or not examples.templates
-    ):  # other idx files than MNIST's are named by their reader
+    # Other idx files than MNIST's have no templates, and were named by their reader.
+    if options.classes is None or not examples.templates:
         return examples
     mapping = classes(examples.classes, options.classes)
     labels = mapping.labels(examples.classes)[examples.labels]

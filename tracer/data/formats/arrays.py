@@ -126,7 +126,7 @@ def rgb_pixels(images: np.ndarray, where: str) -> np.ndarray:
     refuse_black(images, where)
     if images.dtype.kind == "f":
         if not (np.isfinite(pixels).all() and pixels.min(initial=0) >= 0 and pixels.max(initial=0) <= 1):
-            raise UserError(f"{where}: floating values must lie between 0 and 1")
+            raise UserError(f"{where}: floating values must lie between 0 and 1, before they are normalised")
         pixels = np.rint(pixels * 255).astype(np.uint8)
     if pixels.dtype != np.uint8:
         raise UserError(f"{where}: expected uint8 values, or floats between 0 and 1, found {images.dtype}")

@@ -201,7 +201,10 @@ def _build(images: Images, labels: Any, captions: Any, classes: Spec | None) -> 
 
 def _collection(images: Any) -> Images:
     """Arrays and files in the form that the rest of tracer reads fastest; anything else is converted one by one."""
-    array = images.detach().cpu().numpy() if isinstance(images, torch.Tensor) else images
+    array = images
+    if isinstance(images, torch.Tensor):
+        array = images.detach().cpu().numpy()
+        array = array.transpose(0, 2, 3, 1) if array.ndim == 4 and array.shape[1] in (1, 3) else array
     if isinstance(array, np.ndarray) and (array.ndim == 3 or (array.ndim == 4 and array.shape[3] != 4)):
         return Pixels(rgb_pixels(array, GIVEN))
     if isinstance(images, list | tuple) and all(isinstance(image, str | Path) for image in images):
