@@ -43,6 +43,8 @@ def forms(folder: Path) -> dict[str, object]:
     return {
         "arrays": (PIXELS, np.array(LABELS)),
         "tensors": (torch.from_numpy(PIXELS), torch.tensor(LABELS)),
+        "tensors with channels first": (torch.stack(uint8), torch.tensor(LABELS)),
+        "floats with channels first": {"image": torch.stack(uint8) / 255, "label": LABELS},
         "pairs": list(zip(pictures, LABELS, strict=True)),
         "names": list(zip(pictures, [NAMES[label] for label in LABELS], strict=True)),
         "torch dataset": Pairs(uint8, LABELS),
@@ -106,6 +108,7 @@ def test_other_pixels_are_other_data() -> None:
         ([1, 2], "an element of these data is a int"),
         ([(PIXELS[0].astype(np.float64), "a cat")], "an image cannot be a float64"),
         ([(torch.randn(3, 8, 8), "a cat")], "before they are normalised"),
+        ((torch.randn(2, 3, 8, 8), ["a", "b"]), "before they are normalised"),
         ([("missing.png", "a cat")], "missing.png"),
     ],
 )

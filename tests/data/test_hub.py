@@ -50,7 +50,7 @@ def test_a_saved_data_set(tmp_path):
     assert examples.labels.tolist() == [2, 0, 1]
     assert examples.captions[1] == ("number 1", "1")
     assert [np.asarray(examples.images[i])[0, 0, 0] for i in range(3)] == [0, 1, 2]
-    assert examples.splits == ("train", "validation")
+    assert examples.splits == ("train", "val")
     assert "image column: picture" in examples.detected
     for split in ("val", "test", "validation"):
         held_out = load(tmp_path / "saved", split=split)

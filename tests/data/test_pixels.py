@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tracer.data.pixels import rgb
+from tracer.data.encoded import rgb
 
 
 def reopened(image: Image.Image, kind: str, **how) -> Image.Image:

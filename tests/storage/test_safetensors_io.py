@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tracer.core.errors import UserError
 from tracer.core.validation import fits
 from tracer.core.weights import check_finite
+from tracer.storage.atomic import write_folder
 from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.safetensors_io import read_weights, tensors_blake2b, write_weights
 
@@ -63,7 +64,7 @@ def test_equal_weights_make_equal_files(tmp_path: Path) -> None:
 
 def test_what_the_disk_refuses_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught:
-        write_weights(tmp_path / "missing" / "w.safetensors", WEIGHTS)
+        write_folder(tmp_path / "run", lambda folder: write_weights(folder / "missing" / "w", WEIGHTS))
     assert caught.value.errno == errno.ENOENT
 
 

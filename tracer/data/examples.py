@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from PIL import Image
 
 from tracer.data.classes import Classes, Spec, classes
 from tracer.data.formats.values import says_missing
+from tracer.data.options import WHOLE, Split
 
 
 class Images(Protocol):
@@ -59,7 +60,8 @@ class Examples:
     labels: np.ndarray
     captions: Sequence[tuple[str, ...]]
     classes: tuple[str, ...] = ()  # the name of each label, as used in prompts
-    splits: tuple[str, ...] = ()  # all splits of the source, if it has any; these examples are one of them
+    splits: tuple[str, ...] = ()  # all splits of the source, if it has any
+    split: str = ""  # the one of them that these examples are
     detected: tuple[str, ...] = ()  # what was inferred from the source rather than specified, for the report
     skipped: tuple[str, ...] = ()  # unreadable images, left out of these examples, each with the reason
     templates: tuple[str, ...] = ()  # prompt templates for these classes, if the source has any
@@ -130,43 +132,46 @@ def assemble(
     ids: Sequence[str],
     *,
     keys: Sequence[str] | None = None,
-    vocabulary: Iterable[str] | None = None,
+    vocabulary: Iterable[str] = (),
     naming: Spec | None = None,
     numbered: bool = False,
     captions: Sequence[tuple[str, ...]] | None = None,
-    splits: tuple[str, ...] = (),
+    split: Split = WHOLE,
     detected: Iterable[str] = (),
     warnings: Iterable[str] = (),
 ) -> Examples:
-    """Examples with label keys as written in the data (`keys`) and class names from `naming`.
+    """The examples of one split, with label keys as written in the data (`keys`) and class names from `naming`.
 
-    `numbered` keys count the names of a list from 0, even if these are numbers themselves.
-    `vocabulary` holds the keys of all splits, so that every split numbers its classes in the same way.
+    `numbered` keys count the names of a list from 0, even if these are numbers themselves. The others are of all rows
+    of the source, of which `split.rows` are taken, and class names those of all splits, so that every split numbers its
+    classes in the same way; a reader of one split adds the keys of others as `vocabulary`.
     """
     if keys is None:
         keys, mapping = [""] * len(ids), Classes((), ())
     else:
-        mapping = classes({*keys, *(vocabulary or ())}, naming, numbered=numbered)
-    return Examples(
+        mapping = classes({*keys, *vocabulary}, naming, numbered=numbered)
+    examples = Examples(
         name=name,
         images=images,
         ids=ids,
         labels=mapping.labels(keys),
         captions=[()] * len(ids) if captions is None else captions,
         classes=mapping.names,
-        splits=splits,
-        detected=tuple(filter(None, (*detected, mapping.how))),
-        warnings=tuple(filter(None, (*warnings, mapping.warning, _missing(captions or (), ids)))),
+        splits=split.names,
+        split=split.name,
+        detected=tuple(filter(None, (*detected, split.note, mapping.how))),
+        warnings=tuple(filter(None, (split.warning, *warnings, mapping.warning))),
     )
+    examples = examples if split.rows is None else examples.take(split.rows)
+    return replace(examples, warnings=(*examples.warnings, *_missing(examples)))
 
 
-def _missing(captions: Sequence[tuple[str, ...]], ids: Sequence[str]) -> str:
+def _missing(examples: Examples) -> Iterator[str]:
     """A warning if captions look like empty cells."""
-    suspects = [i for i, texts in enumerate(captions) if any(map(says_missing, texts))]
-    if not suspects:
-        return ""
-    first = f"{ids[suspects[0]]}: {', '.join(captions[suspects[0]])}"
-    return f"{len(suspects)} captions look like the empty cells of a program, such as that of {first}"
+    suspects = [i for i, texts in enumerate(examples.captions) if any(map(says_missing, texts))]
+    if suspects:
+        first = f"{examples.ids[suspects[0]]}: {', '.join(examples.captions[suspects[0]])}"
+        yield f"{len(suspects)} captions look like the empty cells of a program, such as that of {first}"
 
 
 def _digest(part: object) -> str:

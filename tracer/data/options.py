@@ -1,9 +1,12 @@
-"""Options for reading a data source, and the names of splits."""
+"""Options for reading a data source; the names of splits, and the choice of the one that is read, for every format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec, visible
@@ -13,6 +16,7 @@ SYNONYMS = {
     **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
+SPLITS = ("train", "val", "test")
 COLUMNS = ("image", "caption", "label")  # options that name a column
 
 
@@ -20,7 +24,7 @@ COLUMNS = ("image", "caption", "label")  # options that name a column
 class Options:
     """The columns, the separator of a table, the class names and the split to read.
 
-    None means: detect it. Data without splits count as any split that is requested.
+    None means: detect it; "none" as a column: use none. Data without splits count as any split that is requested.
     """
 
     image: str | None = None
@@ -37,20 +41,51 @@ class Options:
                 flag = f"--{name}-column" if name in COLUMNS else f"--{name}"
                 raise UserError(f"{flag} means nothing for {source}: leave it out")
 
-    def choose(self, available: tuple[str, ...], source: str) -> str:
-        """The name of the requested split among those of `source`; the training split by default."""
-        wanted = canonical(self.split or "train")
-        known, names = splits_by_name(available), dict[str, str]()
-        for each in available:
-            if (other := names.setdefault(known.get(each, each), each)) != each:
-                raise UserError(f"{source} has two splits {known[each]}, {other} and {each}: rename one")
-        if self.split is None and len(available) == 1:
-            return available[0]
+
+class Split(NamedTuple):
+    """The split of a source that is read: some of its rows, or all of a source without splits."""
+
+    name: str = ""
+    names: tuple[str, ...] = ()  # all splits of the source
+    rows: np.ndarray | None = None
+    note: str = ""  # for the report
+    warning: str = ""
+
+
+WHOLE = Split()
+
+
+class Splits(NamedTuple):
+    """The split of each row, folder or part of a source; none if it has no splits."""
+
+    of_row: Sequence[str] = ()
+    note: str = ""  # where they are named, or why none is
+    warning: str = ""  # if splits seem to be named and cannot be used
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All splits: train, val, test, then others by name."""
+        return tuple(sorted(set(self.of_row), key=lambda each: ([*SPLITS, each].index(each), each)))
+
+    def choose(self, options: Options, source: str) -> Split:
+        """The requested split of `source`; the only one, else the training split, by default."""
+        names = self.names
+        if not names:
+            return Split(note=self.note, warning=self.warning)
+        wanted = canonical(options.split or (names[0] if len(names) == 1 else "train"))
         # Some data sets have only one of validation and test data.
         substitute = {"val": "test", "test": "val"}.get(wanted, wanted)
-        if not {wanted, substitute} & set(names):
-            raise unknown(f"split of {source}", self.split or "train", available)
-        return names.get(wanted) or names[substitute]
+        chosen = next((each for each in (wanted, substitute) if each in names), None)
+        if chosen is None:
+            raise unknown(f"split of {source}", options.split or "train", names)
+        rows = np.flatnonzero([each == chosen for each in self.of_row])
+        note = f"{self.note}: {', '.join(names)}; this is {chosen}"
+        return Split(chosen, names, rows, note, self.warning)
+
+
+def choose_part(names: Sequence[str], options: Options, source: str) -> Split:
+    """The requested split of a source that is read one split at a time."""
+    return Splits(names, "splits").choose(options, source)._replace(rows=None)
 
 
 def canonical(split: str) -> str:
@@ -63,20 +98,9 @@ def splits_by_name(names: Iterable[str]) -> dict[str, str]:
 
     `eval` is another word for val. Beside a validation split, and without a test split, it is the test split.
     """
-    splits = {name: canonical(name) for name in names if canonical(name) in SYNONYMS.values()}
+    splits = {name: canonical(name) for name in names if canonical(name) in SPLITS}
     evaluation = [name for name in splits if name.strip().lower() in ("eval", "evaluation")]
     others = {split for name, split in splits.items() if name not in evaluation}
     if "val" in others and "test" not in others:
         splits |= dict.fromkeys(evaluation, "test")
     return splits
-
-
-def sort_splits(splits: set[str]) -> tuple[str, ...]:
-    """Split names sorted: train, val, test, then all others by name."""
-    order = ("train", "val", "test")
-    return tuple(sorted(splits, key=lambda each: (order.index(each) if each in order else len(order), each)))
-
-
-def has_split(splits: tuple[str, ...], wanted: str) -> bool:
-    """Whether a source with these splits has the one that is called train, val or test, or a synonym of it."""
-    return wanted in map(canonical, splits)

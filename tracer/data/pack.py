@@ -8,8 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
+import tracer.models.torchvision_compat  # noqa: F401  (before torchvision)
 from tracer.core.errors import UserError, at_least
 from tracer.data.encoded import content
 from tracer.data.examples import Examples
@@ -70,23 +69,16 @@ def _add(shard: tarfile.TarFile, examples: Examples, index: int, side: int, loss
 
 def _encode(examples: Examples, index: int, side: int, lossless: bool) -> tuple[str, bytes]:
     """The file ending and the bytes of an image, resized if it is too large."""
+    # Imported late because it is slow.
+    from torchvision.transforms import InterpolationMode, Resize
+
     image, stored = examples.images[index], content(examples.images, index)
     if min(image.size) <= side and stored is not None and stored[:2] == b"\xff\xd8":
         return "jpg", stored
     buffer = io.BytesIO()
-    small = _resize(image, side)
+    small = image if min(image.size) <= side else Resize(side, InterpolationMode.BICUBIC)(image)
     if lossless:
         small.save(buffer, "PNG", compress_level=1)
         return "png", buffer.getvalue()
     small.save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     return "jpg", buffer.getvalue()
-
-
-def _resize(image: Image.Image, side: int) -> Image.Image:
-    """Resize the shorter side to `side`, rounding as torchvision's Resize does; never enlarge."""
-    short, long = sorted(image.size)
-    if short <= side:
-        return image
-    other = int(side * long / short)
-    size = (side, other) if image.width <= image.height else (other, side)
-    return image.resize(size, Image.Resampling.BICUBIC)

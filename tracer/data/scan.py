@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -34,6 +34,7 @@ SAVE_EVERY = 200  # blocks between two writes of the cache, so that a scan that 
 LIMIT = 20_000_000  # entries of one cache; if there are more, those of earlier scans are forgotten
 SECOND = 1_000_000_000  # in nanoseconds
 TICK = SECOND // 20  # a file may change twice within it and keep its times
+ENTRY = np.dtype([("signature", f"V{HASH_SIZE}"), ("content", f"V{HASH_SIZE}")])  # of the cache
 
 Progress = Callable[[int, int], None]  # images done, images in total
 
@@ -65,7 +66,7 @@ def scan(
     if examples.contents is not None:
         return examples
     findings = _findings(examples.images, progress)
-    whole = replace(examples, contents=_matrix(each.content for each in findings))
+    whole = _with_contents(examples, findings)
     broken = np.array([bool(each.problem) for each in findings], bool)
     if not broken.any():
         return whole
@@ -79,9 +80,12 @@ def scan(
 
 def hashed(examples: Examples) -> Examples:
     """The examples with `contents`, whatever is wrong with them; files that were scanned before are not read again."""
-    if examples.contents is not None:
-        return examples
-    return replace(examples, contents=_matrix(each.content for each in _findings(examples.images)))
+    return examples if examples.contents is not None else _with_contents(examples, _findings(examples.images))
+
+
+def _with_contents(examples: Examples, findings: list[Finding]) -> Examples:
+    hashes = np.frombuffer(b"".join(each.content for each in findings), np.uint8)
+    return replace(examples, contents=hashes.reshape(-1, HASH_SIZE))
 
 
 def validate(examples: Examples) -> None:
@@ -89,15 +93,17 @@ def validate(examples: Examples) -> None:
     name, classes = examples.name, examples.classes
     if not len(examples):
         raise UserError(f"there are no images in {name}")
+    strange = "".join(f"; {each}" for each in examples.warnings)  # which may be the cause
     if not examples.labelled and not examples.captioned:
-        raise _unusable(examples, "has neither classes nor captions: put its images in one folder a class")
+        problem = "has neither classes nor captions: put its images in one folder a class"
+        raise UserError(f"{name} {problem}{strange}")
     if examples.captioned:
         empty = [not texts for texts in examples.captions]
         _refuse(examples, empty, "an empty caption", "--caption-column none takes class names instead")
     if not examples.labelled:
         return
     if len(classes) == 1 and not examples.captioned:
-        raise _unusable(examples, f"has one class only, {classes[0]!r}: there is nothing to tell apart")
+        raise UserError(f"{name} has one class only, {classes[0]!r}: there is nothing to tell apart{strange}")
     _refuse(examples, examples.labels == -1, "no label", "--label-column none takes captions alone")
     outside = (examples.labels < 0) | (examples.labels >= len(classes))
     _refuse(examples, outside, f"a label outside the {len(classes)} classes", "labels count from 0")
@@ -109,11 +115,6 @@ def validate(examples: Examples) -> None:
         raise UserError(
             f"the class {foreign[0]!r} of {name} is not UTF-8: rename its folder, or name it with --classes FILE"
         )
-
-
-def _unusable(examples: Examples, problem: str) -> UserError:
-    """The error for data without anything to learn, with what is strange about them, which may be the cause."""
-    return UserError("; ".join((f"{examples.name} {problem}", *examples.warnings)))
 
 
 def _refuse(examples: Examples, wrong: np.ndarray | list[bool], what: str, advice: str) -> None:
@@ -182,13 +183,10 @@ class ScanCache:
         self.findings, self._new = both if len(both) <= LIMIT else self._new, {}
         # The readable files first, then the others with their problems.
         items = sorted(self.findings.items(), key=lambda item: bool(item[1].problem))
+        files = np.array([(key, finding.content) for key, finding in items], ENTRY)
+        problems = np.array([finding.problem for _, finding in items if finding.problem], np.str_)
         buffer = BytesIO()
-        np.savez(
-            buffer,
-            signatures=_matrix(signature for signature, _ in items),
-            contents=_matrix(finding.content for _, finding in items),
-            problems=np.array([finding.problem for _, finding in items if finding.problem], np.str_),
-        )
+        np.savez(buffer, files=files, problems=problems)
         with suppress(OSError):
             write_bytes(self.path, buffer.getvalue())
 
@@ -197,14 +195,12 @@ def _read(path: Path) -> dict[bytes, Finding]:
     """The findings in a cache file; none if there is no such file, or if it is damaged."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            signatures, contents, problems = (
-                archive[name] for name in ("signatures", "contents", "problems")
+            files, problems = (
+                archive["files"].astype(ENTRY, casting="equiv").tolist(),
+                archive["problems"].tolist(),
             )
-        if not signatures.shape == contents.shape == (len(contents), HASH_SIZE):
-            return {}
-        texts = [""] * (len(signatures) - len(problems)) + list(map(str, problems))
-        rows = zip(_rows(signatures), _rows(contents), texts, strict=True)
-        return {signature: Finding(content, problem) for signature, content, problem in rows}
+        texts = [""] * (len(files) - len(problems)) + problems
+        return {key: Finding(digest, text) for (key, digest), text in zip(files, texts, strict=True)}
     except UNREADABLE:
         return {}
 
@@ -235,11 +231,3 @@ def signature(file: Path, part: str) -> bytes | None:
     identity = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev)
     described = os.fsencode(file) + repr((part, identity)).encode()
     return hashlib.blake2b(described, digest_size=HASH_SIZE).digest()
-
-
-def _matrix(hashes: Iterable[bytes]) -> np.ndarray:
-    return np.frombuffer(b"".join(hashes), np.uint8).reshape(-1, HASH_SIZE)
-
-
-def _rows(matrix: np.ndarray) -> list[bytes]:
-    return matrix.astype(np.uint8).view(f"V{HASH_SIZE}").ravel().tolist()

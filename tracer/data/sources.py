@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tracer.core.errors import UserError, near, unknown
-from tracer.data.classes import Spec, classes
+from tracer.data.classes import classes
 from tracer.data.embedded.digits import coloured_digits, digits
-from tracer.data.embedded.emojishift import read_emoji
+from tracer.data.embedded.emojishift import emoji_parts
 from tracer.data.examples import Examples
 from tracer.data.formats.arrays import read_arrays
 from tracer.data.formats.folder import read_folder
@@ -21,7 +21,7 @@ from tracer.data.formats.memory import PREFIX as MEMORY
 from tracer.data.formats.memory import registered
 from tracer.data.formats.rows import read_table
 from tracer.data.formats.shards import read_shards
-from tracer.data.options import Options
+from tracer.data.options import Options, choose_part
 
 EMBEDDED: dict[str, Callable[[Split, Path | None], Examples]] = {
     "digits": digits,
@@ -35,27 +35,17 @@ TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # tables among images, as on the hub
 
 
-def load(
-    spec: str | Path,
-    *,
-    image: str | None = None,
-    caption: str | None = None,
-    label: str | None = None,
-    separator: str | None = None,
-    classes: Spec | None = None,
-    split: str | None = None,
-) -> Examples:
+def load(spec: str | Path, **options: Any) -> Examples:
     """The examples that `spec` names.
 
     A folder of images, a table (CSV, TSV, JSON lines, Parquet), webdataset shards (`x-{000..011}.tar`, any
     fsspec address), `hf:name`, a NumPy `.npz`, a folder with idx files such as MNIST's, or the embedded `digits`
     (coloured in `digits:colour` and others; `digits:colour@FOLDER` colours all of MNIST in that folder). A built-in
     name that is also a file is refused: `./digits` and `embedded:digits` say which is meant.
-    Options that are not set are detected, and `Examples.detected` says how. `split` selects one of the splits of
-    the source, the training split by default. `caption="none"` and `label="none"` ignore a column.
+    `options` are the fields of `Options`; those that are not set are detected, and `Examples.detected` says how.
     """
     try:
-        return _source(str(spec), Options(image, caption, label, separator, classes, split))
+        return _source(str(spec), Options(**options))
     except OSError as error:
         raise UserError(f"{spec} cannot be read: {error.strerror or error}") from error
 
@@ -69,8 +59,7 @@ def _source(name: str, options: Options) -> Examples:
             raise UserError(
                 f"{name} is a built-in data set and a file here: write ./{name} or {BUILT_IN}{name}"
             )
-        read = read_emoji if embedded.startswith("emoji:") else _embedded
-        return replace(read(embedded, options), name=name)
+        return _embedded(embedded, name, options)
     if name.startswith(PREFIX):
         return read_hub(name, options)
     if "://" in name or name.endswith((".tar", ".tar}")):
@@ -94,11 +83,14 @@ def embedded_name(name: str) -> str | None:
     return short if built_in or name != short else None
 
 
-def _embedded(name: str, options: Options) -> Examples:
-    kind, _, folder = name.partition("@")
+def _embedded(short: str, name: str, options: Options) -> Examples:
+    if short.startswith("emoji:"):
+        options.refuse(f"the emoji of {name}", "image", "caption", "label", "separator", "classes")
+        return _part(name, options, *emoji_parts(short))
+    kind, _, folder = short.partition("@")
     if kind not in EMBEDDED:
         raise unknown("data", kind, EMBEDDED)
-    return _either_split(lambda split: EMBEDDED[kind](split, Path(folder) if folder else None), options, name)
+    return _digits(name, options, lambda split: EMBEDDED[kind](split, Path(folder) if folder else None))
 
 
 def _directory(path: Path, options: Options) -> Examples:
@@ -112,7 +104,7 @@ def _directory(path: Path, options: Options) -> Examples:
     if any(name.endswith(".tar") for name in names):
         return read_shards(str(path), options)
     if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & names:
-        return _either_split(lambda split: idx(path, split, options.classes), options, str(path))
+        return _digits(str(path), options, lambda split: idx(path, split, options.classes))
     examples = read_folder(path, options)
     tables = sorted(
         name for name in names if Path(name).suffix.lower() in TABLES and not name.endswith(".txt")
@@ -135,17 +127,24 @@ def _file(path: Path, options: Options) -> Examples:
     raise UserError(f"{path} is no data of a known kind: expected a folder, or a file ending in {endings}")
 
 
-def _either_split(source: Callable[[Split], Examples], options: Options, name: str) -> Examples:
-    """The chosen split of digits, with class names from the options if there are any."""
+def _digits(name: str, options: Options, read: Callable[[Split], Examples]) -> Examples:
+    """The requested split of digits, with class names from the options if there are any."""
     options.refuse(f"the digits of {name}", "image", "caption", "label", "separator")
-    splits: tuple[Split, ...] = ("train", "test")
-    split = options.choose(splits, name)
-    examples = source("test" if split == "test" else "train")
-    if options.classes is not None and examples.templates:  # names of the digits; other idx files have theirs
-        mapping = classes(examples.classes, options.classes)
-        labels = mapping.labels(examples.classes)[examples.labels]
-        examples = replace(examples, classes=mapping.names, labels=labels)
-    return replace(examples, name=name, splits=splits, detected=(f"split: {split} of {', '.join(splits)}",))
+    examples = _part(name, options, get_args(Split), read)
+    # Other idx files than MNIST's have no templates, and were named by their reader.
+    if options.classes is None or not examples.templates:
+        return examples
+    mapping = classes(examples.classes, options.classes)
+    labels = mapping.labels(examples.classes)[examples.labels]
+    return replace(examples, classes=mapping.names, labels=labels)
+
+
+def _part(name: str, options: Options, splits: Sequence[Any], read: Callable[[Any], Examples]) -> Examples:
+    """The examples that `read` gives for the requested one of these splits."""
+    split = choose_part(splits, options, name)
+    examples = read(split.name)
+    detected = (*examples.detected, split.note)
+    return replace(examples, name=name, splits=split.names, split=split.name, detected=detected)
 
 
 @dataclass(frozen=True, kw_only=True)

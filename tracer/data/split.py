@@ -18,7 +18,6 @@ from tracer.core.errors import UserError, unknown
 from tracer.data.checking.duplicates import duplicates, trained_too
 from tracer.data.classes import match_names
 from tracer.data.examples import Examples
-from tracer.data.options import has_split
 from tracer.data.scan import scan
 from tracer.data.sources import load
 
@@ -48,14 +47,8 @@ class Division:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is probably not meant, in either set."""
-        both = dict.fromkeys((*self.train.warnings, *self.held_out.warnings))
-        return (*both, *self.shortage, *self.overlap, *self._untrained(), *self._contradictions())
-
-    @property
-    def shortage(self) -> Iterator[str]:
-        """A warning if a share came to nothing, as where each class has one image; a share of 0 is meant."""
-        if self.share and not len(self.held_out):
-            yield f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}"
+        own = (*self.train.warnings, *self.held_out.warnings)
+        return tuple(dict.fromkeys((*own, *self.overlap, *self._untrained(), *self._strange())))
 
     @property
     def overlap(self) -> Iterator[str]:
@@ -80,8 +73,10 @@ class Division:
                 first = self.train.classes[labels[0]]
                 yield f"no image of the class {first!r}{others} is trained on: {remark}"
 
-    def _contradictions(self) -> Iterator[str]:
-        """Images that are in the training data more than once, as different classes."""
+    def _strange(self) -> Iterator[str]:
+        """A share that came to nothing (0 is meant), and images that are trained on as different classes."""
+        if self.share and not len(self.held_out):
+            yield f"nothing is held out of {self.train.name}, where each class has one image: {MEASURE}"
         if groups := duplicates(self.train, contradicting=True):
             first = " and ".join(groups[0][:2])
             yield f"{len(groups)} images are trained on as more than one class, such as {first}"
@@ -110,7 +105,7 @@ def divide(
     if held_out is not None:
         others = check(load(held_out, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, held_out, test)
-    if share is None and has_split(train.splits, "val"):
+    if share is None and "val" in train.splits:
         others = check(load(data, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, "the split val", test)
     share = default_share(len(train)) if share is None else share

@@ -10,7 +10,6 @@ import numpy as np
 from tracer.core.errors import UserError
 from tracer.data.checking.duplicates import shared_images
 from tracer.data.examples import Examples
-from tracer.data.options import has_split
 from tracer.data.scan import hashed, scan
 from tracer.data.sources import load
 from tracer.data.split import align_labels, default_share
@@ -42,7 +41,7 @@ class Parts:
 def with_test_share(experiment: Experiment) -> Experiment:
     """The experiment with a share of its data set apart for a test, unless the data have a split for it."""
     train = load(experiment.data, split="train", **experiment.keywords)
-    if has_split(train.splits, "test") or experiment.test_share is not None:
+    if "test" in train.splits or experiment.test_share is not None:
         return experiment
     return replace(experiment, test_share=default_share(len(train)))
 

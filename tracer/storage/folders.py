@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError, suggestion, unknown
 
 MOST = 5  # folders that an error names
 
@@ -14,11 +14,10 @@ MOST = 5  # folders that an error names
 def no_such_folder(kind: str, path: Path, files: Sequence[str]) -> UserError:
     """The error for a path that leads to no `kind`, a folder with one of these files; it names those beside it."""
     message = f"there is no {kind} at {path}"
-    if not path.parent.is_dir():
-        beside = _folders(path.parent.parent)
-        return UserError(f"{message}: {unknown('folder', path.parent, beside)}" if beside else message)
-    if beside := _folders_with(path.parent, files):
-        message += f"; in {path.parent}: {str(unknown(kind, path.name, beside)).partition(': ')[2]}"
+    if not path.parent.is_dir() and (beside := _folders(path.parent.parent)):
+        message += f": {unknown('folder', path.parent, beside)}"
+    elif beside := _folders_with(path.parent, files):
+        message += f"; in {path.parent}: {suggestion(path.name, beside)}"
     return UserError(message)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,15 +19,13 @@ CHECKSUM = "seal"
 
 
 def write_weights(path: Path, tensors: Mapping[str, Tensor], *, checksum: bool = True) -> None:
-    """Write named tensors; `checksum=False` for files whose checksum is stored elsewhere. Raises OSError."""
+    """Write named tensors; `checksum=False` for files whose checksum is stored elsewhere.
+
+    Within `write_file` or `write_folder`, which turn errors of the library into those of the system.
+    """
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = {CHECKSUM: tensors_blake2b(on_cpu)} if checksum else {"format": "pt"}
-    try:
-        save_file(on_cpu, path, metadata=metadata)
-    except SafetensorError as error:  # written in Rust: the errno is only in the text of the message
-        number = re.search(r"os error (\d+)", str(error))
-        code = int(number[1]) if number else None
-        raise OSError(code, os.strerror(code) if code else str(error), str(path)) from error
+    save_file(on_cpu, path, metadata=metadata)
 
 
 def read_weights(path: Path) -> Weights:

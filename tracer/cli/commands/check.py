@@ -13,7 +13,6 @@ from tracer.cli.flags import command
 from tracer.core.errors import UserError
 from tracer.data.checking.report import command as train_command
 from tracer.data.checking.report import describe
-from tracer.data.options import has_split
 from tracer.data.scan import scan
 from tracer.data.sources import AS_FOUND, Reading, load
 from tracer.data.split import divide
@@ -49,7 +48,7 @@ def main(
         check = partial(scan, strict=strict, skip_unreadable=skip_unreadable, progress=count)
         division = divide(data, check=check, **reading.keywords)
         test = None
-        if has_split(division.train.splits, "test"):
+        if "test" in division.train.splits:
             test = check(load(data, split="test", **reading.keywords))
     training = train_command({"data": data, **reading.flags}, ("skip-unreadable",) if skip_unreadable else ())
     for line in describe(division, test, training):

@@ -10,7 +10,6 @@ import tyro
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
 from tracer.core.command_line import command_line
-from tracer.data.options import Options
 from tracer.data.pack import check_place, pack
 from tracer.data.scan import scan
 from tracer.data.sources import AS_FOUND, Reading, load
@@ -42,9 +41,8 @@ def main(
     with counting("packing") as count:
         pack(examples, out, side=side, lossless=lossless, progress=count)
     size = out.stat().st_size / 2**20
-    chosen = Options(split=split).choose(examples.splits, data) if examples.splits else ""
-    others = ", ".join(each for each in examples.splits if each != chosen)
-    of = f" of the split {chosen}" if chosen else ""
+    others = ", ".join(each for each in examples.splits if each != examples.split)
+    of = f" of the split {examples.split}" if examples.split else ""
     say(f"{len(examples)} images{of} in {out}, {size:.1f} MiB. Next: {command_line('train', '--data', out)}")
     if others:
         say(f"Not packed: {others}. Pack each with --split, and give val to training with --held-out.")

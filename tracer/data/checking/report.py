@@ -9,7 +9,7 @@ from textwrap import wrap
 import numpy as np
 
 from tracer.core.command_line import command_line, path_word
-from tracer.data.checking.duplicates import duplicates, near_duplicates, shared_images
+from tracer.data.checking.duplicates import duplicates, near_duplicates
 from tracer.data.examples import Examples
 from tracer.data.split import Division
 from tracer.storage.cache import write_listing
@@ -41,15 +41,15 @@ def describe(division: Division, test: Examples | None, training: str) -> list[s
         yield from (("found", note) for note in train.detected)
         yield from _classes(train)
         yield from _captions(train)
-        yield from _duplicates(train, held_out)
+        yield from _duplicates(train)
         yield from _leaks("held-out", train, held_out)
         if test is not None:
             yield from _leaks("test", train, test)
         if train.skipped:
             yield "unreadable", f"{_number(len(train.skipped), 'image', 'images')}, left out"
             yield from (("", each) for each in _some(train.skipped))
-        own = (each for part in (train, held_out, test) if part for each in part.warnings)
-        yield from (("warning", each) for each in (*dict.fromkeys(own), *division.shortage))
+        warnings = (*division.warnings, *(test.warnings if test else ()))
+        yield from (("warning", each) for each in dict.fromkeys(warnings))
         yield COMMAND, training
 
     return [line for about, finding in findings() for line in _wrapped(about, finding)]
@@ -72,9 +72,8 @@ def _classes(examples: Examples) -> Findings:
     yield "classes", f"{len(number_of)}; images in each: {_spread(counts)}"
     ranked = sorted(number_of, key=lambda name: (-number_of[name], name))
     yield "", ", ".join(_some([f"{name} ({number_of[name]})" for name in ranked]))
-    for count, remark in ((0, "without any image"), (1, "with one image to train on")):
-        if names := [name for name, own in number_of.items() if own == count]:
-            yield "", f"{remark}: {', '.join(_some(names))}"
+    if names := [name for name, own in number_of.items() if own == 1]:
+        yield "", f"with one image to train on: {', '.join(_some(names))}"
     smallest = min(filter(None, counts), default=0)
     if smallest and max(counts) >= IMBALANCE * smallest:
         times = f"{ranked[0]} has {max(counts) / smallest:.0f} times as many images as the smallest class"
@@ -99,18 +98,12 @@ def _captions(examples: Examples) -> Findings:
         yield "", f"{too_long} are longer than {CONTEXT} tokens and will be cut"
 
 
-def _duplicates(train: Examples, held_out: Examples) -> Findings:
+def _duplicates(train: Examples) -> Findings:
     groups = duplicates(train)
     copies = sum(len(group) - 1 for group in groups)
     number = _number(copies, "image is a copy", "images are copies")
     yield "duplicates", f"{number} of another" if copies else "none"
     yield from (("", each) for each in _some([" = ".join(_some(group)) for group in groups]))
-    if contradicting := duplicates(train, contradicting=True):
-        first = " = ".join(_some(contradicting[0]))
-        yield "", f"{len(contradicting)} of them under different labels, such as {first}"
-    if shared := shared_images(train, held_out):
-        count = _number(len(shared), "held-out image is", "held-out images are")
-        yield "", f"{count} also trained on, such as {held_out.ids[shared[0]]}"
 
 
 def _leaks(split: str, train: Examples, images: Examples) -> Findings:

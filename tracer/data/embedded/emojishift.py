@@ -7,9 +7,9 @@ Splits depend on a hash of the pair or of the emoji, and on nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,11 +17,11 @@ import numpy as np
 from tracer.core.errors import UserError, unknown
 from tracer.data.embedded.emoji import KIND_OF, KINDS, PROMPTS, Emoji, archive
 from tracer.data.examples import Examples, Pixels
-from tracer.data.options import Options
 from tracer.models.prompts import render
 
 Part = Literal["train", "val", "test"]
 Regime = Literal["strong", "weak"]  # of captions: with or without the names of the kinds
+REGIMES: tuple[Regime, ...] = get_args(Regime)
 
 PREFIX = "emoji"
 FOLDS = 5
@@ -106,26 +106,20 @@ def _examples(
     )
 
 
-def read_emoji(spec: str, options: Options) -> Examples:
-    """The examples that `spec` names: `emoji:names:strong`, `emoji:names:weak` or `emoji:STYLE:FOLD`.
+def emoji_parts(spec: str) -> tuple[tuple[Part, ...], Callable[[Part], Examples]]:
+    """The splits of the data `emoji:names:strong`, `emoji:names:weak` or `emoji:STYLE:FOLD`, and what reads one.
 
     Kinds have no test split here: only the evaluation suite uses their test folds.
     """
-    options.refuse(f"the emoji of {spec}", "image", "caption", "label", "separator", "classes")
     task, _, rest = spec.removeprefix(f"{PREFIX}:").partition(":")
-    splits: tuple[Part, ...] = ("train", "test") if task.startswith("names") else ("train", "val")
-    part: Part = next(split for split in splits if split == options.choose(splits, spec))
     if task == "names":
-        if rest not in get_args(Regime):
-            raise unknown("regime of emoji names", rest, get_args(Regime))
-        examples = emoji_names(rest, part)  # pyright: ignore[reportArgumentType]
-    elif rest.isdecimal():
-        examples = emoji_kinds(task, int(rest), part)
-    else:
-        raise UserError(
-            f"{spec!r} names no emoji: write emoji:names:strong, emoji:names:weak or emoji:twemoji:0"
-        )
-    return replace(examples, splits=splits, detected=(f"split: {part} of {', '.join(splits)}",))
+        regime = next((each for each in REGIMES if each == rest), None)
+        if regime is None:
+            raise unknown("regime of emoji names", rest, REGIMES)
+        return ("train", "test"), partial(emoji_names, regime)
+    if rest.isdecimal():
+        return ("train", "val"), partial(emoji_kinds, task, int(rest))
+    raise UserError(f"{spec!r} names no emoji: write emoji:names:strong, emoji:names:weak or emoji:twemoji:0")
 
 
 def captions(emoji: Emoji, regime: Regime) -> tuple[str, ...]:

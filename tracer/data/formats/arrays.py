@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import BROKEN
+from tracer.data.encoded import BROKEN, refuse_black
 from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.formats.columns import find_columns, row_splits
-from tracer.data.formats.values import text, texts
 from tracer.data.options import Options, splits_by_name
-from tracer.data.pixels import refuse_black
 
 MAX_RATIO = 200  # of unpacked to packed bytes; images are packed by a factor of 2 to 20
 UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio
@@ -42,29 +40,27 @@ def read_arrays(path: Path, options: Options) -> Examples:
     if columns.label:
         one_hot = arrays[columns.label].shape[1:2] > (1,)
         arrays[columns.label] = _labels(arrays[columns.label])
-    pixels = _pixels(arrays[columns.image], f"{path}, {columns.image}")
-    for name in filter(None, (columns.label, columns.caption)):
+    pixels = rgb_pixels(arrays[columns.image], f"{path}, {columns.image}")
+    used = tuple(filter(None, (columns.label, columns.caption)))
+    for name in used:
         if arrays[name].shape[:1] != pixels.shape[:1]:
             raise UserError(f"{path}: {len(pixels)} images, but {name} has the shape {arrays[name].shape}")
-    vectors = {
+    table = {
         name: array.tolist()
         for name, array in arrays.items()
-        if name != columns.image and array.shape == pixels.shape[:1]
+        if name in used or (name != columns.image and array.shape == pixels.shape[:1])
     }
-    split = row_splits(vectors, columns, str(path))
-    examples = assemble(
+    return assemble(
         str(path),
         Pixels(pixels),
         [f"{i:06d}" for i in range(len(pixels))],
-        keys=[text(value) for value in arrays[columns.label].tolist()] if columns.label else None,
+        keys=columns.keys(table, str(path)),
         naming=naming,
         numbered=one_hot,
-        captions=[texts(value) for value in arrays[columns.caption].tolist()] if columns.caption else None,
-        splits=split.names,
-        detected=(*(note.replace("column", "array") for note in columns.detected), split.note),
-        warnings=(split.warning,),
+        captions=columns.captions(table, str(path)),
+        split=row_splits(table, columns, str(path)).choose(options, path.name),
+        detected=columns.detected("array"),
     )
-    return split.take(examples, options, path.name)
 
 
 def _joined(arrays: dict[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
@@ -107,23 +103,20 @@ def _read(path: Path) -> dict[str, np.ndarray]:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise UserError(f"{path} holds one array: save images and labels together with np.savez")
-            _refuse_bomb(archive.zip, path)
+            members = archive.zip.infolist() if archive.zip else []
+            packed, unpacked = (
+                sum(getattr(each, size) for each in members) for size in ("compress_size", "file_size")
+            )
+            if unpacked > max(MAX_RATIO * packed, UNPACKED):
+                raise UserError(
+                    f"{path} unpacks from {packed} to {unpacked} bytes: it is refused as a zip bomb"
+                )
             return {name: archive[name] for name in archive.files}
     except UNREADABLE as error:
         raise UserError(f"{path} cannot be read as a NumPy archive without pickles: {error}") from error
 
 
-def _refuse_bomb(archive: zipfile.ZipFile | None, path: Path) -> None:
-    """Raise UserError if a small file would unpack to an enormous array."""
-    members = archive.infolist() if archive else []
-    packed, unpacked = (
-        sum(getattr(each, size) for each in members) for size in ("compress_size", "file_size")
-    )
-    if unpacked > max(MAX_RATIO * packed, UNPACKED):
-        raise UserError(f"{path} unpacks from {packed} to {unpacked} bytes: it is refused as a zip bomb")
-
-
-def _pixels(images: np.ndarray, where: str) -> np.ndarray:
+def rgb_pixels(images: np.ndarray, where: str) -> np.ndarray:
     """Images as uint8 [n, h, w, 3], from grey or RGB, channels first or last, uint8 or floats in [0, 1]."""
     if images.ndim == 4 and images.shape[1] in (1, 3) and images.shape[3] not in (1, 3):
         images = images.transpose(0, 2, 3, 1)
@@ -133,7 +126,7 @@ def _pixels(images: np.ndarray, where: str) -> np.ndarray:
     refuse_black(images, where)
     if images.dtype.kind == "f":
         if not (np.isfinite(pixels).all() and pixels.min(initial=0) >= 0 and pixels.max(initial=0) <= 1):
-            raise UserError(f"{where}: floating values must lie between 0 and 1")
+            raise UserError(f"{where}: floating values must lie between 0 and 1, before they are normalised")
         pixels = np.rint(pixels * 255).astype(np.uint8)
     if pixels.dtype != np.uint8:
         raise UserError(f"{where}: expected uint8 values, or floats between 0 and 1, found {images.dtype}")

@@ -1,18 +1,19 @@
-"""Detect which columns of a table, an archive or shards hold the image, the caption, the label and the split."""
+"""Columns of cells, as tables, archives, shards and data sets of the hub have them: which of them hold the image, the
+caption, the label and the split, and what they say of each row.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, TypeVar
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.examples import Examples
-from tracer.data.formats.values import text
-from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
+from tracer.data.formats.values import text, texts
+from tracer.data.options import SPLITS, SYNONYMS, Options, Splits, canonical, splits_by_name
+
+T = TypeVar("T")
 
 NONE = "none"  # given instead of a column name: use no column
 
@@ -32,7 +33,6 @@ LABEL = (
 SPLIT = ("split", "set", "subset", "partition", "fold")
 KNOWN = frozenset((*IMAGE, *CAPTION, *LABEL, *SPLIT))
 
-SPLITS = frozenset(SYNONYMS.values())
 YES_OR_NO = frozenset(("0", "1", "true", "false", "yes", "no", "t", "f", "y", "n", ""))
 MOST_NAMES = 10  # of splits in a column
 ADVICE = "write train, val or test, or rename the column"
@@ -46,10 +46,27 @@ class Columns:
     caption: str | None = None
     label: str | None = None
 
-    @property
-    def detected(self) -> tuple[str, ...]:
+    def detected(self, called: str = "column") -> list[str]:
+        """A note for the report on each column; in other sources they are called arrays or members."""
         roles = {"image": self.image, "caption": self.caption, "label": self.label}
-        return tuple(f"{role} column: {name}" for role, name in roles.items() if name is not None)
+        return [f"{role} {called}: {name}" for role, name in roles.items() if name is not None]
+
+    def keys(self, table: Mapping[str, Iterable[Any]], source: str) -> list[str] | None:
+        """The label of each row, as it is written; None if there is no such column."""
+        return list(each_cell(text, table[self.label], source)) if self.label else None
+
+    def captions(self, table: Mapping[str, Iterable[Any]], source: str) -> list[tuple[str, ...]] | None:
+        """The captions of each row; None if there is no such column."""
+        return list(each_cell(texts, table[self.caption], source)) if self.caption else None
+
+
+def each_cell(read: Callable[[Any], T], cells: Iterable[Any], source: str) -> Iterator[T]:
+    """What `read` makes of each cell of a column; its errors name the row."""
+    for row, cell in enumerate(cells, 1):
+        try:
+            yield read(cell)
+        except UserError as error:
+            raise UserError(f"{source}, row {row}: {error}") from error
 
 
 def find_columns(
@@ -109,30 +126,8 @@ def _join(names: Sequence[str], limit: int = 12) -> str:
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown or "(none)"
 
 
-class RowSplits(NamedTuple):
-    """The split of each row; none if there is no such column."""
-
-    of_row: list[str]
-    note: str = ""  # for the report
-    warning: str = ""  # if the column is there and cannot be used
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All splits, in their usual order."""
-        return sort_splits(set(self.of_row))
-
-    def choose(self, options: Options, source: str) -> str:
-        """The requested split; empty if there are none."""
-        return options.choose(self.names, source) if self.of_row else ""
-
-    def take(self, examples: Examples, options: Options, source: str) -> Examples:
-        """The examples, one for each row, of the requested split; all if there are no splits."""
-        split = self.choose(options, source)
-        return examples.take(np.flatnonzero([each == split for each in self.of_row])) if split else examples
-
-
-def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str) -> RowSplits:
-    """The split of each row, by a column called split, set, subset, partition or fold, or one that names splits.
+def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str) -> Splits:
+    """The splits of the rows, by a column called split, set, subset, partition or fold, or one that names splits.
 
     Raises UserError where rows could be trained on and tested at once: if some rows name a split and others do not,
     if two columns name different splits, or if a column such as is_test says yes or no, or Usage says Training and
@@ -142,7 +137,7 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
     used = (columns.image, columns.caption, columns.label)
     free = {name: list(map(_cell, table[name])) for name in table if name not in used}
     called = column(list(free), None, SPLIT)
-    found: dict[str, RowSplits] = {}
+    found: dict[str, Splits] = {}
     for name, cells in free.items():
         distinct = set(cells)
         splits = {canonical(cell) for cell in distinct}
@@ -162,10 +157,10 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
         elif "train" in splits and 1 < len(splits) <= MOST_NAMES:
             other = next(cell for cell in cells if canonical(cell) != "train")
             note = f"column {name}: no split, some rows say train and others {other!r}"
-            found[name] = RowSplits([], note, f"{source}: {note}; all rows are used")
+            found[name] = Splits((), note, f"{source}: {note}; all rows are used")
     usable = {name: each for name, each in found.items() if each.of_row}
     if not usable:
-        return next(iter(found.values()), RowSplits([]))
+        return next(iter(found.values()), Splits())
     first, *others = usable
     for other in others:
         if usable[other].of_row != usable[first].of_row:
@@ -179,7 +174,9 @@ def _divides(splits: set[str], blanks: bool) -> bool:
     A column with blanks that says the same of all other rows, such as "test", means these rows only.
     """
     named = splits - {""}
-    return ("train" in named and len(named & SPLITS) > 1) or (blanks and bool(named) and named <= SPLITS)
+    return ("train" in named and len(named & {*SPLITS}) > 1) or (
+        blanks and bool(named) and named <= {*SPLITS}
+    )
 
 
 def _allude_to_several(cells: set[str]) -> bool:
@@ -190,14 +187,13 @@ def _allude_to_several(cells: set[str]) -> bool:
     return all(alluded) and len(set().union(*alluded)) > 1
 
 
-def _read(name: str, cells: list[str], source: str) -> RowSplits:
+def _read(name: str, cells: list[str], source: str) -> Splits:
     """The splits that the cells of a column name; none, with a note, if no cell names one."""
     known = splits_by_name(set(cells))
     values = [known.get(cell, cell) for cell in cells]
     wrong = [i for i, cell in enumerate(cells) if cell not in known]
     if not wrong:
-        listed = ", ".join(sort_splits(set(values)))
-        return RowSplits(values, f"split column: {name}, with {listed}")
+        return Splits(values, f"split column {name}")
     shown = f"the first says {cells[wrong[0]]!r}" if cells[wrong[0]] else "the first is empty"
     if len(wrong) < len(values):
         numbers = ", ".join(str(i + 1) for i in wrong[:5]) + (", …" if len(wrong) > 5 else "")
@@ -209,7 +205,7 @@ def _read(name: str, cells: list[str], source: str) -> RowSplits:
         )
     note = f"column {name}: no split, its values are not train, val or test, such as {cells[0]!r}"
     folds = "fold" in name.lower() and all(cell.lstrip("-").isdecimal() for cell in cells if cell)
-    return RowSplits([], note, "" if folds or not any(cells) else f"{source}: {note}; all rows are used")
+    return Splits((), note, "" if folds or not any(cells) else f"{source}: {note}; all rows are used")
 
 
 def _alluded(text: str) -> set[str]:

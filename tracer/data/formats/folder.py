@@ -12,7 +12,7 @@ from posixpath import commonpath
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples, assemble
-from tracer.data.options import SYNONYMS, Options, canonical, sort_splits, splits_by_name
+from tracer.data.options import SPLITS, Options, Splits, canonical, splits_by_name
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
 OTHER_SUFFIXES = frozenset(
@@ -33,29 +33,36 @@ def read_folder(root: Path, options: Options) -> Examples:
     if not images:
         looked = f"looked for {', '.join(sorted(SUFFIXES))} at any depth"
         raise UserError("; ".join((f"no images in {root}: {looked}", *other_kinds)))
-    split_folders = splits_of(images, root)
-    splits = sort_splits(set(split_folders.values()))
+    split_of = splits_of(images, root)
     everywhere = len(images)
-    images = [path for path in images if not splits or "/" in path]  # others lie beside the splits
-    paths, split_note = _choose_split(images, split_folders, options, root)
-    keys = {path: _key(path, splits) for path in paths}
-    labelled = any(keys.values())
-    used = [path for path in paths if keys[path]] if labelled else paths
+    images = [path for path in images if not split_of or "/" in path]  # others lie beside the splits
+    of_image = [split_of[path.partition("/")[0]] for path in images] if split_of else []
+    renamed = "" if set(split_of) == set(split_of.values()) else f" {', '.join(sorted(split_of))}"
+    split = Splits(of_image, f"split folders{renamed}").choose(options, str(root))
+    folders_of = {path: path.split("/")[bool(split.names) : -1] for path in images}  # inside the split
+    paths = images if split.rows is None else [images[row] for row in split.rows]
+    used = [path for path in paths if folders_of[path]] or paths  # with classes, no others
+    labelled = bool(folders_of[used[0]])
     captions = _captions(root, used, files)
-    warnings = nesting_warnings(root, used, splits) if labelled and not any(captions) else ()
+    top = used[0].partition("/")[0] if split.names else ""
+    nested = nesting_warnings(root, top, [folders_of[path] for path in used])
     left_out = everywhere - len(images) + len(paths) - len(used)
     note = f"outside the class folders: {left_out} images, left out" if left_out else ""
     return assemble(
         str(root),
         Files(root, tuple(used)),
         used,
-        keys=[keys[path] for path in used] if labelled else None,
-        vocabulary=(_key(path, splits) for path in images),
+        keys=[folders_of[path][0] for path in used] if labelled else None,
+        vocabulary=(folders[0] for folders in folders_of.values() if folders),
         naming=options.classes,
         captions=captions,
-        splits=splits,
-        detected=(split_note, "captions: text files beside the images" if any(captions) else "", note),
-        warnings=(*warnings, *other_kinds, *(_empty(root, images, splits) if labelled else ())),
+        split=split._replace(rows=None),
+        detected=("captions: text files beside the images" if any(captions) else "", note),
+        warnings=(
+            *(nested if labelled and not any(captions) else ()),
+            *other_kinds,
+            *(_empty(root, images, split.names) if labelled else ()),
+        ),
     )
 
 
@@ -89,20 +96,6 @@ def _other_kinds(files: list[str], root: Path) -> tuple[str, ...]:
     )
 
 
-def _choose_split(
-    images: list[str], folders: dict[str, str], options: Options, root: Path
-) -> tuple[list[str], str]:
-    """The images of the chosen split, and a note for the report."""
-    if not folders:
-        return images, ""
-    splits = sort_splits(set(folders.values()))
-    split = options.choose(splits, str(root))
-    paths = [path for path in images if folders[path.partition("/")[0]] == split]
-    own = [folder for each in splits for folder in sorted(folders) if folders[folder] == each]
-    renamed = "" if set(own) == set(splits) else f" (from {', '.join(own)})"
-    return paths, f"split folders: {', '.join(splits)}{renamed}; this is {split}"
-
-
 def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[str]:
     """A remark on class folders without any image, which are no classes."""
     parents = {path.rpartition("/")[0] for path in images}
@@ -114,12 +107,6 @@ def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[s
     if empty:
         more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
         yield f"{root}: the folder {empty[0]}{more} holds no image, and is no class"
-
-
-def _key(path: str, splits: tuple[str, ...]) -> str:
-    """The class folder of an image, which is inside that of its split if there are splits; empty if it has none."""
-    *folders, _ = path.split("/")
-    return next(iter(folders[1:] if splits else folders), "")
 
 
 def _captions(root: Path, paths: list[str], files: list[str]) -> list[tuple[str, ...]]:
@@ -163,23 +150,23 @@ def splits_of(paths: list[str], root: Path) -> dict[str, str]:
     return {}
 
 
-def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> tuple[str, ...]:
+def nesting_warnings(root: Path, split: str, folders: list[list[str]]) -> Iterator[str]:
     """A warning if the classes seem to lie one level deeper than they were looked for.
 
-    Raises UserError if that is certain: one folder that holds all others, or folders such as photos and test-photos,
-    or extra and train, that hold the same folders.
+    `folders` are those of each image, inside the folder `split` if there are splits. Raises UserError if that is
+    certain: one folder that holds all others, or folders such as photos and test-photos, or extra and train, that hold
+    the same folders.
     """
     below: dict[str, set[str]] = defaultdict(set)  # of each class folder, the folders in it; "" for images
-    for path in paths:
-        _, *folders = path.split("/")[bool(splits) : -1]
-        below[path.split("/")[bool(splits)]].add(folders[0] if folders else "")
+    for own in folders:
+        below[own[0]].add(own[1] if len(own) > 1 else "")
     if len(below) == 1:
-        _refuse_one_folder(root, paths, bool(splits))
-        return ()
+        _refuse_one_folder(root, split, folders)
+        return
     shared = set.intersection(*below.values())
     alike = all(2 * len(shared) >= len(folders) for folders in below.values())
     if len(shared) < 2 or not alike or any("" in folders for folders in below.values()):
-        return ()
+        return
     tops, shown = " and ".join(sorted(below)[:2]), " and ".join(sorted(shared)[:2])
     message = f"{root}: {tops} hold the same folders, {shown}"
     split_of = {top: _split_in(top)[0] for top in sorted(below)}
@@ -194,22 +181,19 @@ def nesting_warnings(root: Path, paths: list[str], splits: tuple[str, ...]) -> t
         raise UserError(
             f"{message}: {instead} if they are data sets, or put the images of each class into its folder"
         )
-    return (f"{message}: if these are the classes, give {root / min(below)}",)
+    yield f"{message}: if these are the classes, give {root / min(below)}"
 
 
-def _refuse_one_folder(root: Path, paths: list[str], splits: bool) -> None:
+def _refuse_one_folder(root: Path, split: str, folders: list[list[str]]) -> None:
     """Raise UserError if all images lie in one folder, at any depth, that holds several folders."""
-    folders = [path.split("/")[splits:-1] for path in paths]
-    depth = len(Path(commonpath("/".join(own) for own in folders)).parts)
+    common = commonpath("/".join(own) for own in folders)
+    depth = common.count("/") + 1
     inside = {own[depth] if len(own) > depth else "" for own in folders}
     if len(inside) == 1 or "" in inside:
         return
-    shown, place = " and ".join(sorted(inside)[:2]), "/".join(folders[0][:depth])
-    if splits:
-        instead = f"--data {root / paths[0].partition('/')[0] / place}, and other splits with --held-out"
-    else:
-        instead = str(root / place)
-    where = "it" if depth == 1 else place
+    shown = " and ".join(sorted(inside)[:2])
+    instead = f"--data {root / split / common}, and other splits with --held-out" if split else root / common
+    where = "it" if depth == 1 else common
     raise UserError(
         f"{root} has one class, {folders[0][0]}, with the folders {shown} in {where}: give {instead}"
     )
@@ -218,6 +202,6 @@ def _refuse_one_folder(root: Path, paths: list[str], splits: bool) -> None:
 def _split_in(name: str) -> tuple[str, str]:
     """The split that is part of a name, as in test-photos, empty if there is none; and the other words of it."""
     words = [word for word in re.split(r"[\W_\d]+", name.lower()) if word]
-    splits = [canonical(word) for word in words if canonical(word) in SYNONYMS.values()]
-    others = [word for word in words if canonical(word) not in SYNONYMS.values()]
+    splits = [canonical(word) for word in words if canonical(word) in SPLITS]
+    others = [word for word in words if canonical(word) not in SPLITS]
     return next(iter(splits), ""), " ".join(others)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,8 @@ from tracer.data.classes import readable_name, refuse_one_name
 from tracer.data.encoded import Encoded, read_image
 from tracer.data.examples import Examples, assemble
 from tracer.data.formats.columns import SPLIT, column, find_columns, row_splits
-from tracer.data.formats.values import text, texts
-from tracer.data.options import Options
+from tracer.data.formats.values import text
+from tracer.data.options import WHOLE, Options, Split, choose_part, splits_by_name
 
 PREFIX = "hf:"
 SAVED = ("dataset_dict.json", "state.json")  # files that `save_to_disk` writes into a folder
@@ -58,35 +58,43 @@ def _examples(parts: dict[str, Any], options: Options, spec: str) -> Examples:
     """The examples of one split, whose classes are numbered over all of them."""
     import datasets
 
-    split = next(iter(parts)) if len(parts) == 1 else options.choose(tuple(parts), spec)
-    dataset = parts[split]
+    name, split = _part(parts, options, spec) if len(parts) > 1 else (next(iter(parts)), WHOLE)
+    dataset = parts[name]
     images = [name for name, kind in dataset.features.items() if isinstance(kind, datasets.Image)]
     image = images[0] if images and options.image is None else None
     columns = find_columns(tuple(dataset.column_names), options, spec, image=image)
+    if len(parts) == 1:
+        splits = row_splits({each: dataset[each] for each in _split_columns(dataset)}, columns, spec)
+        split = splits.choose(options, spec)
+        if not splits.of_row:
+            _part(parts, options, spec)  # which refuses a split that is not there
     kind = dataset.features[columns.label] if columns.label else None
     names = tuple(kind.names) if isinstance(kind, datasets.ClassLabel) else ()
     keys = {each: _keys(part, columns.label, names) for each, part in parts.items()} if columns.label else {}
     if options.classes is None:
         refuse_one_name(names)
-    from_data = {name: readable_name(name) for name in names} or None
-    own = _split_columns(dataset) if len(parts) == 1 else []
-    rows = row_splits({name: dataset[name] for name in own}, columns, spec)
-    chosen = rows.choose(options, spec)
-    if not chosen:
-        options.choose(tuple(parts), spec)  # which refuses a split that is not there
-    examples = assemble(
+    from_data = {each: readable_name(each) for each in names} or None
+    return assemble(
         spec,
-        encoded_images(dataset, columns.image, f"{spec} ({split})"),
-        [f"{split}/{i:07d}" for i in range(len(dataset))],
-        keys=keys.get(split),
+        encoded_images(dataset, columns.image, f"{spec} ({name})"),
+        [f"{name}/{i:07d}" for i in range(len(dataset))],
+        keys=keys.get(name),
         vocabulary=(key for each in keys.values() for key in each),
         naming=from_data if options.classes is None else options.classes,
-        captions=[texts(value) for value in dataset[columns.caption]] if columns.caption else None,
-        splits=tuple(parts) if len(parts) > 1 else rows.names,
-        detected=(*columns.detected, rows.note or f"split: {split} of {', '.join(parts)}"),
-        warnings=(rows.warning,),
+        captions=columns.captions(dataset, spec),
+        split=split,
+        detected=columns.detected(),
     )
-    return rows.take(examples, options, spec)
+
+
+def _part(parts: Iterable[str], options: Options, spec: str) -> tuple[str, Split]:
+    """The part that is the requested split, and that split."""
+    split_of, name_of = splits_by_name(parts), dict[str, str]()
+    for name in parts:
+        if (other := name_of.setdefault(split_of.get(name, name), name)) != name:
+            raise UserError(f"{spec} has two splits {split_of[name]}, {other} and {name}: rename one")
+    split = choose_part(list(name_of), options, spec)
+    return name_of[split.name], split
 
 
 def read_parquet_file(path: Path) -> Any:

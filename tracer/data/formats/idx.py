@@ -16,8 +16,8 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
+from tracer.data.encoded import refuse_black
 from tracer.data.examples import Examples, Pixels, assemble
-from tracer.data.pixels import refuse_black
 
 Split = Literal["train", "test"]
 DIGITS = tuple("0123456789")

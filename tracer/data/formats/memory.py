@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.encoded import BROKEN, HASH_SIZE, SUFFIXES, Files, content, hash_image
+from tracer.data.encoded import HASH_SIZE, SUFFIXES, Files, rgb
 from tracer.data.examples import Examples, Images, Pixels, assemble
+from tracer.data.formats.arrays import rgb_pixels
 from tracer.data.formats.hub import from_datasets
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
-from tracer.data.pixels import refuse_black, rgb
+from tracer.data.scan import hashed
 
 PREFIX = "memory:"
 GIVEN = "data given from Python"
@@ -41,21 +41,15 @@ _registry: dict[str, Examples] = {}  # data of this process by their content, so
 def register(data: Any, classes: Spec | None = None) -> str:
     """The name, `memory:` and a hash of the content, under which `load` finds these data in this process."""
     examples = data if isinstance(data, Examples) else from_object(data, classes)
-    name = f"{PREFIX}{_fingerprint(examples)}"
+    fingerprint = examples.fingerprint
+    if examples.name != GIVEN:  # whose ids have hashes of the pixels in them
+        contents = hashed(examples).contents
+        assert contents is not None
+        fingerprint = hashlib.blake2b(fingerprint.encode() + contents.tobytes(), digest_size=8).hexdigest()
+    name = f"{PREFIX}{fingerprint}"
     # Only these examples are at hand: other splits of their source cannot be read under this name.
-    _registry[name] = replace(examples, splits=())
+    _registry[name] = replace(examples, splits=(), split="")
     return name
-
-
-def _fingerprint(examples: Examples) -> str:
-    """A hash of the examples, images included: data of one name would replace each other."""
-    if examples.name == GIVEN:  # whose ids have hashes of the pixels in them
-        return examples.fingerprint
-    digest = hashlib.blake2b(examples.fingerprint.encode(), digest_size=8)
-    for index in range(len(examples)):
-        with suppress(*BROKEN):  # the scan reports them
-            digest.update(hash_image(examples.images, index, content(examples.images, index)))
-    return digest.hexdigest()
 
 
 def registered(name: str) -> Examples:
@@ -85,17 +79,7 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     if type(data).__module__.split(".")[0] == "datasets":
         return from_datasets(data, Options(classes=classes))
     if isinstance(data, Mapping):
-        columns = {
-            kind: next((data[key] for key in keys if key in data), None) for kind, keys in KEYS.items()
-        }
-        unexpected = sorted(set(map(str, data)) - {key for keys in KEYS.values() for key in keys})
-        if columns["image"] is None or unexpected:
-            problem = f"has the unknown key {unexpected[0]!r}" if unexpected else 'has no "image"'
-            raise UserError(f"a mapping of data {problem}: expected image, and label or caption")
-        double = next((keys for keys in KEYS.values() if sum(key in data for key in keys) > 1), None)
-        if double:
-            raise UserError(f"a mapping of data has more than one of {', '.join(double)}: leave one out")
-        return _build(_collection(columns["image"]), columns["label"], columns["caption"], classes)
+        return _build(*_columns(data), classes)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], np.ndarray | torch.Tensor | list):
         return _build(_collection(data[0]), data[1], None, classes)
     try:
@@ -119,6 +103,19 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     return _build(
         Converted(data, pairs=True), targets if labelled else None, None if labelled else targets, names
     )
+
+
+def _columns(data: Mapping[Any, Any]) -> tuple[Images, Any, Any]:
+    """The images, labels and captions of a mapping, each under one of its names."""
+    images, labels, captions = ([data[key] for key in keys if key in data] for keys in KEYS.values())
+    unexpected = sorted(set(map(str, data)) - {key for keys in KEYS.values() for key in keys})
+    if not images or unexpected:
+        problem = f"has the unknown key {unexpected[0]!r}" if unexpected else 'has no "image"'
+        raise UserError(f"a mapping of data {problem}: expected image, and label or caption")
+    for keys, values in zip(KEYS.values(), (images, labels, captions), strict=True):
+        if len(values) > 1:
+            raise UserError(f"a mapping of data has more than one of {', '.join(keys)}: leave one out")
+    return _collection(images[0]), next(iter(labels), None), next(iter(captions), None)
 
 
 def is_paths(data: Any) -> bool:
@@ -204,14 +201,12 @@ def _build(images: Images, labels: Any, captions: Any, classes: Spec | None) -> 
 
 def _collection(images: Any) -> Images:
     """Arrays and files in the form that the rest of tracer reads fastest; anything else is converted one by one."""
-    is_bytes = isinstance(images, torch.Tensor) and images.dtype == torch.uint8
-    array = images.cpu().numpy() if is_bytes else images
-    if isinstance(array, np.ndarray):
-        refuse_black(array, GIVEN)
-    if isinstance(images, np.ndarray) and images.dtype == np.uint8 and images.ndim in (3, 4):
-        pixels = np.stack([images] * 3, axis=-1) if images.ndim == 3 else images
-        if pixels.shape[-1] == 3:
-            return Pixels(pixels)
+    array = images
+    if isinstance(images, torch.Tensor):
+        array = images.detach().cpu().numpy()
+        array = array.transpose(0, 2, 3, 1) if array.ndim == 4 and array.shape[1] in (1, 3) else array
+    if isinstance(array, np.ndarray) and (array.ndim == 3 or (array.ndim == 4 and array.shape[3] != 4)):
+        return Pixels(rgb_pixels(array, GIVEN))
     if isinstance(images, list | tuple) and all(isinstance(image, str | Path) for image in images):
         return Files(Path(), tuple(map(str, images)))
     return Converted(images)

@@ -3,104 +3,83 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
-from tracer.data.examples import Examples, Images, Subset, assemble
-from tracer.data.formats.columns import Columns, find_columns, row_splits
+from tracer.data.examples import Examples, Images, assemble
+from tracer.data.formats.columns import each_cell, find_columns, row_splits
 from tracer.data.formats.hub import encoded_images, read_parquet_file
-from tracer.data.formats.table import Table, parse_table
-from tracer.data.formats.values import text, texts
+from tracer.data.formats.table import parse_table
+from tracer.data.formats.values import text
 from tracer.data.options import Options, splits_by_name
-
-
-@dataclass
-class Entry:
-    """One image, from all rows that name it."""
-
-    row: int
-    image: str
-    key: str
-    split: str
-    captions: dict[str, None] = field(default_factory=dict)  # used as an ordered set
 
 
 def read_table(path: Path, options: Options) -> Examples:
     """Read the table in `path`; image paths are relative to its folder, images may be in the table itself (Parquet)."""
+    source = str(path)
     requested = [name for name in (options.image, options.caption, options.label) if name is not None]
     table = parse_table(path, options.separator, requested)
-    if not len(table):
+    count = len(table)
+    if not count:
         raise UserError(f"{path} has no rows below its header")
     columns = find_columns(tuple(table.columns), options, path.name, binary=table.binary)
-    split = row_splits(table.columns, columns, str(path))
-    splits, part = split.names, split.choose(options, path.name)
     embedded = columns.image in table.binary
-    entries = _entries(table, columns, split.of_row, path)
-    own = [entry for entry in entries if entry.split == part]
-    if embedded:
-        every = encoded_images(read_parquet_file(path), columns.image, str(path))
-        images: Images = Subset(every, np.array([entry.row for entry in own], np.int64))
+    splits = row_splits(table.columns, columns, source)
+    keys = columns.keys(table.columns, source) or []
+    captions: Sequence[Iterable[str]] = columns.captions(table.columns, source) or [()] * count
+    if embedded:  # each row is an image
+        ids, rows = [f"{row:07d}" for row in range(count)], list(range(count))
+        images: Images = encoded_images(read_parquet_file(path), columns.image, source)
     else:
-        images = Files(path.parent, tuple(entry.image for entry in own))
-        if not any((path.parent / image).is_file() for image in images.paths[:20]):
-            first = images.paths[0]
-            raise UserError(f"{path}: no image {first} in {path.parent}: paths are relative to the table")
-    repeats = (split.of_row.count(part) if splits else len(table)) - len(own)
-    return assemble(
-        str(path),
+        paths = list(each_cell(_image_path, table.columns[columns.image], source))
+        merged = _merged(path, paths, captions, {"label": keys, "split": splits.of_row})
+        rows, captions = list(merged), list(merged.values())
+        ids = [paths[row] for row in rows]
+        images = Files(path.parent, tuple(ids))
+    splits = splits._replace(of_row=[splits.of_row[row] for row in rows if splits.of_row])
+    repeats = f"repeated images: {count - len(rows)} rows merged into those before them"
+    examples = assemble(
+        source,
         images,
-        [entry.image for entry in own],
-        keys=[entry.key for entry in own] if columns.label else None,
-        vocabulary=map(text, table.columns[columns.label]) if columns.label else None,
+        ids,
+        keys=[keys[row] for row in rows] if columns.label else None,
         naming=options.classes,
-        captions=[tuple(entry.captions) for entry in own],
-        splits=splits,
-        detected=(
-            *table.detected,
-            *columns.detected,
-            f"{split.note}; this is {part}" if splits else split.note,
-            f"repeated images: {repeats} rows merged into those before them" if repeats else "",
-        ),
-        warnings=(split.warning, "" if splits or embedded else _split_folders(path, own)),
+        captions=[tuple(each) for each in captions],
+        split=splits.choose(options, source),
+        detected=(*table.detected, *columns.detected(), repeats if len(rows) < count else ""),
+        warnings=() if embedded or splits.of_row else _split_folders(path, ids),
     )
+    if not embedded and not any((path.parent / image).is_file() for image in examples.ids[:20]):
+        first = examples.ids[0]
+        raise UserError(f"{path}: no image {first} in {path.parent}: paths are relative to the table")
+    return examples
 
 
-def _entries(table: Table, columns: Columns, split_of: list[str], path: Path) -> list[Entry]:
-    """The images in order of first appearance, each with its label and all its captions."""
-    entries: dict[str, Entry] = {}
-    for row in range(len(table)):
-        try:
-            # Images in the table itself have no path: each row is one.
-            embedded = columns.image in table.binary
-            image = f"{row:07d}" if embedded else _image_path(table.columns[columns.image][row])
-            key = text(table.columns[columns.label][row]) if columns.label else ""
-            captions = texts(table.columns[columns.caption][row]) if columns.caption else ()
-        except UserError as error:
-            raise UserError(f"{path}, row {row + 1}: {error}") from error
-        split = split_of[row] if split_of else ""
-        place = posixpath.normpath(posixpath.join(path.parent.as_posix(), image))
-        entry = entries.setdefault(place, Entry(row, image, key, split))
-        for what, one, other in (("label", entry.key, key), ("split", entry.split, split)):
-            if one != other:
-                both = f"rows {entry.row + 1} and {row + 1} give {image} a different {what}"
-                raise UserError(f"{path}: {both}, {one!r} and {other!r}")
-        entry.captions.update(dict.fromkeys(captions))
-    return list(entries.values())
+def _merged(
+    path: Path, images: list[str], captions: Sequence[Iterable[str]], others: Mapping[str, Sequence[str]]
+) -> dict[int, dict[str, None]]:
+    """The first row of each image, with the captions of all its rows; these must agree in other columns."""
+    first: dict[str, int] = {}
+    merged: dict[int, dict[str, None]] = {}
+    for row, image in enumerate(images):
+        own = first.setdefault(posixpath.normpath(posixpath.join(path.parent.as_posix(), image)), row)
+        for what, cells in others.items():
+            if cells and cells[own] != cells[row]:
+                both = f"rows {own + 1} and {row + 1} give {image} a different {what}"
+                raise UserError(f"{path}: {both}, {cells[own]!r} and {cells[row]!r}")
+        merged.setdefault(own, {}).update(dict.fromkeys(captions[row]))
+    return merged
 
 
-def _split_folders(path: Path, entries: list[Entry]) -> str:
+def _split_folders(path: Path, images: Iterable[str]) -> Iterator[str]:
     """A warning if images of a table without splits lie in folders that are named after several."""
-    folders = {part for entry in entries for part in entry.image.split("/")[:-1]}
-    splits = splits_by_name(folders)
-    if len(set(splits.values())) < 2 or "train" not in splits.values():
-        return ""
-    names = " and ".join(sorted(splits))
-    advice = "a column split with train, val or test divides them"
-    return f"{path}: images lie in folders {names}, and all are used: {advice}"
+    splits = splits_by_name({part for image in images for part in image.split("/")[:-1]})
+    if len(set(splits.values())) > 1 and "train" in splits.values():
+        names = " and ".join(sorted(splits))
+        advice = "a column split with train, val or test divides them"
+        yield f"{path}: images lie in folders {names}, and all are used: {advice}"
 
 
 def _image_path(value: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tarfile
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from fsspec.core import url_to_fs
 from tracer.core.errors import UserError, unknown
 from tracer.data.encoded import SUFFIXES, Encoded
 from tracer.data.examples import Examples, assemble
-from tracer.data.formats.columns import RowSplits, find_columns, row_splits
-from tracer.data.formats.values import parse_json, text, texts
-from tracer.data.options import Options, sort_splits, splits_by_name
+from tracer.data.formats.columns import find_columns, row_splits
+from tracer.data.formats.values import parse_json
+from tracer.data.options import Options, Splits, splits_by_name
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
 MAX_BYTES = 1 << 20  # of a caption or label; anything longer is an error
@@ -69,30 +70,26 @@ def read_shards(pattern: str, options: Options) -> Examples:
     names = dict.fromkeys(name for sample in usable for name in sample.values)
     values = {name: [sample.values.get(name) for sample in usable] for name in names}
     columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
-    members = row_splits(values, columns, pattern)
     short = dict(zip(urls, _shorten(urls), strict=True))
-    split = _with_names(members, usable, short, pattern)
+    splits = _with_names(row_splits(values, columns, pattern), usable, short, pattern)
     imageless = len(every) - len(usable)
-    examples = assemble(
+    return assemble(
         pattern,
         _slices(usable, options.image),
         [f"{short[sample.url]}/{sample.key}" for sample in usable],
-        keys=[text(value) for value in values[columns.label]] if columns.label else None,
+        keys=columns.keys(values, pattern),
         naming=options.classes,
-        captions=[texts(value) for value in values[columns.caption]] if columns.caption else None,
+        captions=columns.captions(values, pattern),
+        split=splits.choose(options, pattern),
         detected=(
             f"shards: {len(urls)}",
-            *(note.replace("column", "member") for note in columns.detected[1:]),
+            *columns.detected("member")[1:],
             f"without an image: {imageless} samples left out" if imageless else "",
-            split.note,
         ),
-        splits=split.names,
-        warnings=(split.warning,),
     )
-    return split.take(examples, options, pattern)
 
 
-def _with_names(members: RowSplits, samples: list[Sample], short: dict[str, str], pattern: str) -> RowSplits:
+def _with_names(members: Splits, samples: list[Sample], short: dict[str, str], pattern: str) -> Splits:
     """The split of each sample by a member, else by the name of its shard: train-000.tar, val-000.tar.
 
     Names count if they name several splits. Raises UserError if some do and others do not, or if members disagree.
@@ -100,19 +97,19 @@ def _with_names(members: RowSplits, samples: list[Sample], short: dict[str, str]
     words = {url: re.findall(r"[^\W\d_]+", name.lower()) for url, name in short.items()}
     splits = splits_by_name({word for own in words.values() for word in own})
     named = {url: [splits[word] for word in own if word in splits] for url, own in words.items()}
-    listed = sort_splits({split for own in named.values() for split in own})
-    if len(listed) < 2:
+    several = Splits([split for own in named.values() for split in own]).names
+    if len(several) < 2:
         return members
     unclear = next((short[url] for url, own in named.items() if len(set(own)) != 1), None)
     if unclear is not None:
         raise UserError(
-            f"{pattern} holds shards of several splits ({', '.join(listed)}) beside {unclear}: give those to train "
+            f"{pattern} holds shards of several splits ({', '.join(several)}) beside {unclear}: give those to train "
             "on, with braces or *, and others with --held-out"
         )
     of_row = [named[sample.url][0] for sample in samples]
     if members.of_row and members.of_row != of_row:
         raise UserError(f"{pattern}: the names of the shards and a member name different splits: rename one")
-    return RowSplits(of_row, f"split: by the names of the shards, {', '.join(listed)}")
+    return Splits(of_row, "splits by the names of the shards")
 
 
 def _slices(samples: list[Sample], ending: str | None) -> Slices:
@@ -157,11 +154,9 @@ def _shorten(urls: list[str]) -> list[str]:
 
 def expand_braces(pattern: str) -> list[str]:
     """All names that the pattern stands for, in order."""
-    match = BRACES.search(pattern)
-    if match is None:
-        return [pattern]
-    before, after = pattern[: match.start()], expand_braces(pattern[match.end() :])
-    return [f"{before}{middle}{rest}" for middle in _choices(match[1], pattern) for rest in after]
+    parts = BRACES.split(pattern)  # what stands outside and inside of braces, in turns
+    choices = [_choices(part, pattern) if place % 2 else [part] for place, part in enumerate(parts)]
+    return list(map("".join, product(*choices)))
 
 
 def _choices(inside: str, pattern: str) -> list[str]:

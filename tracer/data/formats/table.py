@@ -6,7 +6,7 @@ import codecs
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -22,6 +22,7 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}
 MAX_COLUMNS = 10_000
 MAX_ROWS_PER_BYTE = 10  # each row names or holds an image; a repeated value takes almost no room in Parquet
+BINARY = ("binary", "large_binary")  # types of Parquet
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -43,13 +44,12 @@ class Table:
 
 def parse_table(path: Path, separator: str | None = None, expected: Sequence[str] = ()) -> Table:
     """The table in `path`. `expected` are column names from the user, which help to detect the separator."""
-    readers = {".jsonl": _json_lines, ".ndjson": _json_lines, ".json": _json_list, ".parquet": _parquet}
     suffix = path.suffix.lower()
-    if suffix in readers:
-        if separator is not None:
-            raise UserError(f"--separator means nothing for {path.name}: leave it out")
-        return readers[suffix](path)
-    return _separated(path, separator, expected)
+    if suffix in (".csv", ".tsv", ".txt"):
+        return _separated(path, separator, expected)
+    if separator is not None:
+        raise UserError(f"--separator means nothing for {path.name}: leave it out")
+    return _parquet(path) if suffix == ".parquet" else _json(path)
 
 
 def _separated(path: Path, separator: str | None, expected: Sequence[str]) -> Table:
@@ -147,32 +147,25 @@ def _text(path: Path) -> tuple[str, str]:
             raise UserError(f"{path} is neither UTF-8 nor cp1252 text: {error}") from error
 
 
-def _json_lines(path: Path) -> Table:
+def _json(path: Path) -> Table:
+    """A list of records, or one record a line."""
     text, _ = _text(path)
-    lines = ((f"{path}, line {i}", line) for i, line in enumerate(text.split("\n"), 1) if line.strip())
-    return _records(path, ((where, parse_json(line, where)) for where, line in lines))
-
-
-def _json_list(path: Path) -> Table:
-    text, _ = _text(path)
-    records = parse_json(text, str(path))
-    if not isinstance(records, list):
-        raise UserError(f"{path} must hold a list of records, or be JSON lines with the ending .jsonl")
-    return _records(path, ((f"{path}, record {i}", record) for i, record in enumerate(records, 1)))
-
-
-def _records(path: Path, items: Iterable[tuple[str, Any]]) -> Table:
-    """A table of records, each given with its place in the file for error messages."""
-    records: list[dict[str, Any]] = []
-    for where, record in items:
+    if path.suffix.lower() == ".json":
+        records = parse_json(text, str(path))
+        if not isinstance(records, list):
+            raise UserError(f"{path} must hold a list of records, or be JSON lines with the ending .jsonl")
+        places = {f"{path}, record {i}": record for i, record in enumerate(records, 1)}
+    else:
+        lines = {f"{path}, line {i}": line for i, line in enumerate(text.split("\n"), 1) if line.strip()}
+        places = {where: parse_json(line, where) for where, line in lines.items()}
+    for where, record in places.items():
         if not isinstance(record, dict):
             raise UserError(f'{where}: expected {{"image": …, "label": …}}, found {record!r:.60}')
-        records.append(record)
-    if not records:
+    if not places:
         raise UserError(f"{path} is empty")
-    names = dict.fromkeys(name for record in records for name in record)
+    names = dict.fromkeys(name for record in places.values() for name in record)
     _limit_columns(path, len(names))
-    return Table({name: [record.get(name) for record in records] for name in names})
+    return Table({name: [record.get(name) for record in places.values()] for name in names})
 
 
 def _parquet(path: Path) -> Table:
@@ -190,9 +183,7 @@ def _parquet(path: Path) -> Table:
             )
         binary = tuple(field.name for field in schema if _holds_images(field.type))
         plain = [
-            field.name
-            for field in schema
-            if field.name not in binary and not (pa.types.is_struct(field.type) or _is_binary(field.type))
+            field.name for field in schema if field.name not in binary and not pa.types.is_struct(field.type)
         ]
         columns = pq.read_table(path, columns=plain).to_pydict()
     except (OSError, ValueError, pa.ArrowException) as error:  # ValueError: text that is not UTF-8
@@ -224,11 +215,5 @@ def _holds_images(kind: Any) -> bool:
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
-        return kind.get_field_index("bytes") >= 0 and _is_binary(kind.field("bytes").type)
-    return _is_binary(kind)
-
-
-def _is_binary(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        kind = kind.field("bytes").type if kind.get_field_index("bytes") >= 0 else None
+    return str(kind) in BINARY

@@ -12,7 +12,6 @@ import numpy as np
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples, Images
-from tracer.data.options import canonical
 from tracer.data.sources import load
 
 SOLUTION = "LOC_val_solution.csv"  # in or above the flat validation folder, as in Kaggle's distribution
@@ -85,7 +84,7 @@ def shard_folder(root: Path) -> Path | None:
 def loaded(spec: str) -> LabelledImages:
     """The labelled images of shards, tables or a hub data set."""
     examples = load(spec)
-    if {"val", "test"} & set(map(canonical, examples.splits)):
+    if {"val", "test"} & {*examples.splits}:
         examples = load(spec, split="val")  # or test; ImageNet's own test split has no labels
     if not examples.labelled:
         raise UserError(f"{spec} has no labels to score against")

@@ -9,7 +9,6 @@ from typing import Any
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec, match_names
 from tracer.data.formats.memory import PREFIX as MEMORY
-from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.data.split import align_labels
 from tracer.evaluation.suites.shift import ROLES, Role, Shift
@@ -37,7 +36,7 @@ def own(
     """
     examples = load(spec, classes=classes, **options)
     if examples.splits and "split" not in options:
-        split = next((each for each in ("test", "val") if each in map(canonical, examples.splits)), "train")
+        split = next((each for each in ("test", "val") if each in examples.splits), "train")
         examples = load(spec, classes=classes, split=split, **options)
     if not examples.labelled and not examples.captioned:
         raise UserError(f"{spec} has neither labels nor captions to score against")

@@ -18,8 +18,8 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import readable_name
+from tracer.data.encoded import rgb
 from tracer.data.examples import Examples
-from tracer.data.pixels import rgb
 from tracer.evaluation.suites.shift import Role, Shift, Suite
 
 SPLITS: dict[str, Role] = {"id_test": "id", "test": "ood"}

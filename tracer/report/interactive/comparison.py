@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
+from tracer.data.encoded import rgb
 from tracer.data.examples import Examples
-from tracer.data.pixels import rgb
 from tracer.evaluation.measured import evenly_spaced
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
