@@ -42,7 +42,7 @@ from tracer.training.learner import Learner
 from tracer.training.step import State
 
 COMPILED = "tracer-compiled"
-STEPS, STOP = 5, 3  # steps, and the checkpoint behind which some runs are stopped
+STEPS, STOP = 3, 2  # steps, and the checkpoint behind which some runs are stopped
 WORLDS = {"ddp": Replicated, "fsdp": Sharded}
 
 
@@ -52,9 +52,9 @@ def data(folder: Path) -> None:
     for name, count in (("train", 24), ("test", 7)):
         images = rng.integers(0, 256, (count, 28, 28, 3), np.uint8)
         np.savez(folder / f"{name}.npz", images=images, labels=np.arange(count) % 3)
-    vision = {"image_size": 28, "layers": 2, "width": 16, "head_width": 8, "patch_size": 14}
-    text = {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 1, "layers": 2}
-    config = {"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}
+    vision = {"image_size": 28, "layers": 2, "width": 8, "head_width": 8, "patch_size": 14}
+    text = {"context_length": 16, "vocab_size": 49408, "width": 4, "heads": 1, "layers": 1}
+    config = {"embed_dim": 4, "vision_cfg": vision, "text_cfg": text}
     (folder / "minute.json").write_text(json.dumps(config))
     (folder / "sigmoid.json").write_text(json.dumps({**config, "init_logit_bias": -10}))
 
@@ -283,6 +283,7 @@ def peer(folder: Path, chosen: Sequence[str], rank: int, ports: list[int]) -> in
 def measure(folder: Path, cases: Sequence[str]) -> list[Exit]:
     """Both processes, when they have ended."""
     data(folder)
+    assert measured.known_names()  # imports open_clip once, before the fork
     ports = [free_port() for _ in WORLDS]
     peers = [ForkedProcess(partial(peer, folder, cases, rank, ports)) for rank in range(2)]
     return [each.wait(kill_after=inf) for each in peers]
