@@ -21,6 +21,9 @@ help:
 	@echo "make photoshift-quick  the same on photographs, with real towers; 84 runs; make photoshift: 989 runs"
 	@echo "make format  let ruff format the code"
 
+# Without bytecode every process that the tests start would compile the package anew. Empty means: write it.
+export PYTHONDONTWRITEBYTECODE =
+
 # The last two commands let `import open_clip` work beside a CPU torch; see the file that is copied.
 SITE = "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 $(VENV)/ready: pyproject.toml constraints.txt tracer/models/torchvision_compat.py
