@@ -82,9 +82,8 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/pyrefly check --summary=none
 
-# Every process of the tests would compile the package anew where Python is told to keep no byte code.
 test: lint
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 test-slow: $(VENV)/ready
 	$(BIN)/pytest -m evidence
