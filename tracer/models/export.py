@@ -12,7 +12,7 @@ from tracer.models.huggingface.export import write_transformers
 from tracer.models.onnx_export import write_onnx
 from tracer.models.parity import check_parity
 from tracer.models.prompt_tokens import has_prompt
-from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
+from tracer.models.source import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
 from tracer.models.student import Student
 from tracer.models.text import text_tower
 from tracer.models.tokenizer_files import from_transformers

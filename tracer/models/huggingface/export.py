@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
-from tracer.models.huggingface.activation import trunk_activation
-from tracer.models.huggingface.architecture import transformers_config
+from tracer.models.huggingface.architecture import transformers_config, trunk_activation
 from tracer.models.huggingface.keys import to_transformers
 from tracer.models.huggingface.processor import image_processor_config
 from tracer.models.huggingface.source import WEIGHTS
