@@ -25,7 +25,7 @@ from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tracer.core.errors import NotAdaptable
 from tracer.core.weights import Weights
 from tracer.models.student import Student
-from tracer.models.trainable import freeze_towers, towers_with_blocks
+from tracer.models.trainable import freeze_towers
 
 Layers = Literal["all", "attention", "mlp"]
 Factors = Literal["auto", "B", "AB"]
@@ -84,14 +84,15 @@ class LoRA:
         """
         names = {id(module): name for name, module in student.named_modules()}
         targets: dict[str, nn.Module] = {}
-        for kind, _, blocks in towers_with_blocks(student):
-            trained = [block for block in blocks.values() if any(p.requires_grad for p in block.parameters())]
+        for tower in student.towers:
+            blocks = list(tower.blocks.values())
+            trained = [block for block in blocks if any(p.requires_grad for p in block.parameters())]
             suited = [layer for block in trained for layer in self._layers(block)]
             layers = [layer for layer in suited if adapted_weight(layer).requires_grad]
             layers = [layer for layer in layers if not isinstance(layer, nn.Conv2d)] or layers
-            if (trained or not blocks) and not layers and kind == "image":
+            if (trained or not blocks) and not layers and tower.kind == "image":
                 raise NotAdaptable(
-                    f"--adapter lora: nothing to adapt in the {kind} tower of {student.name}; "
+                    f"--adapter lora: nothing to adapt in the image tower of {student.name}; "
                     + (
                         "no matrix of it is trained: leave out --tune, give one of whole blocks such as last-1, "
                         "or leave out --adapter"

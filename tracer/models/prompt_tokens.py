@@ -22,7 +22,7 @@ from tracer.core.weights import Weights
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student
 from tracer.models.text import EndOfText
-from tracer.models.trainable import freeze_towers, towers_with_blocks
+from tracer.models.trainable import freeze_towers
 
 INITIAL = 0.02  # standard deviation, as CoOp's
 
@@ -51,7 +51,7 @@ class Prompts:
 
     def prepare(self, student: Student) -> None:
         """Add zeros with gate 0, which leave the model as it is. Raises NotAdaptable if a tower takes no tokens."""
-        for kind, tower, _ in towers_with_blocks(student):
+        for kind, tower in student.towers:
             if count := getattr(self, kind):
                 transformer: Any = getattr(tower, "transformer", None)
                 if type(transformer) is not open_clip.transformer.Transformer or (
@@ -69,9 +69,10 @@ class Prompts:
     def targets(self, student: Student) -> dict[str, nn.Module]:
         """The prompted parts of towers that are trained, by tower. Raises UserError if there is none."""
         targets: dict[str, nn.Module] = {
-            kind: tower.get_submodule("transformer")
-            for kind, tower, blocks in towers_with_blocks(student)
-            if getattr(self, kind) and any(p.requires_grad for b in blocks.values() for p in b.parameters())
+            tower.kind: tower.module.get_submodule("transformer")
+            for tower in student.towers
+            if getattr(self, tower.kind)
+            and any(p.requires_grad for block in tower.blocks.values() for p in block.parameters())
         }
         if not targets:
             raise UserError(f"--adapter {self}: the towers with tokens are not trained by this method")
