@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -38,11 +38,9 @@ class Prompts:
     text: int = 4
 
     def __post_init__(self) -> None:
-        for tower in ("image", "text"):
-            count = getattr(self, tower)
-            if not (math.isfinite(count) and count == int(count) >= 0):
-                raise ValueError(f"{tower} {count:g}: expected a whole number of tokens, at least 0")
-            object.__setattr__(self, tower, int(count))
+        for tower, count in asdict(self).items():
+            if count < 0:
+                raise ValueError(f"{tower} {count}: expected a whole number of tokens, at least 0")
         if not self.image and not self.text:
             raise ValueError("image 0 and text 0: expected tokens in one tower at least")
 

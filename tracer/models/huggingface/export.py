@@ -55,20 +55,14 @@ def write_transformers(
         write_for_transformers(tokenizer, folder)
         model = model_class.from_pretrained(folder).eval()
         length = student.config["text_cfg"].get("context_length", 77)
-        tokens = transformers.AutoTokenizer.from_pretrained(folder)(
-            texts, padding="max_length", truncation=True, max_length=length, return_tensors="pt"
-        ).input_ids
-    scalars = [
-        name for name in ("logit_scale", "logit_bias") if getattr(student.clip, name, None) is not None
-    ]
-    return [
-        (
-            student.embed_image(pixels.to(student.mean.device)),
-            _unit(model.get_image_features(pixel_values=pixels)),
-        ),
-        (student.embed_text(student.tokenise(texts)), _unit(model.get_text_features(input_ids=tokens))),
-        *((getattr(student.clip, name), getattr(model, name)) for name in scalars),
-    ]
+        theirs: Any = transformers.AutoTokenizer.from_pretrained(folder)
+        padded = {"padding": "max_length", "truncation": True, "max_length": length, "return_tensors": "pt"}
+        tokens = theirs(texts, **padded).input_ids
+    image, text = model.get_image_features(pixel_values=pixels), model.get_text_features(input_ids=tokens)
+    outputs = [(student.embed_image(pixels.to(student.mean.device)), _unit(image))]
+    outputs += [(student.embed_text(student.tokenise(texts)), _unit(text))]
+    scalars = {name: getattr(student.clip, name, None) for name in ("logit_scale", "logit_bias")}
+    return outputs + [(own, getattr(model, name)) for name, own in scalars.items() if own is not None]
 
 
 def _unit(output: Any) -> Tensor:
