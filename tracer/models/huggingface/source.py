@@ -14,7 +14,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
 from tracer.models.config_check import check_model_config, read_config
-from tracer.models.download import copy_cache, hub_weights_needed, in_hub_cache, reach_hub
+from tracer.models.download import TEXT_PATTERNS, copy_cache, hub_weights_needed, in_hub_cache, reach_hub
 from tracer.models.huggingface.architecture import FAMILIES, open_clip_config, set_trunk_activation
 from tracer.models.huggingface.keys import to_open_clip
 from tracer.models.huggingface.processor import preprocess_config
@@ -28,7 +28,6 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 TOKENIZER = "tokenizer_config.json"
-SMALL = ("*.json", "*.txt", "*.model")  # configs and tokenizers
 LARGE = ("model*.safetensors", INDEX)
 
 
@@ -125,7 +124,7 @@ def from_folder(folder: Path, repository: str = "") -> TransformersSource:
 def from_hub(repository: str) -> TransformersSource:
     """The model in a repository of the hub, whose small files are downloaded unless they are on this machine."""
     if not in_hub_cache(repository, CONFIG):
-        _download(repository, SMALL, CONFIG)
+        _download(repository, TEXT_PATTERNS, CONFIG)
     return from_folder(Path(snapshot_download(repository, local_files_only=True)), repository)
 
 
