@@ -1,7 +1,8 @@
-"""Export a model as a folder that open_clip and tracer, transformers or onnxruntime can load."""
+"""Export a model, with its head, as a folder that open_clip and tracer, transformers or onnxruntime can load."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,17 @@ import torch
 from torch import Tensor
 
 from tracer.core.errors import UserError, unknown
-from tracer.models.exported_head import write_head
 from tracer.models.huggingface.export import write_transformers
 from tracer.models.onnx_export import write_onnx
 from tracer.models.prompt_tokens import has_prompt
 from tracer.models.source import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
-from tracer.models.student import Student, evaluating
+from tracer.models.student import Student, evaluating, initialise_from
 from tracer.models.text import text_tower
 from tracer.models.tokenizer_files import from_transformers
 from tracer.storage.atomic import write_folder, write_json, write_text
-from tracer.storage.safetensors_io import file_blake2b, write_weights
+from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
 
+HEAD_FILE, CLASSES_FILE = "head.safetensors", "classes.json"  # beside the model
 FORMATS = ("open_clip", "hf", "onnx")
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
 TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # unlike in length, capitals and signs
@@ -100,3 +101,40 @@ def _write_open_clip(student: Student, folder: Path, repository: str | None) -> 
         tower_config.save_pretrained(folder)
     content = {"model_cfg": config, "preprocess_cfg": student.preprocess_cfg}
     write_json(folder / CONFIG_FILE, {**content, WEIGHTS_DIGEST: file_blake2b(folder / WEIGHTS_FILE)})
+
+
+def write_head(student: Student, folder: Path) -> None:
+    """Write the head of a student, if it has one, with the names of its classes."""
+    if student.head is not None:
+        write_weights(folder / HEAD_FILE, student.head.state_dict())
+        write_json(folder / CLASSES_FILE, list(student.classes))
+
+
+def head_classes(folder: Path) -> tuple[str, ...]:
+    """The classes of the head in the folder of an export; none if there is no head, or no names for it."""
+    if not (folder / HEAD_FILE).is_file():
+        return ()
+    file = folder / CLASSES_FILE
+    try:
+        names = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"the class names of the head cannot be read: {file}: {error}") from error
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(f"{file} must be a list of class names")
+    return tuple(names)
+
+
+def attach_head(student: Student, folder: Path) -> None:
+    """Give a student the head in the folder that it was loaded from, if there is one with the names of its classes."""
+    if not (classes := head_classes(folder)):
+        return
+    head = {f"head.{name}": tensor for name, tensor in read_weights(folder / HEAD_FILE).items()}
+    shape = list(head["head.weight"].shape) if "head.weight" in head else []
+    expected = [len(classes), student.config["embed_dim"]]
+    if shape != expected:
+        raise UserError(
+            f"{folder / HEAD_FILE} does not fit: its weights are {shape}, {expected} for the {len(classes)} classes "
+            f"of {CLASSES_FILE} and the embeddings of {student.name}"
+        )
+    initialise_from(student, {**student.state_dict(), **head})
+    student.classes = classes
