@@ -334,7 +334,7 @@ def test_a_text_tower_with_code_is_refused_and_nobody_is_asked(
 ) -> None:
     import json
 
-    from tracer.models.registry import ModelSource
+    from tracer.models.source import ModelSource
 
     mark = tmp_path / "ran"
     (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w').close()\nclass Evil: pass\n")

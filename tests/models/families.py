@@ -27,10 +27,10 @@ from tracer.methods.base import method
 from tracer.models.export import export
 from tracer.models.gradient_cache import embed_both
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.projections import without_projection
 from tracer.models.registry import known_models
 from tracer.models.student import Student, load
 from tracer.models.text import EndOfText, MaskedPadding
+from tracer.models.towers import without_projection
 from tracer.models.zero_shot import zero_shot
 from tracer.parallel import World
 from tracer.training.optim import adamw

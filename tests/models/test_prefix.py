@@ -16,7 +16,7 @@ from tracer.methods.presets import composite
 from tracer.models.lora import LoRA
 from tracer.models.prefix import share_prefix
 from tracer.models.student import Student, load
-from tracer.models.trainable import towers, towers_with_blocks
+from tracer.models.trainable import towers
 from tracer.parallel import World
 from tracer.training.optim import adamw
 from tracer.training.schedule import Schedule
@@ -48,7 +48,7 @@ def batch(number: int, student: Student) -> Batch:
 
 def first_blocks(model: nn.Module) -> list[nn.Module]:
     assert isinstance(model, Student)
-    return [next(iter(blocks.values())) for _, _, blocks in towers_with_blocks(model)]
+    return [next(iter(tower.blocks.values())) for tower in model.towers]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from safetensors.torch import save_file
 from tracer.core.errors import UserError
 from tracer.models import download
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.registry import CONFIG_FILE, WEIGHTS_FILE, known_models, locate, pretrained_tag
+from tracer.models.registry import known_models, locate, pretrained_tag
+from tracer.models.source import CONFIG_FILE, WEIGHTS_FILE
 from tracer.models.student import Student, load
 
 TINY = json.loads((files("tracer.models") / "configs" / "tiny-28.json").read_text())
@@ -126,7 +127,7 @@ def test_weights_in_a_file_are_like_the_published_ones(
     model: str, tag: str, quick: bool, preprocess: dict[str, Any] | None, file: Path
 ) -> None:
     place = locate(model, f"{file}@{tag}" if tag else str(file))
-    assert place.file == file
+    assert place.files == [file]
     assert bool(place.config.get("quick_gelu")) == quick
     if preprocess is None:
         assert place.preprocess is None

@@ -20,7 +20,6 @@ from tracer.core.errors import UserError
 from tracer.core.terms import contrastive
 from tracer.data.transforms import Transform
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.projections import projections, without_projection
 from tracer.models.registry import known_models
 from tracer.models.student import (
     MAX_LOG_SCALE,
@@ -30,6 +29,7 @@ from tracer.models.student import (
     load,
     read_weights,
 )
+from tracer.models.towers import Tower, without_projection
 
 TEXTS = ["the digit 3", "a photo of the number 8, badly written", "7"]
 VISION = {"image_size": 32, "layers": 1, "width": 32, "head_width": 16, "patch_size": 16}
@@ -193,7 +193,7 @@ def test_projections_are_the_last_linear_maps(
         return [float((rows - rows[0]).abs().max()) for rows in features]
 
     assert min(spread()) > 1e-5
-    maps = projections(student.clip)
+    maps = student.projections
     assert [m.shape[1] for m in maps] == [16, 16]
     assert maps[1].shape[0] == TEXT["width"]
     for matrix in maps:
@@ -204,12 +204,12 @@ def test_projections_are_the_last_linear_maps(
 
 def test_a_tower_without_projection_says_so() -> None:
     student = small(open_clip.CustomTextCLIP, VISION, proj_type="none", width=16)
-    assert projections(student.clip) is None
+    assert student.projections is None
     assert without_projection(student.clip) == ["text"]
 
 
 def test_projections_carry_a_gradient(student: Student) -> None:
-    both = projections(student.clip)
+    both = student.projections
     assert both is not None
     image, text = both
     (image.sum() + text.sum()).backward()
@@ -276,14 +276,13 @@ def test_a_frozen_scale_is_never_clamped() -> None:
 @pytest.mark.parametrize("depth", [1, 2, 4, 7, 12])
 def test_five_taps_are_the_tokens_after_each_quarter(depth: int) -> None:
     """Against the blocks run one by one."""
-    from tracer.models.blocks import five_taps
     from tracer.models.open_clip_compat import open_clip
 
     torch.manual_seed(0)
     tower = open_clip.transformer.VisionTransformer(16, 4, 24, depth, 2, 2.0, output_dim=8).eval()
     pixels = torch.randn(2, 3, 16, 16)
     with torch.no_grad():
-        features, taps = five_taps(tower, pixels)
+        features, taps = Tower("image", tower).five_taps(pixels)
         x = tower._embeds(pixels)
         outputs = [x]
         for block in tower.transformer.resblocks:
@@ -298,12 +297,11 @@ def test_five_taps_are_the_tokens_after_each_quarter(depth: int) -> None:
 
 
 def test_five_taps_of_a_resnet_are_its_stem_and_stages() -> None:
-    from tracer.models.blocks import five_taps
     from tracer.models.open_clip_compat import open_clip
 
     tower = open_clip.modified_resnet.ModifiedResNet([1, 1, 1, 1], 32, 8, image_size=64, width=16).eval()
     with torch.no_grad():
-        _, taps = five_taps(tower, torch.randn(2, 3, 64, 64))
+        _, taps = Tower("image", tower).five_taps(torch.randn(2, 3, 64, 64))
     assert [tuple(tap.shape) for tap in taps] == [
         (2, 256, 16),
         (2, 256, 64),

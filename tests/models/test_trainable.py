@@ -17,7 +17,8 @@ from tracer.core.teachers import WMA
 from tracer.methods.base import Stage
 from tracer.methods.presets import composite
 from tracer.models.student import Student, load
-from tracer.models.trainable import input_layers, towers
+from tracer.models.towers import Tower
+from tracer.models.trainable import towers
 from tracer.parallel import World
 from tracer.training.optim import adamw
 from tracer.training.schedule import Schedule
@@ -68,7 +69,7 @@ def test_the_stem_of_a_tower_of_timm_is_frozen_and_what_follows_its_blocks_train
     tower = nn.Module()
     with torch.device("meta"):
         tower.trunk = timm.create_model(trunk, num_classes=0)
-    first = {id(parameter) for parameter in input_layers(tower)}
+    first = {id(parameter) for parameter in Tower("image", tower).input_parameters}
     outside = {
         name: p for name, p in tower.trunk.named_parameters() if not name.startswith(("blocks", "stages"))
     }

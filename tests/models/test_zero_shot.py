@@ -9,10 +9,9 @@ from torch.nn.functional import normalize
 
 from tracer.models import zero_shot as classifier
 from tracer.models.adapters import adapter
-from tracer.models.shared_words import shares_words
 from tracer.models.student import Student
 from tracer.models.text import Tokeniser
-from tracer.models.zero_shot import zero_shot
+from tracer.models.zero_shot import shares_words, zero_shot
 
 CLASSES = ["cat", "a very long class name of many, many words", "dog", "cat"]
 TEMPLATES = ["a photo of a {}.", "{}", "the {} in the rain, seen from far away"]

@@ -15,7 +15,7 @@ from tracer.core.errors import UserError
 from tracer.evaluation.target import target
 from tracer.models.download import Download
 from tracer.models.export import export
-from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST
+from tracer.models.source import CONFIG_FILE, WEIGHTS_DIGEST
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
 from tracer.runs.identity import first_identity, identity

@@ -11,8 +11,8 @@ from jaxtyping import Float, Num
 from torch import Tensor, nn
 
 from tracer.analysis.similarity import Moments, linear_cka, svcca
-from tracer.models.blocks import Order, as_tokens, patch_embedding, token_order, tower_blocks
 from tracer.models.student import Student, evaluating
+from tracer.models.towers import Order, Tower, as_tokens
 
 
 class LayerSimilarity(NamedTuple):
@@ -45,16 +45,16 @@ def layer_similarity(
 
 def vision_layers(tower: nn.Module) -> dict[str, nn.Module]:
     """The patch embedding, blocks or stages in order, then the tower itself, whose output is the image's embedding."""
-    patches = patch_embedding(tower)
+    patches, blocks = Tower("image", tower).patch_embedding, Tower("image", tower).blocks
     first = {} if patches is None else {"patch embedding": patches}
-    return {**first, **tower_blocks(tower), "projection": tower}
+    return {**first, **blocks, "projection": tower}
 
 
 @contextmanager
 def layer_outputs(tower: nn.Module) -> Iterator[dict[str, Float[Tensor, "n d"]]]:
     """A dict that every forward pass fills with the outputs of the layers, averaged over positions."""
     outputs: dict[str, Tensor] = {}
-    order = token_order(tower)
+    order = Tower("image", tower).order
 
     def hook(name: str) -> Any:
         def keep(module: nn.Module, inputs: Any, output: Any) -> None:

@@ -13,8 +13,8 @@ from tracer.core.errors import UserError, unknown
 from tracer.models.adapters import adapter
 from tracer.models.download import unreachable_hub
 from tracer.models.export import FORMATS as MODEL_FORMATS
+from tracer.models.export import HEAD_FILE
 from tracer.models.export import export as write_export
-from tracer.models.exported_head import HEAD_FILE
 from tracer.models.lora import LoRA
 from tracer.models.peft_export import export_peft
 from tracer.models.student import Student

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracer.core.validation import fits
-from tracer.models.exported_head import attach_head, head_classes
+from tracer.models.export import attach_head, head_classes
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
 from tracer.runs.run import DESCRIPTION, Run

@@ -45,31 +45,18 @@ class TeacherCallback(TrainerCallback):
         self.buffers: Buffers = buffers
         self.resume_from = None if resume_from is None else Path(resume_from)
 
-    def on_train_begin(  # pyrefly: ignore[bad-override]  (it is always given a model)
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        *,
-        model: nn.Module,
-        **_: Any,
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
     ) -> None:
         """Create the teacher; in a resumed training, from its checkpoint."""
+        model: nn.Module = objects["model"]
         self.shadow = Shadow(model, self.policy, steps=state.max_steps, buffers=self.buffers)
         if state.global_step:
             self._restore(self.resume_from or _checkpoint(args, state))
 
-    def on_step_end(  # pyrefly: ignore[bad-override]
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        *,
-        model: nn.Module,
-        **_: Any,
-    ) -> None:
+    def on_step_end(self, *_: Any, **objects: Any) -> None:
         """Update the teacher after an optimiser step."""
-        self.shadow.follow(model)
+        self.shadow.follow(objects["model"])
 
     def on_save(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any

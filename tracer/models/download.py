@@ -19,9 +19,9 @@ from tracer.models.load_guards import explained
 from tracer.models.open_clip_compat import open_clip
 
 CONNECT_TIMEOUT = 6.0  # seconds until a host that does not answer counts as out of reach
+TEXT_PATTERNS = ("*.json", "*.txt", "*.model")  # configs and tokenizers
 TOKENIZER_SUFFIXES = (".json", ".txt", ".model", ".spm", ".bpe", ".tiktoken", ".vocab")  # and configs
 WEIGHTS_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
-READ = (*TOKENIZER_SUFFIXES, *WEIGHTS_SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,8 @@ TEXT_FILES = {"hf_tokenizer_name": "tokenizer_config.json", "hf_model_name": "co
 
 def text_files_missing(text: Mapping[str, Any]) -> dict[str, str]:
     """Repositories of the hub, and a file of each, that a text config needs and that are not on this machine."""
-    needed: dict[str, str] = {text[name]: file for name, file in TEXT_FILES.items() if text.get(name)}
-    return {
-        repository: file
-        for repository, file in needed.items()
-        if not Path(repository).is_dir() and not in_hub_cache(repository, file)
-    }
+    needed = ((text[key], file) for key, file in TEXT_FILES.items() if text.get(key))
+    return {name: file for name, file in needed if not Path(name).is_dir() and not in_hub_cache(name, file)}
 
 
 def reach_text_files(model: str, text: Mapping[str, Any]) -> None:
@@ -119,22 +115,26 @@ def reach_text_files(model: str, text: Mapping[str, Any]) -> None:
     with explained(model):  # names in a stranger's config may be no names
         missing = text_files_missing(text)
     for repository, file in missing.items():
-        what = f"{file} of {repository}, which {model} needs for its texts, is"
-        reach_hub(what, repository, "*.json", "*.txt", "*.model")
+        reach_hub(
+            f"{file} of {repository}, which {model} needs for its texts, is", repository, *TEXT_PATTERNS
+        )
 
 
-def reach_hub(what: str, repository: str, *files: str) -> None:
+def reach_hub(what: str, repository: str, *patterns: str) -> None:
     """Raise UserError, with a way to do without a network, if the hub does not answer."""
     if problem := unreachable_hub():
-        raise UserError(f"{what} not on this machine and {problem}: {copy_cache(repository, *files)}")
+        raise UserError(f"{what} not on this machine and {problem}: {copy_cache(repository, *patterns)}")
 
 
-def copy_cache(repository: str, *files: str) -> str:
+def copy_cache(repository: str, *patterns: str) -> str:
     """How to bring files of the hub to a machine without network."""
-    folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
-    patterns = [f"--include '{file}'" if "*" in file else file for file in files]
-    command = " ".join(("hf download", repository, *patterns))
+    folder = _cache_of(repository)
+    command = " ".join(("hf download", repository, *(f"--include '{file}'" for file in patterns)))
     return f"on another machine run `{command}` and copy {folder.name} of its cache to {folder.parent} here"
+
+
+def _cache_of(repository: str) -> Path:
+    return Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
 
 
 def in_hub_cache(repository: str, file: str) -> bool:
@@ -144,12 +144,13 @@ def in_hub_cache(repository: str, file: str) -> bool:
 
 def hub_files(repository: str) -> dict[str, Path]:
     """Configs, tokenizers and weights of this repository that are on this machine, by repository and name."""
-    folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
+    folder = _cache_of(repository)
     try:
         snapshot = folder / "snapshots" / (folder / "refs" / "main").read_text(encoding="utf-8").strip()
     except OSError:  # a folder, or nothing of it is here
         return {}
-    files = sorted(file for file in snapshot.glob("*") if file.suffix in READ and file.is_file())
+    read = (*TOKENIZER_SUFFIXES, *WEIGHTS_SUFFIXES)
+    files = sorted(file for file in snapshot.glob("*") if file.suffix in read and file.is_file())
     return {f"{repository}/{file.name}": file for file in files}
 
 

@@ -1,25 +1,30 @@
-"""Export a model as a folder that open_clip and tracer, transformers or onnxruntime can load."""
+"""Export a model, with its head, as a folder that open_clip and tracer, transformers or onnxruntime can load."""
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from tracer.core.errors import UserError, unknown
-from tracer.models.exported_head import write_head
 from tracer.models.huggingface.export import write_transformers
 from tracer.models.onnx_export import write_onnx
-from tracer.models.parity import check_parity
 from tracer.models.prompt_tokens import has_prompt
-from tracer.models.registry import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
-from tracer.models.student import Student
+from tracer.models.source import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
+from tracer.models.student import Student, evaluating, initialise_from
 from tracer.models.text import text_tower
 from tracer.models.tokenizer_files import from_transformers
 from tracer.storage.atomic import write_folder, write_json, write_text
-from tracer.storage.safetensors_io import file_blake2b, write_weights
+from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
 
+HEAD_FILE, CLASSES_FILE = "head.safetensors", "classes.json"  # beside the model
 FORMATS = ("open_clip", "hf", "onnx")
+TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
+TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # unlike in length, capitals and signs
 
 
 def export(
@@ -34,9 +39,9 @@ def export(
     """Write the model in a format, the head, if any, with its class names, and the card, if any, as README.md.
 
     A model that cannot be written so, or computes something else when it is opened again, is refused and nothing is
-    left behind. Returns the largest difference between the embeddings of both; None for open_clip's format, which holds
-    the weights as they are. `repository` is the name on the hub where the tokenizer's files will be.
-    Without `replace` a folder that has files is refused.
+    left behind. Returns the largest difference between the outputs of both for sample images and texts; None for
+    open_clip's format, which holds the weights as they are. `repository` is the name on the hub where the tokenizer's
+    files will be. Without `replace` a folder that has files is refused.
     """
     difference: float | None = None
 
@@ -45,8 +50,14 @@ def export(
         if format == "open_clip":
             _write_open_clip(student, temporary, repository)
         else:
-            difference = (write_transformers if format == "hf" else write_onnx)(student, temporary)
-            check_parity(difference, format)
+            write_format = write_transformers if format == "hf" else write_onnx
+            outputs = write_format(student, temporary, _sample_pixels(student), TEXTS)
+            difference = max(relative_difference(own, theirs) for own, theirs in outputs)
+            if not difference <= TOLERANCE:
+                raise UserError(
+                    f"this model cannot be exported as {format}: its embeddings there differ by {difference:.1e}, "
+                    f"more than {TOLERANCE:.0e}"
+                )
         write_head(student, temporary)
         if card is not None:
             write_text(temporary / "README.md", card)
@@ -58,9 +69,23 @@ def export(
             f"--format {format} has no place for the learned tokens of --adapter prompts: use --format onnx, or open "
             "the run itself with tracer.load"
         )
-    with torch.no_grad():
+    with evaluating(student), torch.no_grad():
         write_folder(folder, write, replace=replace)
     return difference
+
+
+def _sample_pixels(student: Student) -> Tensor:
+    """Normalised pixels of noise, always the same, as many images as there are texts."""
+    size: Any = student.preprocess_cfg["size"]
+    shape = (size, size) if isinstance(size, int) else size
+    return torch.randn(len(TEXTS), 3, *shape, generator=torch.Generator().manual_seed(0))
+
+
+def relative_difference(own: Tensor, theirs: Tensor) -> float:
+    """The largest difference of two outputs, relative to the largest value if that is more than 1; infinite for NaN."""
+    a, b = own.detach().cpu().double().squeeze(), theirs.detach().cpu().double().squeeze()
+    difference = float((a - b).abs().max() / max(1.0, float(a.abs().max())))
+    return math.inf if math.isnan(difference) else difference
 
 
 def _write_open_clip(student: Student, folder: Path, repository: str | None) -> None:
@@ -76,3 +101,40 @@ def _write_open_clip(student: Student, folder: Path, repository: str | None) -> 
         tower_config.save_pretrained(folder)
     content = {"model_cfg": config, "preprocess_cfg": student.preprocess_cfg}
     write_json(folder / CONFIG_FILE, {**content, WEIGHTS_DIGEST: file_blake2b(folder / WEIGHTS_FILE)})
+
+
+def write_head(student: Student, folder: Path) -> None:
+    """Write the head of a student, if it has one, with the names of its classes."""
+    if student.head is not None:
+        write_weights(folder / HEAD_FILE, student.head.state_dict())
+        write_json(folder / CLASSES_FILE, list(student.classes))
+
+
+def head_classes(folder: Path) -> tuple[str, ...]:
+    """The classes of the head in the folder of an export; none if there is no head, or no names for it."""
+    if not (folder / HEAD_FILE).is_file():
+        return ()
+    file = folder / CLASSES_FILE
+    try:
+        names = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"the class names of the head cannot be read: {file}: {error}") from error
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UserError(f"{file} must be a list of class names")
+    return tuple(names)
+
+
+def attach_head(student: Student, folder: Path) -> None:
+    """Give a student the head in the folder that it was loaded from, if there is one with the names of its classes."""
+    if not (classes := head_classes(folder)):
+        return
+    head = {f"head.{name}": tensor for name, tensor in read_weights(folder / HEAD_FILE).items()}
+    shape = list(head["head.weight"].shape) if "head.weight" in head else []
+    expected = [len(classes), student.config["embed_dim"]]
+    if shape != expected:
+        raise UserError(
+            f"{folder / HEAD_FILE} does not fit: its weights are {shape}, {expected} for the {len(classes)} classes "
+            f"of {CLASSES_FILE} and the embeddings of {student.name}"
+        )
+    initialise_from(student, {**student.state_dict(), **head})
+    student.classes = classes

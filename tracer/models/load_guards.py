@@ -11,7 +11,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 
 from tracer.core.errors import UserError
 from tracer.models.open_clip_compat import open_clip
@@ -38,28 +38,31 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def kinds_of_numbers() -> Iterator[dict[str, Any]]:
-    """Collects, by name, the types of the tensors that open_clip reads and that hold no real numbers.
+def real_numbers(source: str) -> Iterator[None]:
+    """Raise UserError if open_clip reads integers or complex numbers where the model has weights.
 
-    open_clip would copy them into its parameters, where integers are rounded weights and complex ones lose a part.
+    It would copy them into its parameters, where integers are rounded weights and complex ones lose a part.
     """
-    kinds: dict[str, Any] = {}
-    original = open_clip.factory.load_state_dict
+    original = open_clip.factory.load_checkpoint
 
-    def read(*args: Any, **kwargs: Any) -> Any:
-        weights = original(*args, **kwargs)
-        for name, each in weights.items():
-            if isinstance(each, Tensor) and each.is_complex():
-                raise UserError(f"{name} holds numbers of type {each.dtype}: weights are real")
-            if isinstance(each, Tensor) and not each.is_floating_point():
-                kinds[name] = each.dtype
-        return weights
+    def refuse(model: nn.Module, weights: dict[str, Any], *_: Any) -> None:
+        for name, expected in model.state_dict().items():
+            read = weights.get(name, expected)
+            if isinstance(read, Tensor) and expected.is_floating_point() and not read.is_floating_point():
+                raise UserError(f"{source}: {name} holds numbers of type {read.dtype}, not {expected.dtype}")
 
-    open_clip.factory.load_state_dict = read
+    def load(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        hook = model.register_load_state_dict_pre_hook(refuse)
+        try:
+            return original(model, *args, **kwargs)
+        finally:
+            hook.remove()
+
+    open_clip.factory.load_checkpoint = load
     try:
-        yield kinds
+        yield
     finally:
-        open_clip.factory.load_state_dict = original
+        open_clip.factory.load_checkpoint = original
 
 
 def check_text_tower(name: str) -> None:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
@@ -25,7 +25,7 @@ from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tracer.core.errors import NotAdaptable
 from tracer.core.weights import Weights
 from tracer.models.student import Student
-from tracer.models.trainable import freeze_towers, towers_with_blocks
+from tracer.models.trainable import freeze_towers
 
 Layers = Literal["all", "attention", "mlp"]
 Factors = Literal["auto", "B", "AB"]
@@ -52,22 +52,16 @@ class LoRA:
     factors: Factors = "auto"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.rank) and self.rank == int(self.rank) >= 1):
-            raise ValueError(f"rank {self.rank:g}: expected a whole number, at least 1")
-        object.__setattr__(self, "rank", int(self.rank))
+        if self.rank < 1:
+            raise ValueError(f"rank {self.rank}: expected a whole number, at least 1")
         object.__setattr__(self, "alpha", float(self.rank if self.alpha is None else self.alpha))
         if not 0 < self.scaling < math.inf:
             raise ValueError(f"alpha {self.alpha}: expected a positive number")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout {self.dropout}: expected a number from 0 to below 1")
-        for option, choices in (("layers", Layers), ("factors", Factors)):
-            if getattr(self, option) not in get_args(choices):
-                names = ", ".join(get_args(choices))
-                raise ValueError(f"{option} {getattr(self, option)!r}: choose {names}")
 
     def __str__(self) -> str:
-        options = ("rank", "alpha", "dropout", "layers", "factors")
-        return "lora:" + ",".join(f"{option}={getattr(self, option)}" for option in options)
+        return "lora:" + ",".join(f"{name}={value}" for name, value in asdict(self).items())
 
     @property
     def scaling(self) -> float:
@@ -84,20 +78,21 @@ class LoRA:
         """
         names = {id(module): name for name, module in student.named_modules()}
         targets: dict[str, nn.Module] = {}
-        for kind, _, blocks in towers_with_blocks(student):
-            trained = [block for block in blocks.values() if any(p.requires_grad for p in block.parameters())]
+        for tower in student.towers:
+            blocks = list(tower.blocks.values())
+            trained = [block for block in blocks if any(p.requires_grad for p in block.parameters())]
             suited = [layer for block in trained for layer in self._layers(block)]
             layers = [layer for layer in suited if adapted_weight(layer).requires_grad]
             layers = [layer for layer in layers if not isinstance(layer, nn.Conv2d)] or layers
-            if (trained or not blocks) and not layers and kind == "image":
-                raise NotAdaptable(
-                    f"--adapter lora: nothing to adapt in the {kind} tower of {student.name}; "
-                    + (
+            if (trained or not blocks) and not layers and tower.kind == "image":
+                advice = "use --tune norms or last-1, which train its own weights"
+                if suited:
+                    advice = (
                         "no matrix of it is trained: leave out --tune, give one of whole blocks such as last-1, "
                         "or leave out --adapter"
-                        if suited
-                        else "use --tune norms or last-1, which train its own weights"
                     )
+                raise NotAdaptable(
+                    f"--adapter lora: nothing to adapt in the image tower of {student.name}; {advice}"
                 )
             targets |= {names[id(layer)]: layer for layer in layers}
         largest = max((min(adapted_weight(layer).flatten(1).shape) for layer in targets.values()), default=0)
@@ -131,23 +126,20 @@ class LoRA:
         """
         if not any(p.requires_grad for p in student.clip.parameters()):
             return
-        targets = self.targets(student)
+        targets: dict[str, Any] = self.targets(student)
         freeze_towers(student)
         generator = torch.Generator().manual_seed(seed)
         train_a = self.factors == "AB" or (self.factors == "auto" and not averaged)
+        kinds = {nn.MultiheadAttention: LoRAAttention, nn.Conv2d: LoRAConvolution, nn.Linear: LoRALinear}
         for layer in targets.values():
-            self._add_factors(layer, generator, train_a)
-
-    def _add_factors(self, layer: Any, generator: torch.Generator, train_a: bool) -> None:
-        weight = adapted_weight(layer)
-        rows, columns = weight.flatten(1).shape
-        bound = 1 / math.sqrt(columns)  # the initialisation of nn.Linear, as peft's
-        initial = torch.empty(self.rank, columns).uniform_(-bound, bound, generator=generator)
-        layer.lora_A = nn.Parameter(initial.to(weight), requires_grad=train_a)
-        layer.lora_B = nn.Parameter(weight.new_zeros(rows, self.rank))
-        layer.scaling, layer.lora_dropout = self.scaling, self.dropout
-        kinds = {nn.MultiheadAttention: LoRAAttention, nn.Conv2d: LoRAConvolution}
-        layer.__class__ = next((lora for kind, lora in kinds.items() if isinstance(layer, kind)), LoRALinear)
+            weight = adapted_weight(layer)
+            rows, columns = weight.flatten(1).shape
+            bound = 1 / math.sqrt(columns)  # the initialisation of nn.Linear, as peft's
+            initial = torch.empty(self.rank, columns).uniform_(-bound, bound, generator=generator)
+            layer.lora_A = nn.Parameter(initial.to(weight), requires_grad=train_a)
+            layer.lora_B = nn.Parameter(weight.new_zeros(rows, self.rank))
+            layer.scaling, layer.lora_dropout = self.scaling, self.dropout
+            layer.__class__ = next(lora for kind, lora in kinds.items() if isinstance(layer, kind))
 
     def merge(self, weights: Mapping[str, Tensor]) -> Weights:
         """Weights without factors: each is W + (α/r) B A."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -12,15 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
-from tracer.models.parity import TEXTS, difference, sample_pixels
-from tracer.models.student import Student, evaluating
+from tracer.models.student import Student
 from tracer.models.tokenizer_files import from_transformers, write_for_transformers
 from tracer.parallel.device import elementary_attention
 from tracer.storage.atomic import write_json
 
 OPSET = 17
 SETTINGS = "onnx_config.json"
-BATCHES = (1, 2, len(TEXTS))  # the graphs are traced with the last and compared with all
 
 
 class Graph(nn.Module):
@@ -39,10 +38,12 @@ class Graph(nn.Module):
         return (unit, self.student.classify(features)) if "scores" in self.outputs else (unit,)
 
 
-def write_onnx(student: Student, folder: Path) -> float:
-    """Write image.onnx, text.onnx and what is needed around them, and return the largest difference to the model.
+def write_onnx(
+    student: Student, folder: Path, pixels: Tensor, texts: Sequence[str]
+) -> list[tuple[Tensor, Tensor]]:
+    """Write image.onnx, text.onnx and what is needed around them.
 
-    The difference is that of onnxruntime's outputs for batches of several sizes.
+    Returns the outputs of the model, in eval mode, and of onnxruntime for these samples, in batches of several sizes.
     """
     try:
         import onnx
@@ -51,27 +52,20 @@ def write_onnx(student: Student, folder: Path) -> float:
         raise UserError(
             f"--format onnx needs the package {error.name}: pip install 'tracer-clip[onnx]'"
         ) from None
-    size: Any = student.preprocess_cfg["size"]
-    height, width = (size, size) if isinstance(size, int) else size
-    tokens = student.tokeniser.tokeniser(TEXTS)  # as many as the model's context has
-    inputs = (
-        (Graph(student, "image"), "pixels", sample_pixels(height, width)),
-        (Graph(student, "text"), "tokens", tokens),
-    )
-    largest = 0.0
-    with evaluating(student), torch.no_grad():
-        for graph, input_name, example in inputs:
-            file = folder / f"{graph.kind}.onnx"
-            example = example.to(student.mean.device)
-            _trace(graph, example, input_name, file)
-            onnx.checker.check_model(file)
-            session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
-            for batch in BATCHES:
-                own = graph(example[:batch])
-                theirs = session.run(graph.outputs, {input_name: example[:batch].cpu().numpy()})
-                largest = max(largest, difference(own, [torch.from_numpy(each) for each in theirs]))
+    tokens = student.tokeniser.tokeniser(texts)  # as many as the model's context has
+    inputs = ((Graph(student, "image"), "pixels", pixels), (Graph(student, "text"), "tokens", tokens))
+    outputs: list[tuple[Tensor, Tensor]] = []
+    for graph, input_name, example in inputs:
+        file = folder / f"{graph.kind}.onnx"
+        example = example.to(student.mean.device)
+        _trace(graph, example, input_name, file)
+        onnx.checker.check_model(file)
+        session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+        for batch in (1, 2, len(texts)):  # the graphs are traced with the last
+            theirs = session.run(graph.outputs, {input_name: example[:batch].cpu().numpy()})
+            outputs += zip(graph(example[:batch]), map(torch.from_numpy, theirs), strict=True)
     _write_settings(student, folder, tokens.shape[1])
-    return largest
+    return outputs
 
 
 def _trace(graph: Graph, example: Tensor, input_name: str, file: Path) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from tracer.models.student import Student
-from tracer.models.trainable import input_layers, towers_with_blocks
+from tracer.models.towers import Tower
 
 
 class SharedPrefix:
@@ -62,22 +62,21 @@ def share_prefix(student: Student, teacher: Student, every: int = 1) -> SharedPr
     A teacher that is shown `every` k-th pair has other texts, cut at another length: it uses those of images only.
     """
     prefix = SharedPrefix(every)
-    towers = zip(towers_with_blocks(student), towers_with_blocks(teacher), strict=True)
-    for (kind, tower, blocks), (_, _, copies) in towers:
-        own = kind == "text" and (student.text_frozen or every > 1)
-        count = 0 if own else _frozen(tower, list(blocks.values()))
+    for tower, copy in zip(student.towers, teacher.towers, strict=True):
+        own = tower.kind == "text" and (student.text_frozen or every > 1)
+        count = 0 if own else _frozen(tower)
         if count:
-            prefix.add(list(blocks.values())[:count], list(copies.values())[:count])
+            prefix.add([*tower.blocks.values()][:count], [*copy.blocks.values()][:count])
     return prefix if prefix._outputs else None
 
 
-def _frozen(tower: nn.Module, blocks: list[nn.Module]) -> int:
+def _frozen(tower: Tower) -> int:
     """The number of first blocks whose output does not change in training; 0 if the layers before them train."""
-    if any(parameter.requires_grad for parameter in input_layers(tower)):
+    if any(parameter.requires_grad for parameter in tower.input_parameters):
         return 0
-    if any(type(module).__name__ == "PatchDropout" for module in tower.modules()):
+    if any(type(module).__name__ == "PatchDropout" for module in tower.module.modules()):
         return 0
-    trained = (i for i, block in enumerate(blocks) if not _constant(block))
+    trained = (i for i, block in enumerate(tower.blocks.values()) if not _constant(block))
     return next(trained, 0)  # where no block trains, nothing is shared: there may be other trained layers
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from tracer.core.weights import Weights
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student
 from tracer.models.text import EndOfText
-from tracer.models.trainable import freeze_towers, towers_with_blocks
+from tracer.models.trainable import freeze_towers
 
 INITIAL = 0.02  # standard deviation, as CoOp's
 
@@ -38,11 +38,9 @@ class Prompts:
     text: int = 4
 
     def __post_init__(self) -> None:
-        for tower in ("image", "text"):
-            count = getattr(self, tower)
-            if not (math.isfinite(count) and count == int(count) >= 0):
-                raise ValueError(f"{tower} {count:g}: expected a whole number of tokens, at least 0")
-            object.__setattr__(self, tower, int(count))
+        for tower, count in asdict(self).items():
+            if count < 0:
+                raise ValueError(f"{tower} {count}: expected a whole number of tokens, at least 0")
         if not self.image and not self.text:
             raise ValueError("image 0 and text 0: expected tokens in one tower at least")
 
@@ -51,7 +49,7 @@ class Prompts:
 
     def prepare(self, student: Student) -> None:
         """Add zeros with gate 0, which leave the model as it is. Raises NotAdaptable if a tower takes no tokens."""
-        for kind, tower, _ in towers_with_blocks(student):
+        for kind, tower in student.towers:
             if count := getattr(self, kind):
                 transformer: Any = getattr(tower, "transformer", None)
                 if type(transformer) is not open_clip.transformer.Transformer or (
@@ -69,9 +67,10 @@ class Prompts:
     def targets(self, student: Student) -> dict[str, nn.Module]:
         """The prompted parts of towers that are trained, by tower. Raises UserError if there is none."""
         targets: dict[str, nn.Module] = {
-            kind: tower.get_submodule("transformer")
-            for kind, tower, blocks in towers_with_blocks(student)
-            if getattr(self, kind) and any(p.requires_grad for b in blocks.values() for p in b.parameters())
+            tower.kind: tower.module.get_submodule("transformer")
+            for tower in student.towers
+            if getattr(self, tower.kind)
+            and any(p.requires_grad for block in tower.blocks.values() for p in block.parameters())
         }
         if not targets:
             raise UserError(f"--adapter {self}: the towers with tokens are not trained by this method")

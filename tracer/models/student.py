@@ -16,10 +16,9 @@ from torch.nn.functional import linear, normalize
 from tracer.core.batch import Batch, Embedding
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
-from tracer.models.blocks import five_taps
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.projections import projections
 from tracer.models.text import EndOfText, Tokeniser, encode_text, text_end, text_tower
+from tracer.models.towers import Tower, towers_of
 from tracer.storage.safetensors_io import read_weights as read_weights
 
 CACHE_BYTES = 2**28  # of remembered text embeddings
@@ -73,7 +72,7 @@ class Student(nn.Module):
         if "features" in needs:
             features, blocks = block_features(self.clip, self.pixels(batch.image))
         if "tokens" in needs:
-            features, tokens = five_taps(self.image_tower, self.pixels(batch.image))
+            features, tokens = self.towers[0].five_taps(self.pixels(batch.image))
         if features is None:
             features = self.encode_image(batch.image)
         return Embedding(
@@ -84,7 +83,7 @@ class Student(nn.Module):
             scores=self.classify(features) if "scores" in needs else None,
             classes=self.head.weight if "scores" in needs and self.head is not None else None,
             probe=self._probe(batch) if "probe" in needs else None,
-            projections=projections(self.clip) if "projections" in needs else None,
+            projections=self.projections if "projections" in needs else None,
             features=blocks,
             tokens=tokens,
             anchors=self.forward(batch.anchors) if "anchors" in needs and batch.anchors is not None else None,
@@ -156,16 +155,21 @@ class Student(nn.Module):
         return self.clip.visual
 
     @property
+    def towers(self) -> tuple[Tower, Tower]:
+        """The image and the text tower."""
+        return towers_of(self.clip)
+
+    @property
+    def projections(self) -> tuple[Float[Tensor, "v d"], Float[Tensor, "t d"]] | None:
+        """The matrix with which each tower ends, with the shared embedding as columns; None if one has none."""
+        image, text = (tower.projection for tower in self.towers)
+        return None if image is None or text is None else (image, text)
+
+    @property
     def text_parameters(self) -> list[nn.Parameter]:
         """All parameters of the text encoder. In the original CLIP they are attributes of the model itself."""
-        tower = text_tower(self.clip)
-        if tower is not self.clip:
-            return list(tower.parameters())
-        return [
-            parameter
-            for name, parameter in self.clip.named_parameters()
-            if not name.startswith("visual.") and name not in ("logit_scale", "logit_bias")
-        ]
+        own = text_tower(self.clip).named_parameters()
+        return [parameter for name, parameter in own if not name.startswith(("visual.", "logit_"))]
 
     @property
     def text_frozen(self) -> bool:

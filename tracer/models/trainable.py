@@ -10,18 +10,10 @@ from typing import Literal
 from torch import nn
 
 from tracer.core.errors import UserError, unknown
-from tracer.models.blocks import tower_blocks
 from tracer.models.student import Student
-from tracer.models.text import text_tower
 
 Tune = Callable[[Student], None]
 Towers = str  # "both", "image", "norms", "biases", "last-K" or "image-last-K"
-
-# Layers before the first block, by their name in a tower; of timm's towers see `input_layers`.
-INPUT_LAYERS = re.compile(
-    r"(conv[123]|bn[123]|class_embedding|positional_embedding|token_embedding|ln_pre"
-    r"|transformer\.(embeddings|shared|encoder\.embed_tokens|prompt)|trunk\.(cls_token|reg_token|pos_embed))(\.|$)"
-)
 
 
 @dataclass(frozen=True)
@@ -89,30 +81,15 @@ class LastBlocks:
 
     def __call__(self, student: Student) -> None:
         (ImageTower() if self.image_only else All())(student)
-        for kind, tower, blocks in towers_with_blocks(student)[: 1 if self.image_only else 2]:
+        for tower in student.towers[: 1 if self.image_only else 2]:
+            blocks = list(tower.blocks.values())
             if self.count > len(blocks):
                 raise UserError(
-                    f"--tune last-{self.count}: the {kind} tower of {student.name} has {len(blocks)} blocks"
+                    f"--tune last-{self.count}: the {tower.kind} tower of {student.name} has {len(blocks)} blocks"
                 )
-            for block in list(blocks.values())[: len(blocks) - self.count]:
-                block.requires_grad_(False)
-            for parameter in input_layers(tower):
-                parameter.requires_grad_(False)
+            for frozen in (*blocks[: len(blocks) - self.count], *tower.input_parameters):
+                frozen.requires_grad_(False)
         student.frozen_statistics = True
-
-
-def towers_with_blocks(student: Student) -> list[tuple[str, nn.Module, dict[str, nn.Module]]]:
-    """The image and the text tower with their names and blocks."""
-    towers = {"image": student.image_tower, "text": text_tower(student.clip)}
-    return [(kind, tower, tower_blocks(tower)) for kind, tower in towers.items()]
-
-
-def input_layers(tower: nn.Module) -> list[nn.Parameter]:
-    """The parameters before the first block. In towers of timm, modules come in the order in which they compute."""
-    trunk = [name for name, _ in getattr(tower, "trunk", nn.Module()).named_children()]
-    container = next((trunk.index(name) for name in ("blocks", "stages", "layers") if name in trunk), 0)
-    first = tuple(f"trunk.{name}." for name in trunk[:container])
-    return [p for name, p in tower.named_parameters() if name.startswith(first) or INPUT_LAYERS.match(name)]
 
 
 def freeze_towers(student: Student) -> None:

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from tracer.models.download import TOKENIZER_SUFFIXES
-from tracer.models.registry import CONFIG_FILE, SCHEMAS, locate, pretrained_tag
+from tracer.models.registry import locate, pretrained_tag
+from tracer.models.source import CONFIG_FILE, SCHEMAS
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan
 from tracer.storage.safetensors_io import file_blake2b

@@ -20,9 +20,9 @@ from tracer.models.acceleration import class_token_only, compile_towers, save_me
 from tracer.models.lora import A
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.prefix import share_prefix
-from tracer.models.projections import without_projection
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import MAX_LOG_SCALE, Student, load
+from tracer.models.towers import without_projection
 from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan

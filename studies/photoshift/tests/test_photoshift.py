@@ -32,7 +32,7 @@ from studies.photoshift.study import ARM_OF, ARMS, SCALES, VARIANTS, Job, Scale,
 from studies.photoshift.tasks import ANIMALS, TASKS, suite_of
 from tracer.core.errors import UserError
 from tracer.models.export import export
-from tracer.models.registry import WEIGHTS_FILE
+from tracer.models.source import WEIGHTS_FILE
 from tracer.models.student import load, read_weights
 from tracer.models.zero_shot import zero_shot as classifier
 

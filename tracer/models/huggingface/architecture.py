@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from torch import nn
+
 from tracer.core.errors import UserError
 from tracer.core.validation import fits
 from tracer.models.open_clip_compat import open_clip
@@ -28,6 +30,8 @@ TRUNKS = {
 }
 TRUNK = re.compile(r"vit_(?P<size>[a-z0-9]+)_patch(?P<patch>\d+)_siglip_(?P<image>\d+)")
 TANH = {"approximate": "tanh"}
+SIGLIP_TEXT = {"no_causal_mask": True, "proj_bias": True, "pool_type": "last"}
+GELUS = ("GELU", "GELUTanh")  # torch's and timm's
 
 # What transformers assumes where a config is silent.
 BASE = dict(zip(SHAPE, TRUNKS["base"], strict=True))
@@ -74,10 +78,8 @@ def open_clip_config(config: Section, source: str, tokenizer: str) -> dict[str, 
         "context_length": text["max_position_embeddings"],
         "vocab_size": text["vocab_size"],
         "hf_tokenizer_name": tokenizer,
-        "width": text["hidden_size"],
         "heads": text["num_attention_heads"],
-        "layers": text["num_hidden_layers"],
-        "mlp_ratio": _ratio(text),
+        **_own_tower(text),
     }
     if kind != "clip":
         return _siglip(kind, vision, text, own_text, source)
@@ -92,17 +94,11 @@ def open_clip_config(config: Section, source: str, tokenizer: str) -> dict[str, 
     own_vision = {
         "image_size": vision["image_size"],
         "patch_size": vision["patch_size"],
-        "width": vision["hidden_size"],
-        "layers": vision["num_hidden_layers"],
-        "mlp_ratio": _ratio(vision),
         "head_width": vision["hidden_size"] // vision["num_attention_heads"],
+        **_own_tower(vision),
     }
-    return {
-        "embed_dim": embed_dim,
-        **({"quick_gelu": True} if vision["hidden_act"] == "quick_gelu" else {}),
-        "vision_cfg": own_vision | _details(vision),
-        "text_cfg": own_text | _details(text),
-    }
+    quick = {"quick_gelu": True} if vision["hidden_act"] == "quick_gelu" else {}
+    return {"embed_dim": embed_dim, **quick, "vision_cfg": own_vision, "text_cfg": own_text}
 
 
 def _siglip(kind: str, vision: Section, text: Section, own_text: Section, source: str) -> dict[str, Any]:
@@ -129,23 +125,26 @@ def _siglip(kind: str, vision: Section, text: Section, own_text: Section, source
             "timm_model_pretrained": False,
             "timm_pool": "map",
             "timm_proj": "none",
-            # open_clip ignores this of a timm tower; tracer does not (`activation`).
+            # open_clip ignores this of a timm tower; tracer does not (`set_trunk_activation`).
             "act_kwargs": TANH if vision["hidden_act"] == "gelu_pytorch_tanh" else {"approximate": "none"},
         },
-        "text_cfg": {
-            **own_text,
-            "no_causal_mask": True,
-            "proj_bias": True,
-            "pool_type": "last",
-            **_details(text),
-        },
+        "text_cfg": {**own_text, **SIGLIP_TEXT},
     }
 
 
-def _details(tower: Section) -> dict[str, Any]:
-    """open_clip's settings of norms and activations, where they are not its defaults."""
-    norm = {} if tower["layer_norm_eps"] == 1e-5 else {"norm_kwargs": {"eps": tower["layer_norm_eps"]}}
-    return norm | ({"act_kwargs": TANH} if tower["hidden_act"] == "gelu_pytorch_tanh" else {})
+def _own_tower(tower: Section) -> dict[str, Any]:
+    """open_clip's settings of a tower that both kinds have; of norms and activations where they are not its defaults.
+
+    The ratio of MLP to width is such that open_clip's rounding gives back the MLP.
+    """
+    width, mlp = tower["hidden_size"], tower["intermediate_size"]
+    ratio = mlp / width
+    while int(width * ratio) < mlp:
+        ratio = math.nextafter(ratio, math.inf)
+    own = {"width": width, "layers": tower["num_hidden_layers"], "mlp_ratio": ratio}
+    if tower["layer_norm_eps"] != 1e-5:
+        own["norm_kwargs"] = {"eps": tower["layer_norm_eps"]}
+    return own | ({"act_kwargs": TANH} if tower["hidden_act"] == "gelu_pytorch_tanh" else {})
 
 
 def _section(config: Section, part: str, defaults: Section, source: str) -> dict[str, Any]:
@@ -171,14 +170,6 @@ def _check_number(value: Any, kind: type, what: str) -> None:
         raise UserError(f"{what} is a number above 0, not {value!r:.60}")
     if not fits(value, kind):
         raise UserError(f"{what} is a whole number, not {value!r:.60}")
-
-
-def _ratio(tower: Section) -> float:
-    """The ratio of MLP to width, such that open_clip's rounding gives back the MLP."""
-    ratio = tower["intermediate_size"] / tower["hidden_size"]
-    while int(tower["hidden_size"] * ratio) < tower["intermediate_size"]:
-        ratio = math.nextafter(ratio, math.inf)
-    return ratio
 
 
 def transformers_config(config: Section, end_of_text: int | None, trunk_act: str = "gelu") -> dict[str, Any]:
@@ -227,9 +218,8 @@ def _transformers_siglip(
     if config.get("init_logit_bias") is None:
         raise UserError("transformers has no class for a SigLIP without init_logit_bias")
     _same(vision, {"timm_pool": ("map",), "timm_proj": ("none",)}, "an image tower")
-    _same(text, {"no_causal_mask": (True,), "proj_bias": (True,), "pool_type": ("last",)}, "a text tower")
-    settings = (*TEXT_SETTINGS, "no_causal_mask", "proj_bias")
-    _usual(text, open_clip.model.CLIPTextCfg(), settings, "a text tower")
+    _same(text, {name: (value,) for name, value in SIGLIP_TEXT.items()}, "a text tower")
+    _usual(text, open_clip.model.CLIPTextCfg(), (*TEXT_SETTINGS, *SIGLIP_TEXT), "a text tower")
     return {
         "model_type": "siglip",
         "text_config": {**towers["text_config"], "projection_size": config["embed_dim"]},
@@ -272,3 +262,26 @@ def _same(config: Section, expected: Mapping[str, tuple[Any, ...]], what: str) -
     for name, values in expected.items():
         if config.get(name) not in values:
             raise UserError(f"transformers has no class for {what} with {name} = {config.get(name)!r:.60}")
+
+
+def set_trunk_activation(clip: Any, config: Section) -> None:
+    """Give a timm image tower the form of GELU that its config asks for, if any.
+
+    timm's name fixes the activation: most SigLIP towers have the exact GELU there, and its tanh approximation in
+    transformers. open_clip ignores `act_kwargs` of a timm tower.
+    """
+    approximate = (config["vision_cfg"].get("act_kwargs") or {}).get("approximate")
+    trunk = getattr(clip.visual, "trunk", None)
+    if trunk is None or approximate is None:
+        return
+    for module in list(trunk.modules()):
+        for name, child in module.named_children():
+            if type(child).__name__ in GELUS:
+                setattr(module, name, nn.GELU(approximate))
+
+
+def trunk_activation(clip: Any) -> str:
+    """The name in transformers of the activation of a timm image tower."""
+    gelu = next((each for each in clip.visual.modules() if type(each).__name__ in GELUS), nn.GELU())
+    tanh = type(gelu).__name__ == "GELUTanh" or gelu.approximate == "tanh"
+    return "gelu_pytorch_tanh" if tanh else "gelu"

@@ -12,24 +12,25 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
-from tracer.models.huggingface.activation import trunk_activation
-from tracer.models.huggingface.architecture import transformers_config
+from tracer.models.huggingface.architecture import transformers_config, trunk_activation
 from tracer.models.huggingface.keys import to_transformers
 from tracer.models.huggingface.processor import image_processor_config
 from tracer.models.huggingface.source import WEIGHTS
-from tracer.models.parity import TEXTS, difference, sample_pixels
-from tracer.models.student import Student, evaluating
+from tracer.models.student import Student
 from tracer.models.tokenizer_files import write_for_transformers
 from tracer.storage.safetensors_io import write_weights
 
 CLASSES = {"clip": "CLIP", "siglip": "Siglip"}  # how names of transformers' classes begin
 
 
-def write_transformers(student: Student, folder: Path) -> float:
-    """Write the model into an existing folder, open it again with transformers, and return the largest difference.
+def write_transformers(
+    student: Student, folder: Path, pixels: Tensor, texts: list[str]
+) -> list[tuple[Tensor, Tensor]]:
+    """Write the model into an existing folder and open it again with transformers.
 
-    The difference is between unit embeddings of sample images and texts, processed by both sides' own tokenizer.
-    Raises UserError, before anything is written, for a model that transformers has no class for.
+    Returns the outputs of the model, in eval mode, and of transformers: unit embeddings of these samples, whose texts
+    are processed by both sides' own tokenizer, scale and bias. Raises UserError, before anything is written, for a
+    model that transformers has no class for.
     """
     try:
         import transformers
@@ -38,8 +39,7 @@ def write_transformers(student: Student, folder: Path) -> float:
     tokenizer = student.tokeniser.tokeniser
     end = getattr(tokenizer, "eot_token_id", None)
     config = transformers_config(student.config, end, trunk_activation(student.clip))
-    size = config["vision_config"]["image_size"]
-    processing = image_processor_config(student.preprocess_cfg, size)
+    processing = image_processor_config(student.preprocess_cfg, config["vision_config"]["image_size"])
     prefix = CLASSES[config.pop("model_type")]
     names = (f"{prefix}{kind}" for kind in ("Config", "Model", "ImageProcessor"))
     config_class, model_class, image_class = (getattr(transformers, name) for name in names)
@@ -53,25 +53,16 @@ def write_transformers(student: Student, folder: Path) -> float:
             image_class = transformers.CLIPImageProcessor
         image_class(**processing).save_pretrained(folder)
         write_for_transformers(tokenizer, folder)
-        return _compare(student, transformers, model_class, folder, size)
-
-
-def _compare(student: Student, transformers: Any, model_class: Any, folder: Path, size: int) -> float:
-    model = model_class.from_pretrained(folder).eval()
-    length = student.config["text_cfg"].get("context_length", 77)
-    tokens = transformers.AutoTokenizer.from_pretrained(folder)(
-        TEXTS, padding="max_length", truncation=True, max_length=length, return_tensors="pt"
-    ).input_ids
-    pixels = sample_pixels(size, size)
-    with evaluating(student), torch.no_grad():
-        device = student.mean.device
-        own = [student.embed_image(pixels.to(device)), student.embed_text(student.tokenise(TEXTS))]
-        theirs = [model.get_image_features(pixel_values=pixels), model.get_text_features(input_ids=tokens)]
-    scalars = [
-        name for name in ("logit_scale", "logit_bias") if getattr(student.clip, name, None) is not None
-    ]
-    own += [getattr(student.clip, name) for name in scalars]
-    return difference(own, [*map(_unit, theirs), *(getattr(model, name) for name in scalars)])
+        model = model_class.from_pretrained(folder).eval()
+        length = student.config["text_cfg"].get("context_length", 77)
+        theirs: Any = transformers.AutoTokenizer.from_pretrained(folder)
+        padded = {"padding": "max_length", "truncation": True, "max_length": length, "return_tensors": "pt"}
+        tokens = theirs(texts, **padded).input_ids
+    image, text = model.get_image_features(pixel_values=pixels), model.get_text_features(input_ids=tokens)
+    outputs = [(student.embed_image(pixels.to(student.mean.device)), _unit(image))]
+    outputs += [(student.embed_text(student.tokenise(texts)), _unit(text))]
+    scalars = {name: getattr(student.clip, name, None) for name in ("logit_scale", "logit_bias")}
+    return outputs + [(own, getattr(model, name)) for name, own in scalars.items() if own is not None]
 
 
 def _unit(output: Any) -> Tensor:

@@ -6,6 +6,7 @@ transposed. A `Link` is one such correspondence, used in both directions, so tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -17,6 +18,33 @@ from tracer.core.weights import Weights
 
 Shapes = Mapping[str, Tensor]  # tensors of which only names and shapes matter
 
+# Parts of names in open_clip and in transformers: of text towers, of CLIP's and SigLIP's image towers, and of blocks.
+NAMES = {
+    r"^(text\.)?token_embedding": "text_model.embeddings.token_embedding",
+    r"^(text\.)?positional_embedding": "text_model.embeddings.position_embedding.weight",
+    r"^(text\.)?transformer\.resblocks": "text_model.encoder.layers",
+    r"^(text\.)?ln_final": "text_model.final_layer_norm",
+    r"^(text\.)?text_projection\.": "text_model.head.",
+    r"^(text\.)?text_projection$": "text_projection.weight",
+    r"^visual\.class_embedding": "vision_model.embeddings.class_embedding",
+    r"^visual\.(conv1|trunk\.patch_embed\.proj)": "vision_model.embeddings.patch_embedding",
+    r"^visual\.(positional_embedding|trunk\.pos_embed)": "vision_model.embeddings.position_embedding.weight",
+    r"^visual\.(transformer\.resblocks|trunk\.blocks)": "vision_model.encoder.layers",
+    r"^visual\.ln_pre": "vision_model.pre_layrnorm",
+    r"^visual\.(ln_post|trunk\.norm)": "vision_model.post_layernorm",
+    r"^visual\.proj$": "visual_projection.weight",
+    r"^visual\.trunk\.attn_pool\.latent": "vision_model.head.probe",
+    r"^visual\.trunk\.attn_pool\.q\.": "vision_model.head.attention.in_proj_",
+    r"^visual\.trunk\.attn_pool\.proj": "vision_model.head.attention.out_proj",
+    r"^visual\.trunk\.attn_pool\.norm": "vision_model.head.layernorm",
+    r"^visual\.trunk\.attn_pool\.mlp": "vision_model.head.mlp",
+    r"\.(ln_|norm)(?=[12]\.)": ".layer_norm",
+    r"\.attn\.(out_)?proj\.": ".self_attn.out_proj.",
+    r"\.attn\.(in_proj_|qkv\.)": ".self_attn.*_proj.",
+    r"\.mlp\.c_fc\.": ".mlp.fc1.",
+    r"\.mlp\.c_proj\.": ".mlp.fc2.",
+}
+
 
 class Link(NamedTuple):
     """Tensors of open_clip that hold the numbers of tensors of transformers, concatenated along the first axis."""
@@ -24,6 +52,19 @@ class Link(NamedTuple):
     own: tuple[str, ...]
     theirs: tuple[str, ...]
     transposed: bool = False
+
+
+def links(own: Shapes) -> Iterator[Link]:
+    """All correspondences of an open_clip model with these weights, a CLIP or a SigLIP."""
+    for name in own:
+        theirs = name
+        for pattern, replacement in NAMES.items():
+            theirs = re.sub(pattern, replacement, theirs)
+        if ".attn_pool.q." in name:
+            yield Link((name, name.replace(".q.", ".kv.")), (theirs,))
+        elif ".attn_pool.kv." not in name:
+            parts = tuple(theirs.replace("*", part) for part in "qkv") if "*" in theirs else (theirs,)
+            yield Link((name,), parts, transposed=theirs.endswith("_projection.weight"))
 
 
 def to_open_clip(weights: Mapping[str, Tensor], shapes: Shapes, source: str) -> Weights:
@@ -71,75 +112,3 @@ def _patches(weight: Tensor, expected: Tensor) -> Tensor:
     if weight.numel() != expected.numel():
         return weight
     return weight.reshape(width, rows, columns, channels).permute(0, 3, 1, 2)
-
-
-def links(own: Shapes) -> Iterator[Link]:
-    """All correspondences of an open_clip model with these weights, a CLIP or a SigLIP, which has an image trunk."""
-    yield Link(("logit_scale",), ("logit_scale",))
-    prefix = "text." if "text.ln_final.weight" in own else ""
-    yield Link((f"{prefix}token_embedding.weight",), ("text_model.embeddings.token_embedding.weight",))
-    yield Link((f"{prefix}positional_embedding",), ("text_model.embeddings.position_embedding.weight",))
-    yield from _blocks(own, f"{prefix}transformer.resblocks", "text_model")
-    yield from _module(f"{prefix}ln_final", "text_model.final_layer_norm")
-    if "visual.trunk.pos_embed" in own:
-        yield Link(("logit_bias",), ("logit_bias",))
-        yield from _module(f"{prefix}text_projection", "text_model.head")
-        yield from _siglip_image(own)
-    else:
-        yield Link((f"{prefix}text_projection",), ("text_projection.weight",), transposed=True)
-        yield from _clip_image(own)
-
-
-def _clip_image(own: Shapes) -> Iterator[Link]:
-    theirs = "vision_model.embeddings"
-    yield Link(("visual.class_embedding",), (f"{theirs}.class_embedding",))
-    yield Link(("visual.conv1.weight",), (f"{theirs}.patch_embedding.weight",))
-    yield Link(("visual.positional_embedding",), (f"{theirs}.position_embedding.weight",))
-    yield from _module("visual.ln_pre", "vision_model.pre_layrnorm")
-    yield from _blocks(own, "visual.transformer.resblocks", "vision_model")
-    yield from _module("visual.ln_post", "vision_model.post_layernorm")
-    yield Link(("visual.proj",), ("visual_projection.weight",), transposed=True)
-
-
-def _siglip_image(own: Shapes) -> Iterator[Link]:
-    pool, head = "visual.trunk.attn_pool", "vision_model.head"
-    yield from _module("visual.trunk.patch_embed.proj", "vision_model.embeddings.patch_embedding")
-    yield Link(("visual.trunk.pos_embed",), ("vision_model.embeddings.position_embedding.weight",))
-    yield from _blocks(own, "visual.trunk.blocks", "vision_model")
-    yield from _module("visual.trunk.norm", "vision_model.post_layernorm")
-    yield Link((f"{pool}.latent",), (f"{head}.probe",))
-    for kind in ("weight", "bias"):
-        yield Link((f"{pool}.q.{kind}", f"{pool}.kv.{kind}"), (f"{head}.attention.in_proj_{kind}",))
-    yield from _module(f"{pool}.proj", f"{head}.attention.out_proj")
-    yield from _module(f"{pool}.norm", f"{head}.layernorm")
-    yield from _module(f"{pool}.mlp.fc1", f"{head}.mlp.fc1")
-    yield from _module(f"{pool}.mlp.fc2", f"{head}.mlp.fc2")
-
-
-# Modules of a block: in open_clip, in timm, in transformers.
-BLOCK = (
-    ("ln_1", "norm1", "layer_norm1"),
-    ("attn.out_proj", "attn.proj", "self_attn.out_proj"),
-    ("ln_2", "norm2", "layer_norm2"),
-    ("mlp.c_fc", "mlp.fc1", "mlp.fc1"),
-    ("mlp.c_proj", "mlp.fc2", "mlp.fc2"),
-)
-
-
-def _blocks(own: Shapes, prefix: str, tower: str) -> Iterator[Link]:
-    timm = prefix.endswith(".blocks")
-    count = len(
-        {name.removeprefix(f"{prefix}.").split(".")[0] for name in own if name.startswith(f"{prefix}.")}
-    )
-    for i in range(count):
-        block, layer = f"{prefix}.{i}", f"{tower}.encoder.layers.{i}"
-        for open_clip_name, timm_name, theirs in BLOCK:
-            yield from _module(f"{block}.{timm_name if timm else open_clip_name}", f"{layer}.{theirs}")
-        for kind in ("weight", "bias"):
-            packed = f"{block}.attn.qkv.{kind}" if timm else f"{block}.attn.in_proj_{kind}"
-            yield Link((packed,), tuple(f"{layer}.self_attn.{part}_proj.{kind}" for part in "qkv"))
-
-
-def _module(own: str, theirs: str) -> Iterator[Link]:
-    for kind in ("weight", "bias"):
-        yield Link((f"{own}.{kind}",), (f"{theirs}.{kind}",))

@@ -14,14 +14,13 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_fit
 from tracer.models.config_check import check_model_config, read_config
-from tracer.models.download import copy_cache, hub_weights_needed, in_hub_cache, reach_hub
-from tracer.models.huggingface.activation import set_trunk_activation
-from tracer.models.huggingface.architecture import FAMILIES, open_clip_config
+from tracer.models.download import TEXT_PATTERNS, copy_cache, hub_weights_needed, in_hub_cache, reach_hub
+from tracer.models.huggingface.architecture import FAMILIES, open_clip_config, set_trunk_activation
 from tracer.models.huggingface.keys import to_open_clip
 from tracer.models.huggingface.processor import preprocess_config
 from tracer.models.load_guards import explained, quiet
 from tracer.models.open_clip_compat import open_clip
-from tracer.models.registry import CONFIG_FILE, ModelSource
+from tracer.models.source import CONFIG_FILE, HUB, ModelSource
 from tracer.storage.safetensors_io import read_weights
 
 CONFIG = "config.json"
@@ -29,7 +28,6 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 TOKENIZER = "tokenizer_config.json"
-SMALL = ("*.json", "*.txt", "*.model")  # configs and tokenizers
 LARGE = ("model*.safetensors", INDEX)
 
 
@@ -41,7 +39,6 @@ class TransformersSource(ModelSource):
     repository: str = ""  # of the hub, empty for a folder
 
     def build(self) -> Any:
-        """The open_clip model, in fp32 on the CPU, in train mode."""
         self.fetch()
         tensors = (read_weights(file).items() for file in self.files)
         return self.build_with(dict(chain.from_iterable(tensors)))
@@ -61,40 +58,33 @@ class TransformersSource(ModelSource):
         return clip.train()
 
     def fetch(self) -> None:
-        """Download the weights if they are not on this machine; the error says how to do without a network."""
-        if self.file is None and self.repository:
+        if not self.files and self.repository:
             _download(self.repository, LARGE, WEIGHTS)
-        if self.file is None:
+        if not self.files:
             raise UserError(
                 f"{self.name} holds no {WEIGHTS}, and weights in other files are not read: write it once with "
                 "transformers' save_pretrained"
             )
 
     def needed(self) -> str:
-        """What has to be downloaded, as a sentence; empty if all is here. Raises UserError if it is out of reach."""
-        return hub_weights_needed(self.repository) if self.file is None and self.repository else ""
-
-    @property
-    def file(self) -> Path | None:
-        """The weights, or the list of the files that they are divided into."""
-        return next((self.folder / name for name in (WEIGHTS, INDEX) if (self.folder / name).is_file()), None)
+        return hub_weights_needed(self.repository) if not self.files and self.repository else ""
 
     @property
     def files(self) -> list[Path]:
         """The files that the weights are in; raises UserError for a list that names others, or missing ones."""
-        if self.file is None or self.file.name == WEIGHTS:
-            return super().files
-        listed = read_config(self.file).get("weight_map")
+        whole, index = self.folder / WEIGHTS, self.folder / INDEX
+        if whole.is_file() or not index.is_file():
+            return [whole] if whole.is_file() else []
+        listed = read_config(index).get("weight_map")
         names = set(listed.values()) if isinstance(listed, dict) else set()
         if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
-            raise UserError(f"{self.file} does not list files of its own folder")
+            raise UserError(f"{index} does not list files of its own folder")
         files = [self.folder / name for name in sorted(names)]
         if missing := next((file for file in files if not file.is_file()), None):
-            raise UserError(f"{self.file} lists {missing.name}, which is not there")
+            raise UserError(f"{index} lists {missing.name}, which is not there")
         return files
 
     def tokeniser(self) -> Any:
-        """The model's function from texts to token ids."""
         with quiet(), explained(f"the tokenizer of {self.name}"):
             return open_clip.tokenizer.HFTokenizer(
                 str(self.folder),
@@ -110,7 +100,7 @@ def is_transformers_folder(folder: Path) -> bool:
 
 def from_folder(folder: Path, repository: str = "") -> TransformersSource:
     """The model in a folder; raises UserError if it cannot be held by open_clip or lacks a file."""
-    name = f"hf-hub:{repository}" if repository else str(folder)
+    name = f"{HUB}{repository}" if repository else str(folder)
     content = read_config(folder / CONFIG)
     config = open_clip_config(content, name, repository or folder.resolve().name)
     check_model_config(config, name)
@@ -134,7 +124,7 @@ def from_folder(folder: Path, repository: str = "") -> TransformersSource:
 def from_hub(repository: str) -> TransformersSource:
     """The model in a repository of the hub, whose small files are downloaded unless they are on this machine."""
     if not in_hub_cache(repository, CONFIG):
-        _download(repository, SMALL, CONFIG)
+        _download(repository, TEXT_PATTERNS, CONFIG)
     return from_folder(Path(snapshot_download(repository, local_files_only=True)), repository)
 
 
