@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from dataclasses import dataclass, field, fields, make_dataclass
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
 
 from tracer.api.run import Machine
 from tracer.cli.dry_run import dry_run
-from tracer.cli.flags import Groups, cli, flags_of
+from tracer.cli.flags import Groups, call, parse
 from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
 from tracer.data.sources import Reading
@@ -28,7 +24,7 @@ Examples (a method is named before the flags):
   tracer train --data photos/ --dry-run                whether it fits in memory"""
 
 # Flags that --help explains; it lists the others by the question that they answer, those not named here as "training".
-EXPLAINED = ("--data", "--model", "--epochs", "--lr", "--out", "--dry-run")
+EXPLAINED = ("data", "model", "epochs", "lr", "out", "dry_run")
 DATA = ("held_out", "held_out_share", "test_share", "retain", "templates", "augment", "decode", "strict")
 DATA += ("skip_unreadable",)
 MODEL = ("model", "pretrained", "precision")
@@ -47,13 +43,13 @@ class Output(Machine):
 
 
 def main(arguments: list[str]) -> int:
-    experiment, output = parse(arguments)
+    experiment, output = requested(arguments)
     if output.dry_run or output.dry_run_all:
         return dry_run(experiment, output.device, everything=output.dry_run_all)
     return carry_out(experiment, output.out, output, fresh=True)
 
 
-def parse(arguments: list[str]) -> tuple[Experiment, Output]:
+def requested(arguments: list[str]) -> tuple[Experiment, Output]:
     """The experiment and the output options of the arguments of `tracer train`."""
     has_method = bool(arguments) and not arguments[0].startswith("-")
     name = arguments[0] if has_method else "tracer"
@@ -62,47 +58,27 @@ def parse(arguments: list[str]) -> tuple[Experiment, Output]:
             raise UserError(f"{name} is a file or folder, not a method: did you mean --data {name}?")
         raise unknown("method", name, methods())
     listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
-    flags = cli(
-        _flags(name),
+    values = parse(
+        (Settings, methods()[name], Output),
         arguments[1:] if has_method else arguments,
         f"tracer train {name}" if has_method else "tracer train",
         textwrap.fill(f"{name}: {summary(name)}", 80),
         _groups(name),
         f"{EXAMPLES}\n\n{listed}",
     )
-    settings = {f.name: getattr(flags.settings, f.name) for f in fields(Settings)}
-    method_options = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
-    return Experiment(method=name, options=method_options, **settings), flags.output
-
-
-@cache
-def _flags(name: str) -> type[Any]:
-    """The settings, the method's own options and the machine as one set of flags."""
-    own = [
-        (option.name, Annotated[option.type, tyro.conf.arg(help=option.help)], field(default=option.default))
-        for option in options(name)
-    ]
-    method = make_dataclass(f"Options of {name}", own, frozen=True, kw_only=True)
-    parts = [
-        ("settings", Settings),
-        ("method", method, field(default=method())),
-        ("output", Output, field(default=Output())),
-    ]
-    return make_dataclass("Train", parts, frozen=True)
+    own = {option.name: values[option.name] for option in options(name)}
+    settings = {each.name: values[each.name] for each in fields(Settings)}
+    return Experiment(method=name, options=own, **settings), call(Output, values)
 
 
 def _groups(name: str) -> Groups:
     """The flags by the question that they answer."""
     data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
-    questions = {
+    questions: dict[str, Sequence[str]] = {
         "data": data,
         "model": MODEL,
         "method": [option.name for option in options(name)],
         "training": [each.name for each in fields(Settings) if each.name not in (*data, *MODEL)],
         "output": [each.name for each in fields(Output)],
     }
-    # A switch that is on by default has a flag --no-NAME.
-    flags = {
-        re.sub("^--(no-)?", "", each.name).replace("-", "_"): each.name for each in flags_of(_flags(name))
-    }
-    return Groups(EXPLAINED, {title: [flags[each] for each in names] for title, names in questions.items()})
+    return Groups(EXPLAINED, questions)
