@@ -85,13 +85,6 @@ class Flag(NamedTuple):
             parser.add_argument(self.key, nargs="*" if self.many else "?", **settings)
 
 
-class Groups(NamedTuple):
-    """Parameters by their heading in a long help, and those that a short help explains."""
-
-    explained: Sequence[str]
-    keys: Mapping[str, Sequence[str]]
-
-
 def command(prog: str) -> Callable[[Callable[..., int]], Callable[[list[str]], int]]:
     """A decorator for the `main` of a command: its parameters are the flags, and its docstring is the help.
 
@@ -110,25 +103,25 @@ def parse(
     arguments: Sequence[str],
     prog: str,
     about: str,
-    groups: Groups | None = None,
     after: str = "",
+    sections: Mapping[str | None, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
     """The values of the flags of all parts, by parameter; words that have no place there raise UserError.
 
-    `--help` prints a help of 80 columns, with `after` at its end, and exits; with `groups` it is short, and
-    `--help-all` explains every flag.
+    `--help` prints a help of 80 columns, with `after` at its end, and exits. It explains all flags, or those of the
+    parameters in `sections`, under their titles.
     """
     flags = [flag for part in parts for flag in flags_of(part)]
     for key, count in Counter(flag.key for flag in flags).items():
         if count > 1:
             raise UserError(f"{prog} has a flag for {key} already: give that parameter another name")
     if HELP & set(arguments):
-        say(_help(flags, prog, about, groups, after, everything="--help-all" in arguments))
+        say(_parser(flags, prog, about, after, sections).format_help().rstrip())
         raise SystemExit(0)
     words = [re.sub("^--[a-z_-]+", lambda name: name[0].replace("_", "-"), word) for word in arguments]
     by_name = {flag.name: flag for flag in flags}
     try:
-        found, rest = _parser({None: flags}).parse_known_args(words)
+        found, rest = _parser(flags, prog).parse_known_args(words)
     except ArgumentError as error:
         flag = by_name[str(error.argument_name)]
         problem = "takes no value" if flag.kind is bool else f"needs a value: {flag.usage}"
@@ -195,38 +188,27 @@ def summary(command: Callable[..., Any]) -> str:
     return "\n\n".join(part if "\n " in part else textwrap.fill(part, WIDTH) for part in parts)
 
 
-def _help(
-    flags: Sequence[Flag], prog: str, about: str, groups: Groups | None, after: str, *, everything: bool
-) -> str:
-    """Usage, what the command does, and its flags: under their headings, or the most important ones."""
+def _parser(
+    flags: Sequence[Flag],
+    prog: str,
+    about: str = "",
+    after: str = "",
+    sections: Mapping[str | None, Sequence[str]] | None = None,
+) -> ArgumentParser:
     needed = [flag.usage for flag in flags if flag.default is REQUIRED or not flag.name.startswith("-")]
-    texts: dict[str, Any] = {"usage": " ".join([prog, *needed, "[FLAGS]"]), "description": about}
-    by_key = {flag.key: flag for flag in flags}
-    sections: dict[str | None, Sequence[Flag]] = {None: flags}
-    if groups is not None and everything:
-        sections = {title: [by_key[key] for key in keys] for title, keys in groups.keys.items()}
-    elif groups is not None:
-        sections = {None: [by_key[key] for key in groups.explained]}
-        lines = [f"More flags, explained by `{prog} --help-all`:"]
-        for title, keys in groups.keys.items():
-            rest = "  ".join(by_key[key].name for key in keys if key not in groups.explained)
-            margin = {"initial_indent": f"  {title:9} ", "subsequent_indent": " " * 12}
-            lines += textwrap.wrap(rest, WIDTH, break_on_hyphens=False, **margin)
-        after = "\n".join([*lines, "", after])
-    return _parser(sections, epilog=after, **texts).format_help().rstrip()
-
-
-def _parser(sections: Mapping[str | None, Sequence[Flag]], **texts: Any) -> ArgumentParser:
     parser = ArgumentParser(
+        usage=" ".join([prog, *needed, "[FLAGS]"]),
+        description=about,
+        epilog=after,
+        formatter_class=lambda prog: RawDescriptionHelpFormatter(prog, max_help_position=INDENT, width=WIDTH),
         add_help=False,
         allow_abbrev=False,
         exit_on_error=False,
-        formatter_class=lambda prog: RawDescriptionHelpFormatter(prog, max_help_position=INDENT, width=WIDTH),
-        **texts,
     )
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf)")  # else -1e-3 would be a flag
-    for title, flags in sections.items():
+    by_key = {flag.key: flag for flag in flags}
+    for title, keys in (sections or {None: list(by_key)}).items():
         group = parser.add_argument_group(title)
-        for flag in flags:
-            flag.add_to(group)
+        for key in keys:
+            by_key[key].add_to(group)
     return parser

@@ -10,7 +10,7 @@ from tracer.api.run import Machine
 from tracer.api.terminal import errors, say, show_table
 from tracer.cli.flags import command
 from tracer.fitting.candidates import preview
-from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare, requested
+from tracer.fitting.fit import DEFAULT_BUDGET, Request, fit, prepare, requested
 from tracer.fitting.result import PAGE
 from tracer.runs.experiment import TrialSettings
 from tracer.training.interrupt import Interrupted
@@ -50,12 +50,14 @@ def main(
         device: auto, cpu, cuda or mps.
         workers: processes that decode images.
     """
-    machine = Machine(device=device, workers=workers)
     if dry_run:
         with TemporaryDirectory() as temporary:
-            return _dry_run(requested(settings.model, budget, keep, Path(temporary), vars(settings)), machine)
+            request = requested(settings.model, budget, keep, Path(temporary), vars(settings))
+            return _dry_run(request, Machine(device=device, workers=workers))
     try:
-        result = fitted(requested(settings.model, budget, keep, out, vars(settings)), machine, say)
+        result = fit(
+            budget=budget, keep=keep, out=out, device=device, workers=workers, tell=say, **vars(settings)
+        )
     except (Interrupted, KeyboardInterrupt) as stop:  # in a trial, or between two
         say("stopped; the same command goes on", to=errors)
         return 128 + getattr(stop, "signal_number", signal.SIGINT)

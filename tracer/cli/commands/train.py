@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tracer.api.run import Machine
 from tracer.cli.dry_run import dry_run
-from tracer.cli.flags import Groups, call, parse
+from tracer.cli.flags import WIDTH, call, flags_of, parse
 from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
 from tracer.data.sources import Reading
@@ -57,28 +57,42 @@ def requested(arguments: list[str]) -> tuple[Experiment, Output]:
         if Path(name).exists():
             raise UserError(f"{name} is a file or folder, not a method: did you mean --data {name}?")
         raise unknown("method", name, methods())
-    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
-    values = parse(
-        (Settings, methods()[name], Output),
-        arguments[1:] if has_method else arguments,
+    prog, parts = (
         f"tracer train {name}" if has_method else "tracer train",
-        textwrap.fill(f"{name}: {summary(name)}", 80),
-        _groups(name),
-        f"{EXAMPLES}\n\n{listed}",
+        (Settings, methods()[name], Output),
     )
+    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", WIDTH)
+    about, after = textwrap.fill(f"{name}: {summary(name)}", WIDTH), f"{EXAMPLES}\n\n{listed}"
+    sections: Mapping[str | None, Sequence[str]] = _sections(name)
+    if "--help" in arguments or "-h" in arguments:
+        flags = {flag.key: flag.name for part in parts for flag in flags_of(part)}
+        after = "\n".join(
+            [f"More flags, explained by `{prog} --help-all`:", *_lines(sections, flags), "", after]
+        )
+        sections = {None: EXPLAINED}
+    values = parse(parts, arguments[has_method:], prog, about, after, sections)
     own = {option.name: values[option.name] for option in options(name)}
     settings = {each.name: values[each.name] for each in fields(Settings)}
     return Experiment(method=name, options=own, **settings), call(Output, values)
 
 
-def _groups(name: str) -> Groups:
-    """The flags by the question that they answer."""
+def _sections(name: str) -> dict[str | None, Sequence[str]]:
+    """The parameters by the question that they answer."""
     data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
-    questions: dict[str, Sequence[str]] = {
+    return {
         "data": data,
         "model": MODEL,
         "method": [option.name for option in options(name)],
         "training": [each.name for each in fields(Settings) if each.name not in (*data, *MODEL)],
         "output": [each.name for each in fields(Output)],
     }
-    return Groups(EXPLAINED, questions)
+
+
+def _lines(sections: Mapping[str | None, Sequence[str]], flags: Mapping[str, str]) -> Iterator[str]:
+    """The flags that a short help does not explain, by question."""
+    for title, keys in sections.items():
+        names = "  ".join(flags[key] for key in keys if key not in EXPLAINED)
+        first, others = f"  {title:9} ", " " * 12
+        yield from textwrap.wrap(
+            names, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        )
