@@ -64,7 +64,6 @@ EFFECTS |= {
     "safetensors",
     "matplotlib",
     "rich",
-    "tyro",
     "datasets",
     "webdataset",
 }
@@ -198,7 +197,7 @@ def test_only_the_command_speaks() -> None:
             continue
         assert not [name for name in calls(tree) if name == "print" or name.endswith(".print")], module
         assert names(tree).isdisjoint({"sys.stdout", "sys.stderr"}), module
-        assert not [name for name in imports(tree) if within(name, "rich", "tyro")], module
+        assert not [name for name in imports(tree) if within(name, "rich", "argparse")], module
 
 
 def test_no_weights_are_pickled() -> None:

@@ -7,9 +7,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Literal
 
-import tyro
-
 from tracer.api.terminal import console, show_table
+from tracer.cli.flags import cli
 from tracer.core.errors import at_least, unknown
 from tracer.storage.atomic import write_text
 
@@ -77,4 +76,4 @@ def main(arguments: list[str]) -> int:
             console.print(f"written to {out}", highlight=False, markup=False)
         return 0
 
-    return tyro.cli(bench, args=arguments, prog="tracer bench")
+    return cli(bench, arguments, "tracer bench")

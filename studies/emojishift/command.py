@@ -5,9 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from studies.emojishift.checks import Arms
 from studies.emojishift.claims import CLAIMS
@@ -19,6 +16,7 @@ from studies.emojishift.study import SCALES, studies
 from studies.emojishift.verdict import grouped
 from studies.figure import save
 from tracer.api.terminal import console
+from tracer.cli.flags import cli
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.storage.atomic import write_text
 
@@ -27,7 +25,8 @@ PHOTOS = Path(__file__).parents[1] / "photoshift" / "results" / "photoshift.json
 
 def main(arguments: list[str]) -> int:
     def evidence(
-        scale: Annotated[str, tyro.conf.Positional] = "quick",
+        scale: str = "quick",
+        /,
         out: Path = Path("runs/emojishift"),
         results: Path | None = None,
         verdicts: Path | None = None,
@@ -63,7 +62,7 @@ def main(arguments: list[str]) -> int:
         _print(f"\nresults: {file}\nverdicts: {verdicts_file}")
         return 0
 
-    return tyro.cli(evidence, args=arguments, prog="tracer evidence")
+    return cli(evidence, arguments, "tracer evidence")
 
 
 def _run(scale: str, workspace: Workspace, file: Path, verdicts_file: Path, again: Collection[str]) -> None:

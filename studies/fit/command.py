@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-
-import tyro
 
 from studies.fit.measure import measured
 from studies.fit.table import table
 from studies.fit.tasks import TASKS
 from tracer.api.terminal import say
+from tracer.cli.flags import cli
 from tracer.evaluation import measured as measurement
 from tracer.storage.atomic import write_json, write_text
 from tracer.storage.cache import cache_folder
@@ -65,4 +65,4 @@ def _write(results: Path) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    cli(main, sys.argv[1:], "python -m studies.fit.command")

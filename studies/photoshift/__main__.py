@@ -6,8 +6,6 @@ import sys
 import warnings
 from pathlib import Path
 
-import tyro
-
 from studies.emojishift.measure import FILE, unpacked_bits
 from studies.emojishift.rows import write
 from studies.figure import save
@@ -21,6 +19,7 @@ from studies.photoshift.runner import Workspace, measured, run_jobs
 from studies.photoshift.study import ARM_OF, SCALES, Job, Scale, Setting, jobs
 from studies.photoshift.tasks import TASKS
 from tracer.api.terminal import say
+from tracer.cli.flags import cli
 from tracer.core.errors import UserError, at_least, unknown
 from tracer.evaluation.predict import Scorer
 from tracer.models.student import load
@@ -120,8 +119,9 @@ def adapters(results: tuple[Path, ...] = (RESULTS / "photoshift.json", RESULTS /
 
 
 def run(
-    task: tyro.conf.Positional[str],
-    arm: tyro.conf.Positional[str],
+    task: str,
+    arm: str,
+    /,
     rate: float = 3e-4,
     strength: float | None = None,
     seed: int = 0,
@@ -152,13 +152,16 @@ def run(
         say(f"α = {alpha}: " + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
 
 
+COMMANDS = {"build": build, "study": study, "page": page, "adapters": adapters, "run": run}
+
+
 def main() -> int:
     warnings.simplefilter("ignore")
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            {"build": build, "study": study, "page": page, "adapters": adapters, "run": run},
-            prog="python -m studies.photoshift",
-        )
+        name, *arguments = sys.argv[1:] or ["--help"]
+        if name not in COMMANDS:
+            raise unknown("command of python -m studies.photoshift", name, COMMANDS)
+        cli(COMMANDS[name], arguments, f"python -m studies.photoshift {name}")
     except UserError as error:
         sys.exit(f"error: {error}")
     return 0

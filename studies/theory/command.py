@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tyro
-
 from studies.theory.study import study
 from tracer.api.terminal import console, errors
+from tracer.cli.flags import cli
 from tracer.core.errors import at_least
 
 
@@ -32,4 +31,4 @@ def main(arguments: list[str]) -> int:
             errors.print("a theorem does not hold", style="bold red")
         return 0 if result.holds else 1
 
-    return tyro.cli(verify, args=arguments, prog="tracer theory")
+    return cli(verify, arguments, "tracer theory")

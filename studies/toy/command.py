@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import tyro
-
 from tracer.api.terminal import console, errors
+from tracer.cli.flags import cli
 from tracer.core.errors import at_least
 from tracer.training.interrupt import Interrupted
 
@@ -42,7 +41,7 @@ class Toy:
 
 
 def main(arguments: list[str]) -> int:
-    options = tyro.cli(Toy, args=arguments, prog="tracer toy")
+    options = cli(Toy, arguments, "tracer toy")
     at_least(1, steps=options.steps, pretraining=options.pretraining)
     at_least(0 if options.teachers else 1, seeds=options.seeds)
     try:

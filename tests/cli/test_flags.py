@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from pathlib import Path
 
 import pytest
 
 from tracer.cli.app import _names, main
+from tracer.cli.flags import cli, parse
+from tracer.core.errors import UserError
 
 DIGITS = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none"]
 # How each command is called, and the least that each of its whole numbers may be.
@@ -20,7 +23,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, int]]] = {
     "merge": (["nowhere", "--tpgm", "rows"], {"steps": 1}),
     "pack": (["digits", "--out", "new.tar"], {"side": 1}),
     "resume": (["nowhere"], {"workers": 0, "save-every": 1}),
-    "sweep": (["tracer.recipes.ablation:beta"], {"jobs": 1, "only": 0, "workers": 0}),
+    "sweep": (["tracer.recipes.ablation:beta"], {"jobs": 1, "shrink": 1, "only": 0, "workers": 0}),
     "theory": ([], {"instances": 1, "seed": 0}),
     "toy": ([], {"seeds": 1, "steps": 1, "pretraining": 1}),
     "train": (
@@ -72,5 +75,27 @@ def test_no_whole_number_of_a_command_is_forgotten_here(
     with pytest.raises(SystemExit):
         main([command, *(["tracer"] if command == "train" else []), "--help-all"])
     shown = capsys.readouterr().out
-    asked = set(re.findall(r"--([a-z-]+) (?:INT|NUMBER)\b", shown))
+    asked = set(re.findall(r"--([a-z-]+) INT\b", shown))
     assert asked == set(COMMANDS.get(command, ([], {}))[1])
+
+
+def test_values_that_begin_with_a_dash_are_values_and_switches_take_none() -> None:
+    def example(*, low: float = 0.0, several: tuple[float, ...] = (), on: bool = False) -> object:
+        return low, several, on
+
+    assert cli(example, ["--low", "-1e-3", "--several", "-.5", "-inf"], "example") == (
+        -1e-3,
+        (-0.5, -inf),
+        False,
+    )
+    with pytest.raises(UserError, match="--on takes no value"):
+        cli(example, ["--on=yes"], "example")
+    with pytest.raises(UserError, match="has no place for 'word'"):
+        cli(example, ["--on", "word"], "example")
+
+
+def test_two_parameters_of_one_name_are_refused() -> None:
+    def one(*, jobs: int = 1) -> None: ...
+
+    with pytest.raises(UserError, match="jobs already"):
+        parse((one, one), [], "example", "")

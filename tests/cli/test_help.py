@@ -15,6 +15,7 @@ from tracer.cli.app import _names, main
 from tracer.cli.commands import train
 from tracer.cli.flags import flags_of
 from tracer.methods.base import methods
+from tracer.runs.experiment import Settings
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -22,6 +23,10 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
         main([*arguments])
     assert stop.value.code == 0
     return capsys.readouterr().out.splitlines()
+
+
+def names_of(method: str) -> set[str]:
+    return {flag.name for part in (Settings, methods()[method], train.Output) for flag in flags_of(part)}
 
 
 @pytest.mark.parametrize("method", methods())
@@ -34,7 +39,7 @@ def test_the_help_of_train_is_short_and_names_every_flag_once(
     listed = "\n".join(lines).partition("Examples")[0]
     counts = Counter(re.findall(r"(?<![\w`])--[a-z0-9-]+", listed.partition("usage")[2].partition("\n")[2]))
     counts.pop("--help-all", None)
-    assert set(counts) == {flag.name for flag in flags_of(train._flags(method))}
+    assert set(counts) == names_of(method)
     assert counts["--data"] == 1
 
 
@@ -49,8 +54,8 @@ def test_the_long_help_explains_every_flag_under_one_question(
 ) -> None:
     lines = shown(capsys, "train", method, "--help-all")
     explained = Counter(line.split()[0] for line in lines if line.startswith("  --"))
-    assert explained == Counter(flag.name for flag in flags_of(train._flags(method)))
-    assert all(question in lines for question in ("data", "model", "training", "output"))
+    assert explained == Counter(names_of(method))
+    assert all(f"{question}:" in lines for question in ("data", "model", "training", "output"))
 
 
 @pytest.mark.parametrize("command", _names())
@@ -96,7 +101,7 @@ def test_a_misspelt_flag_is_answered_with_the_right_one(
 
 
 def test_underscores_in_a_flag_are_dashes(tmp_path: Path) -> None:
-    experiment, output = train.parse(["--data", "digits", "--held_out", "digits", f"--out={tmp_path}"])
+    experiment, output = train.requested(["--data", "digits", "--held_out", "digits", f"--out={tmp_path}"])
     assert (experiment.held_out, output.out) == ("digits", tmp_path)
 
 

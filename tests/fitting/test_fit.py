@@ -185,9 +185,9 @@ def test_a_budget_that_is_too_short_is_refused_before_the_probe_is_scored(
 def test_ctrl_c_between_two_trials_says_how_to_go_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(**_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tracer.cli.commands.fit.fitted", interrupted)
+    monkeypatch.setattr("tracer.cli.commands.fit.fit", interrupted)
     assert main(["fit", "--data", "photos", "--model", "tiny-28"]) == 130
     assert "the same command goes on" in capsys.readouterr().err

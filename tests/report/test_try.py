@@ -116,5 +116,5 @@ def test_what_cannot_be_tried_is_refused_before_the_page(
     assert main(["try", str(run.folder), "--port", "70000"]) == 2
     assert main(["try", str(tmp_path)]) == 2
     errors = capsys.readouterr().err
-    assert "name at least one run" in errors
+    assert "tracer try needs RUNS: folders of finished runs" in errors
     assert "70000" in errors

@@ -13,7 +13,7 @@ from PIL import Image
 from stopping import prepare, training
 
 from studies.faults.process import join_pair, run_command
-from tracer.api.run import _after_one, divisible, run
+from tracer.api.run import divisible, one_first, run
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.models.student import Student
@@ -226,29 +226,26 @@ def test_of_several_processes_one_reads_the_images_first(
     monkeypatch.setattr(World, "size", 3)
 
     def read() -> None:
-        begun = time.monotonic()
-        time.sleep(0.1)
-        spans.append((begun, time.monotonic()))
+        with one_first(asked, world):
+            begun = time.monotonic()
+            time.sleep(0.1)
+            spans.append((begun, time.monotonic()))
 
     with ThreadPoolExecutor(3) as pool:
-        for done in [pool.submit(_after_one, asked, world, read) for _ in range(3)]:
+        for done in [pool.submit(read) for _ in range(3)]:
             done.result()
     first, *others = sorted(spans)
     assert all(begun >= first[1] for begun, _ in others)
     assert max(begun for begun, _ in others) < min(end for _, end in others)  # the others at the same time
 
 
-def test_an_error_of_the_disk_while_planning_is_raised_once(
+def test_an_error_of_the_disk_while_planning_is_raised(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TRACER_CACHE", str(tmp_path))
     monkeypatch.setattr(World, "size", 2)
-    calls = []
-
-    def read() -> None:
-        calls.append(1)
+    with (
+        pytest.raises(OSError, match="broken"),
+        one_first(Experiment(data="digits"), World("cpu", "fp32")),
+    ):
         raise OSError(5, "broken")
-
-    with pytest.raises(OSError, match="broken"):
-        _after_one(Experiment(data="digits"), World("cpu", "fp32"), read)
-    assert len(calls) == 1

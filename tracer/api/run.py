@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tracer.api.inputs import model_name
 from tracer.core.command_line import command_line
@@ -83,11 +82,7 @@ def run(
     with launched(machine.device, experiment.precision, shard=machine.shard, lost=observer.lost) as world:
         with clock.measure("start"):
             experiment = _with_model_at_hand(experiment, out, world)
-            settled = world.all_or_none(
-                lambda: divisible(
-                    _after_one(experiment, world, lambda: _plan(experiment, observer, world)), world
-                )
-            )
+            settled = world.all_or_none(lambda: _plan(experiment, observer, world))
         folder, model = out or Path("runs") / identity(settled), None
         existing = world.all_or_none(lambda: Run.exists(folder))
         if not existing:  # first, so that a model that cannot be loaded leaves no folder behind
@@ -95,7 +90,13 @@ def run(
                 model = world.all_or_none(lambda: _checked_model(settled))
             for notice in notices(settled.method, model) if world.first else ():
                 (observer.note or observer.warn)(notice)
-        world.on_first_process(lambda: _place(settled, folder, fresh, world.describe()))
+        world.on_first_process(
+            lambda: (
+                Run.open(folder).require(settled)
+                if Run.exists(folder) and not fresh
+                else Run.create(settled, folder, machine=world.describe())
+            )
+        )
         current = world.all_or_none(lambda: Run.open(folder))
         if not current.finished:
             if existing and world.first and (difference := _other_machine(current, world)):
@@ -137,14 +138,16 @@ def _by_network(model: str, pretrained: str | None) -> bool:
 
 
 def _plan(experiment: Experiment, observer: Observer, world: World) -> Plan:
-    with observer.scan(world) if observer.scan else nullcontext() as progress:
+    """The plan, with warnings about its data."""
+    scan = observer.scan(world) if observer.scan else nullcontext()
+    with one_first(experiment, world), scan as progress:
         settled = plan(experiment, progress=progress)
     if world.first:
         for warning in settled.warnings:
             observer.warn(warning)
         if observer.note is not None:
             observer.note(settled.division)
-    return settled
+    return divisible(settled, world)
 
 
 def _checked_model(settled: Plan) -> Student:
@@ -154,17 +157,16 @@ def _checked_model(settled: Plan) -> Student:
     return model
 
 
-def _after_one(experiment: Experiment, world: World, read: Callable[[], Plan]) -> Plan:
-    """The plan; of several processes on a machine one reads all images, and the others then find it in the cache."""
-    if world.size == 1:
-        return read()
-    path = cache_folder() / "scans" / f".{experiment.id}.lock"
+@contextmanager
+def one_first(experiment: Experiment, world: World) -> Iterator[None]:
+    """A context in which one process of a machine reads all images, before the others find them in the cache."""
     with ExitStack() as stack:
         with suppress(OSError):  # without a folder for the cache each process reads all images
-            if not stack.enter_context(lock(path)):
+            path = cache_folder() / "scans" / f".{experiment.id}.lock"
+            if world.size > 1 and not stack.enter_context(lock(path)):
                 with lock(path, wait=True):  # until it is done; then all others at a time
                     pass
-        return read()
+        yield
 
 
 def divisible(settled: Plan, world: World) -> Plan:
@@ -185,14 +187,6 @@ def divisible(settled: Plan, world: World) -> Plan:
             f"leave out {rest}, or use another number of processes"
         )
     return settled
-
-
-def _place(settled: Plan, folder: Path, fresh: bool, machine: dict[str, Any]) -> None:
-    """Create the run's folder, or check that the run in it is the one that is meant."""
-    if fresh or not Run.exists(folder):
-        Run.create(settled, folder, machine=machine)
-    else:
-        Run.open(folder).require(settled)
 
 
 def _other_machine(current: Run, world: World) -> str:

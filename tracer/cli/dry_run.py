@@ -50,7 +50,8 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
     say(f"{settled.steps:,} steps of {settled.batch} images{duration}; {settled.division}")
     for warning in settled.warnings:
         say(f"warning: {warning}", to=errors)
-    rows = _settings(settled.experiment, everything)
+    chosen = (all_settings if everything else different_settings)(settled.experiment)
+    rows = [(name, _text(value)) for name, value in {"method": None, **chosen}.items()]
     memory = need.lines()
     rows += memory if everything else [memory[1], memory[-1]]
     some = "Settings that differ from the defaults (--dry-run-all shows all)"
@@ -86,20 +87,19 @@ def _duration(settled: Plan, device: str) -> str:
     return f", about {time_text(seconds)} on this machine" if seconds else ""
 
 
-def _settings(experiment: Experiment, everything: bool) -> list[tuple[str, str]]:
-    """Settings by name, those of the method included; unless all are wanted, only what differs from its default."""
-    own, usual = all_settings(experiment), all_settings(Experiment(data="", method=experiment.method))
-    rows = {"method": own.pop("method")}
-    rows |= {name: value for name, value in own.items() if everything or value != usual[name]}
-    return [(name, _text(value)) for name, value in rows.items()]
-
-
 def all_settings(experiment: Experiment) -> dict[str, Any]:
     """All settings and options by name, with the defaults of the method's options filled in."""
     settings = experiment.to_json()
     chosen = settings.pop("options")
     defaults = {option.name: option.default for option in options(experiment.method)}
     return settings | defaults | chosen
+
+
+def different_settings(experiment: Experiment, other: Experiment | None = None) -> dict[str, Any]:
+    """The settings and options that are not those of another experiment; by default the method, and no defaults."""
+    usual = all_settings(Experiment(data="", method=experiment.method))
+    usual |= {"method": None} if other is None else all_settings(other)
+    return {name: value for name, value in all_settings(experiment).items() if value != usual[name]}
 
 
 def _text(value: Any) -> str:

@@ -1,184 +1,214 @@
-"""Flags of a command: tyro parses them; the help and the suggestions for misspelt flags are written here."""
+"""Flags of a command, read from its signature; argparse parses them and writes the help."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import textwrap
-import warnings
+from argparse import ArgumentError, ArgumentParser, RawDescriptionHelpFormatter
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple, TypeVar
-
-import tyro
+from dataclasses import is_dataclass
+from itertools import pairwise
+from types import NoneType
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from tracer.api.terminal import say
 from tracer.core.errors import UserError, unknown
+from tracer.methods.base import arguments as descriptions
 
 T = TypeVar("T")
-FLAT = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
 HELP = {"-h", "--help", "--help-all"}
-WIDTH, INDENT = 80, 18
-NUMBERS = {  # how the help writes a value, how it is read, and what an error calls it
-    "INT": (int, "a whole number"),
-    "NUMBER": (int, "a whole number"),
-    "FLOAT": (float, "a number"),
-}
+WIDTH, INDENT = 80, 20
+REQUIRED = inspect.Parameter.empty
+NUMBERS = {int: "a whole number", float: "a number"}
 
 
 class Flag(NamedTuple):
     """A flag, or a positional argument, whose name is in capitals."""
 
     name: str
-    value: str  # what to write after it; empty for a switch
-    help: str
-    required: bool
+    key: str  # of the parameter
+    kind: Any  # type of one value
+    many: bool
+    optional: bool  # the word None is a value
+    default: Any
+    text: str
 
+    @property
+    def choices(self) -> dict[str, Any]:
+        """The values by their word, if there are only some."""
+        return {str(each): each for each in get_args(self.kind)} if get_origin(self.kind) is Literal else {}
 
-class Groups(NamedTuple):
-    """The flags of a long help by heading, and those that a short help explains."""
+    @property
+    def usage(self) -> str:
+        """The name, and what to write after it."""
+        if self.kind is bool or not self.name.startswith("-"):
+            return self.name
+        return f"{self.name} {'|'.join(self.choices) or self.kind.__name__.upper()}"
 
-    explained: Sequence[str]
-    flags: Mapping[str, Sequence[str]]
+    @property
+    def help(self) -> str:
+        """What it does, and its default."""
+        default = " ".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        if default is None or default is False or default == "":
+            return self.text
+        return f"{self.text} ({'required' if default is REQUIRED else f'default: {default}'})"
 
+    def read(self, word: str) -> Any:
+        """The value of a word."""
+        if self.optional and word == "None":
+            return None
+        if self.choices:
+            if word not in self.choices:
+                raise unknown(f"value of {self.name}", word, self.choices)
+            return self.choices[word]
+        try:
+            return self.kind(word)
+        except ValueError:
+            raise UserError(f"{self.name} {word}: give {NUMBERS.get(self.kind, self.usage)}") from None
 
-def cli(
-    command: Callable[..., T],
-    arguments: list[str],
-    prog: str,
-    about: str = "",
-    groups: Groups | None = None,
-    after: str = "",
-    also: Sequence[Flag] = (),
-) -> T:
-    """Call `command` with the values of these arguments. A flag that it does not have raises UserError.
-
-    `--help` prints a help of 80 columns, `after` at its end, and exits; with `groups` it is short, and `--help-all`
-    explains every flag. `also` are flags that a misspelt one may have meant, beside those of `command`.
-    """
-    flags = flags_of(command)
-    if HELP & set(arguments):
-        body = _body(flags, prog, groups, everything="--help-all" in arguments)
-        say("\n\n".join(filter(None, [_usage(prog, flags), about or _summary(command), body, after])))
-        raise SystemExit(0)
-    check(arguments, flags, prog, also)
-    check_values(arguments, flags)
-    return tyro.cli(command, args=arguments, prog=prog, config=FLAT)
+    def add_to(self, parser: Any) -> None:
+        """Declare it to argparse."""
+        settings: dict[str, Any] = {"default": self.default, "help": self.help.replace("%", "%%")}
+        if self.kind is bool:
+            parser.add_argument(
+                self.name, dest=self.key, action=f"store_{not self.default}".lower(), **settings
+            )
+            return
+        name, _, metavar = self.usage.partition(" ")
+        settings |= {"type": self.read, "metavar": metavar or name}
+        if metavar:
+            parser.add_argument(name, dest=self.key, nargs="*" if self.many else None, **settings)
+        else:
+            parser.add_argument(self.key, nargs="*" if self.many else "?", **settings)
 
 
 def command(prog: str) -> Callable[[Callable[..., int]], Callable[[list[str]], int]]:
-    """A decorator for the `main` of a command: its parameters are the flags, and its docstring is the help."""
+    """A decorator for the `main` of a command: its parameters are the flags, and its docstring is the help.
 
-    def decorate(function: Callable[..., int]) -> Callable[[list[str]], int]:
-        return lambda arguments: cli(function, arguments, prog)
+    Parameters that are positional only are positional arguments; those of a dataclass stand in its place.
+    """
+    return lambda function: lambda arguments: cli(function, arguments, prog)
 
-    return decorate
+
+def cli(command: Callable[..., T], arguments: Sequence[str], prog: str) -> T:
+    """Call `command` with the values of these arguments, or print its help and exit."""
+    return call(command, parse([command], arguments, prog, summary(command)))
 
 
-def cli_of_two(command: Callable[..., T], arguments: list[str], prog: str, after: str) -> tuple[T, list[str]]:
-    """Like `cli`; arguments that `command` does not know are returned, for a second command."""
+def parse(
+    parts: Sequence[Callable[..., Any]],
+    arguments: Sequence[str],
+    prog: str,
+    about: str,
+    after: str = "",
+    sections: Mapping[str | None, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """The values of the flags of all parts, by parameter; words that have no place there raise UserError.
+
+    `--help` prints a help of 80 columns, with `after` at its end, and exits. It explains all flags, or those of the
+    parameters in `sections`, under their titles.
+    """
+    flags = [flag for part in parts for flag in flags_of(part)]
+    for key, count in Counter(flag.key for flag in flags).items():
+        if count > 1:
+            raise UserError(f"{prog} has a flag for {key} already: give that parameter another name")
     if HELP & set(arguments):
-        return cli(command, arguments, prog, after=after), []
-    check_values(arguments, flags_of(command))
-    return tyro.cli(command, args=arguments, prog=prog, config=FLAT, return_unknown_args=True)
+        say(_parser(flags, prog, about, after, sections).format_help().rstrip())
+        raise SystemExit(0)
+    words = [re.sub("^--[a-z_-]+", lambda name: name[0].replace("_", "-"), word) for word in arguments]
+    by_name = {flag.name: flag for flag in flags}
+    try:
+        found, rest = _parser(flags, prog).parse_known_args(words)
+    except ArgumentError as error:
+        flag = by_name[str(error.argument_name)]
+        problem = "takes no value" if flag.kind is bool else f"needs a value: {flag.usage}"
+        raise UserError(f"{flag.name} {problem}") from None
+    for word in sorted(rest, key=lambda word: not word.startswith("--")):
+        if not word.startswith("--"):
+            raise UserError(f"{prog} has no place for {word!r}: see {prog} --help")
+        choices = [name for name in by_name if name.startswith("--")]
+        raise unknown(f"flag of {prog}", word.partition("=")[0], choices)
+    values = vars(found)
+    for flag in flags:
+        if values[flag.key] is REQUIRED:
+            raise UserError(f"{prog} needs {flag.usage}: {flag.text}")
+        if flag.many:
+            values[flag.key] = tuple(values[flag.key])
+    return values
 
 
-@cache  # tyro reads the source of every flag, which takes longer than the rest of a command line
+def call(command: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Call a command, or build a dataclass, with its own of these values."""
+    signature, hints = inspect.signature(command), get_type_hints(command)
+    bound = signature.bind_partial()
+    for name in signature.parameters:
+        bound.arguments[name] = values[name] if name in values else call(hints[name], values)
+    return command(*bound.args, **bound.kwargs)
+
+
 def flags_of(command: Callable[..., Any]) -> list[Flag]:
     """The flags of a command, in order."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # tyro offers no other way to list them
-        parser = tyro.extras.get_parser(command, config=FLAT, add_help=False)
-    actions = [action for group in parser._action_groups for action in group._group_actions]
-    flags = []
-    for action in actions:
-        value = re.sub(r"\{None\}\||None,|[{}]", "", str(action.metavar or "")).replace(",", "|")
-        value = re.sub(r"\[(.*) \[\1 \.\.\.\]\]", r"\1 …", value)
-        text, required = re.subn(r"\s*\(required\)$", "", str(action.help).replace("%%", "%"))
-        text = re.sub(r"\s*\(default: (None|False|)\)$", "", text)
-        if action.option_strings:
-            name = action.option_strings[-1]
-        else:
-            positional = re.sub(r"^\[(.*)\]$", r"\1", value)
-            name, value = re.sub(r"STR|PATH", action.dest.upper(), positional), ""
-        flags.append(Flag(name, value, text, bool(required)))
+    hints, texts, flags = get_type_hints(command), _descriptions(command), []
+    for key, parameter in inspect.signature(command).parameters.items():
+        hint, default, word = hints.get(key, str), parameter.default, key.replace("_", "-")
+        if is_dataclass(hint):
+            flags += [flag._replace(text=texts.get(flag.key, flag.text)) for flag in flags_of(hint)]
+            continue
+        many, optional = get_origin(hint) in (tuple, list), NoneType in get_args(hint)
+        kind = get_args(hint)[0] if many or optional else hint
+        name = f"--no-{word}" if kind is bool and default is True else f"--{word}"
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
+            name = word.upper()
+        flags.append(Flag(name, key, kind, many, optional, default, texts.get(key, "")))
     return flags
 
 
-def check(arguments: Sequence[str], flags: Sequence[Flag], prog: str, also: Sequence[Flag] = ()) -> None:
-    """Raise for a flag that there is not, naming the nearest one, and for a required one that is missing."""
-    names = [flag.name for flag in flags]
-    words = {word.partition("=")[0].replace("_", "-") for word in arguments if re.match(r"--[a-z]", word)}
-    for word in sorted(words.difference(names)):
-        choices = [*names, *(flag.name for flag in also)]
-        raise unknown(f"flag of {prog}", word, [name for name in choices if name.startswith("--")])
-    for flag in flags:
-        if flag.required and flag.name.startswith("--") and flag.name not in words:
-            raise UserError(f"{prog} needs {flag.name} {flag.value}: {flag.help}")
+def _descriptions(command: Callable[..., Any]) -> dict[str, str]:
+    """What each parameter means: the text below a field, or "Args:" in the docstring of a function or its module."""
+    if not inspect.isclass(command):
+        function: Any = inspect.unwrap(command)
+        return descriptions(function.__globals__.get("__doc__")) | descriptions(function.__doc__)
+    texts = {}
+    for base in filter(is_dataclass, reversed(command.__mro__)):
+        definition: Any = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        for field, below in pairwise(definition.body):
+            match field, below:
+                case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                    texts[name] = text
+    return texts
 
 
-def check_values(arguments: Sequence[str], flags: Sequence[Flag]) -> None:
-    """Raise for a value that its flag cannot have, in one sentence: tyro prints a box with the names of types."""
-    by_name = {flag.name: flag for flag in flags if flag.value and "…" not in flag.value}
-    for word, following in zip(arguments, (*arguments, "--")[1:], strict=True):
-        name, equals, value = word.partition("=")
-        flag = by_name.get(name.replace("_", "-"))
-        if flag is None:
-            continue
-        if not equals and following.startswith("--"):
-            raise UserError(f"{flag.name} needs a value: {flag.name} {flag.value}")
-        value, choices = value if equals else following, flag.value.split("|")
-        if value == "None" or value in choices:
-            continue
-        if flag.value.islower():
-            raise unknown(f"value of {flag.name}", value, choices)
-        number, what = NUMBERS.get(flag.value, (str, ""))
-        try:
-            number(value)
-        except ValueError:
-            raise UserError(f"{flag.name} {value}: give {what}") from None
-
-
-def _usage(prog: str, flags: Sequence[Flag]) -> str:
-    needed = [flag for flag in flags if flag.required or not flag.name.startswith("-")]
-    words = [f"{flag.name} {flag.value}".rstrip() for flag in needed]
-    return " ".join(["usage:", prog, *words, "[FLAGS]"])
-
-
-def _summary(command: Callable[..., Any]) -> str:
+def summary(command: Callable[..., Any]) -> str:
     """The docstring of a command without its arguments; paragraphs with indented lines are examples, not filled."""
     text = (inspect.getdoc(command) or "").partition("\nArgs:")[0].strip()
     parts = text.split("\n\n")
     return "\n\n".join(part if "\n " in part else textwrap.fill(part, WIDTH) for part in parts)
 
 
-def _body(flags: Sequence[Flag], prog: str, groups: Groups | None, *, everything: bool) -> str:
-    """The flags and what they do; with groups, all of them under their headings, or the most important ones."""
-    if groups is None:
-        return _explained(flags)
-    if everything:
-        named = {
-            title: [each for each in flags if each.name in names] for title, names in groups.flags.items()
-        }
-        return "\n\n".join(f"{title}\n{_explained(each)}" for title, each in named.items() if each)
-    lines = [_explained([each for each in flags if each.name in groups.explained]), ""]
-    lines += [f"More flags, explained by `{prog} --help-all`:"]
-    for title, names in groups.flags.items():
-        rest = "  ".join(name for name in names if name not in groups.explained)
-        first, others = f"  {title:9} ", " " * 12
-        lines += textwrap.wrap(
-            rest, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
-        )
-    return "\n".join(lines)
-
-
-def _explained(flags: Sequence[Flag]) -> str:
-    """Lines of a help: each flag, and what it does beside or below it."""
-    lines, margin = [], " " * INDENT
-    for flag in flags:
-        words = f"  {flag.name} {flag.value}".rstrip()
-        text = f"{flag.help} (required)" if flag.required else flag.help
-        first, *rest = textwrap.wrap(text, WIDTH, initial_indent=margin, subsequent_indent=margin) or [margin]
-        beside = len(words) < INDENT
-        lines += [f"{words:{INDENT}}{first.strip()}", *rest] if beside else [words, first, *rest]
-    return "\n".join(lines)
+def _parser(
+    flags: Sequence[Flag],
+    prog: str,
+    about: str = "",
+    after: str = "",
+    sections: Mapping[str | None, Sequence[str]] | None = None,
+) -> ArgumentParser:
+    needed = [flag.usage for flag in flags if flag.default is REQUIRED or not flag.name.startswith("-")]
+    parser = ArgumentParser(
+        usage=" ".join([prog, *needed, "[FLAGS]"]),
+        description=about,
+        epilog=after,
+        formatter_class=lambda prog: RawDescriptionHelpFormatter(prog, max_help_position=INDENT, width=WIDTH),
+        add_help=False,
+        allow_abbrev=False,
+        exit_on_error=False,
+    )
+    parser._negative_number_matcher = re.compile(r"-(\.?\d|inf)")  # else -1e-3 would be a flag
+    by_key = {flag.key: flag for flag in flags}
+    for title, keys in (sections or {None: list(by_key)}).items():
+        group = parser.add_argument_group(title)
+        for key in keys:
+            by_key[key].add_to(group)
+    return parser

@@ -9,7 +9,7 @@ from typing import Any
 
 from tracer.api.run import divisible
 from tracer.api.terminal import errors, say, show_table
-from tracer.cli.dry_run import GIB, all_settings
+from tracer.cli.dry_run import GIB, different_settings
 from tracer.core.errors import UserError
 from tracer.data.split import Division, divide
 from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
@@ -46,8 +46,9 @@ def dry_run(sweep: Sweep, folder: Path) -> int:
             except UserError as error:
                 problems.setdefault(str(error), number)
                 state, figures = "refused", _settled(experiment)
-        differences = _differences(experiment, first if number else None)
-        rows.append((str(number), run.name, differences, *figures, state))
+        different = different_settings(experiment, first if number else None)
+        settings = ", ".join(f"{name} {show(value)}" for name, value in different.items())
+        rows.append((str(number), run.name, settings, *figures, state))
     show_table(f"{len(runs)} runs in {folder}", COLUMNS, rows)
     say("memory is that of one process in fp32; bf16 halves the activations")
     refused = [f"✗ run {number} and those like it: {error}" for error, number in problems.items()]
@@ -97,10 +98,3 @@ def _found(sweep: Sweep, divisions: dict[tuple[Any, ...], Division]) -> list[str
     elif sweep.published is not None:
         lines.append("✗ test sets: --root is not given, so that runs are not scored")
     return lines
-
-
-def _differences(experiment: Experiment, first: Experiment | None) -> str:
-    """Settings and options that are not those of the first experiment; of the first itself, not the defaults."""
-    own, usual = all_settings(experiment), all_settings(Experiment(data="", method=experiment.method))
-    usual |= {"method": None} if first is None else all_settings(first)
-    return ", ".join(f"{name} {show(own[name])}" for name in own if own[name] != usual[name])

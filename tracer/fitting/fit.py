@@ -115,7 +115,9 @@ def fit(
             raise unknown("argument of fit", name, known | own)
     settings |= {"retain": data_names(retain), **data_settings(data, classes)}
     request = requested(model, budget_text(budget), keep, folder, settings)
-    return fitted(request, Machine(device=device, workers=workers), tell)
+    search = prepare(request, Machine(device=device, workers=workers), tell)
+    search.run()
+    return finish(search)
 
 
 def requested(
@@ -126,13 +128,6 @@ def requested(
     base = Experiment(method="zeroshot", **settings)
     checked = Request(base, budget, keep, out, run)  # before anything is written
     return replace(checked, base=replace(base, model=model_name(model, out or Path("runs"))))
-
-
-def fitted(request: Request, machine: Machine, tell: Tell) -> Fitted:
-    """The result of a request: planned, searched, chosen and tested."""
-    search = prepare(request, machine, tell)
-    search.run()
-    return finish(search)
 
 
 def prepare(request: Request, machine: Machine, tell: Tell) -> Search:

@@ -208,7 +208,8 @@ def options(name: str) -> list[Option]:
 def arguments(docstring: str | None) -> dict[str, str]:
     """The description of each argument in the "Args:" section of a docstring."""
     section = (docstring or "").partition("Args:\n")[2]
-    return dict(re.findall(r"^ +(\w+): (.+)$", section, re.MULTILINE))
+    entries = re.finditer(r"^( +)(\w+): (.+(?:\n\1 +.+)*)", section, re.MULTILINE)
+    return {entry[2]: " ".join(entry[3].split()) for entry in entries}
 
 
 def summary(name: str) -> str:

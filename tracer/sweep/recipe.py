@@ -9,7 +9,6 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from tracer.core.errors import UserError, unknown
-from tracer.methods.base import arguments
 
 
 def recipe(name: str) -> FunctionType:
@@ -37,11 +36,6 @@ def recipes(module: ModuleType) -> dict[str, FunctionType]:
         for key, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__ and not key.startswith("_")
     }
-
-
-def flag_help(recipe: FunctionType) -> dict[str, str]:
-    """The help of each flag, from the docstring of the recipe, else from that of its module."""
-    return arguments(recipe.__globals__.get("__doc__")) | arguments(recipe.__doc__)
 
 
 def _module(location: str) -> ModuleType:

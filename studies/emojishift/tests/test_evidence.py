@@ -56,7 +56,7 @@ from studies.emojishift.study import (
     variants,
 )
 from studies.emojishift.verdict import Claim, claim_comparisons, grouped, verdict
-from tracer.cli.commands.train import parse
+from tracer.cli.commands.train import requested
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval, accuracy, ece
 from tracer.data.embedded.emojishift import FOLDS, emoji_kinds, styles
@@ -431,7 +431,7 @@ def test_the_command_of_a_row_repeats_the_experiment() -> None:
     for each in (*(one.experiment for one in jobs), *study.pretrainings().values()):
         program, verb, *words = shlex.split(command(each.to_json()))
         assert (program, verb) == ("tracer", "train")
-        again, machine = parse(words)
+        again, machine = requested(words)
         assert again.id == each.id
         assert machine.device == "cpu"
 

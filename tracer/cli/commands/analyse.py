@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
+from typing import Any
 
 from tracer.analysis.drift import tower_and_layer
 from tracer.analysis.similarity import MIN_SAMPLES
@@ -24,7 +22,8 @@ from tracer.storage.atomic import write_json
 
 @command("tracer analyse")
 def main(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
+    runs: tuple[Path, ...],
+    /,
     samples: int = 50_000,
     batch: int = 256,
     stops: int = 11,
@@ -51,8 +50,6 @@ def main(
         stops: points on the path from the pretrained weights (0) to the result (1).
         device: auto, cpu, cuda or mps.
     """
-    if not runs:
-        raise UserError("name at least one run: tracer analyse runs/1a2b3c")
     at_least(MIN_SAMPLES, samples=samples)
     at_least(1, batch=batch)
     at_least(2, stops=stops)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
@@ -14,7 +11,7 @@ from tracer.core.errors import UserError
 from tracer.data.checking.report import command as train_command
 from tracer.data.checking.report import describe
 from tracer.data.scan import scan
-from tracer.data.sources import AS_FOUND, Reading, load
+from tracer.data.sources import Reading, load
 from tracer.data.split import divide
 from tracer.evaluation.suites import EMBEDDED, SUITES
 from tracer.evaluation.suites.imagenet import COMPLETE
@@ -23,8 +20,9 @@ from tracer.evaluation.suites.imagenet import check as check_imagenet
 
 @command("tracer check")
 def main(
-    data: Annotated[str, tyro.conf.Positional],
-    reading: Reading = AS_FOUND,
+    data: str,
+    /,
+    reading: Reading,
     strict: bool = False,
     skip_unreadable: bool = False,
     root: Path | None = None,

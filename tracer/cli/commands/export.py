@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
-
-import tyro
+from typing import Literal
 
 from tracer.api.export import export
 from tracer.api.terminal import say
@@ -23,7 +21,8 @@ LOADING = {  # a function, its first argument, and what follows it
 
 @command("tracer export")
 def main(
-    run: Annotated[Path, tyro.conf.Positional],
+    run: Path,
+    /,
     weights: str = "result",
     format: Literal["open_clip", "hf", "onnx", "peft"] = "open_clip",
     out: Path | None = None,

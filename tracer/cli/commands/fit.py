@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
-
-import tyro
 
 from tracer.api.run import Machine
 from tracer.api.terminal import errors, say, show_table
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.fitting.candidates import preview
-from tracer.fitting.fit import DEFAULT_BUDGET, Request, fitted, prepare, requested
+from tracer.fitting.fit import DEFAULT_BUDGET, Request, fit, prepare, requested
 from tracer.fitting.result import PAGE
 from tracer.runs.experiment import TrialSettings
 from tracer.training.interrupt import Interrupted
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flags(TrialSettings):
+@command("tracer fit")
+def main(
+    settings: TrialSettings,
+    budget: str = DEFAULT_BUDGET,
+    keep: float | None = None,
+    out: Path | None = None,
+    dry_run: bool = False,
+    device: str = "auto",
+    workers: int | None = None,
+) -> int:
     """Try methods, learning rates, strengths and mixtures with the pretrained weights
     within a budget, and keep the most accurate; of those within noise of it, the
     one that forgets least. It may forget: --keep sets a bound. A part of the data
@@ -36,32 +40,24 @@ class Flags(TrialSettings):
 
     Stopped, the same command goes on. Started twice with the same --out, two
     processes share the work.
+
+    Args:
+        budget: a time such as 30m or 2h, or a number of full finetunings such as 20-runs.
+        keep: share of what the model could do that it must keep, such as 0.97.
+        retain: data that say what the model could do; by default the naming of embedded emoji.
+        out: folder of the trials and of the result; by default runs/fit-ID.
+        dry_run: look at the data, score the pretrained model, show the plan, and stop.
+        device: auto, cpu, cuda or mps.
+        workers: processes that decode images.
     """
-
-    budget: str = DEFAULT_BUDGET
-    """A time such as 30m or 2h, or a number of full finetunings such as 20-runs."""
-    keep: float | None = None
-    """Share of what the model could do that it must keep, such as 0.97."""
-    retain: tuple[str, ...] = ()
-    """Data that say what the model could do; by default the naming of embedded emoji."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder of the trials and of the result; by default runs/fit-ID."""
-    dry_run: bool = False
-    """Look at the data, score the pretrained model, show the plan, and stop."""
-    device: str = "auto"
-    """auto, cpu, cuda or mps."""
-    workers: int | None = None
-    """Processes that decode images."""
-
-
-def main(arguments: list[str]) -> int:
-    flags = cli(Flags, arguments, "tracer fit")
-    machine = Machine(device=flags.device, workers=flags.workers)
-    if flags.dry_run:
+    if dry_run:
         with TemporaryDirectory() as temporary:
-            return _dry_run(_request(flags, Path(temporary)), machine)
+            request = requested(settings.model, budget, keep, Path(temporary), vars(settings))
+            return _dry_run(request, Machine(device=device, workers=workers))
     try:
-        result = fitted(_request(flags, flags.out), machine, say)
+        result = fit(
+            budget=budget, keep=keep, out=out, device=device, workers=workers, tell=say, **vars(settings)
+        )
     except (Interrupted, KeyboardInterrupt) as stop:  # in a trial, or between two
         say("stopped; the same command goes on", to=errors)
         return 128 + getattr(stop, "signal_number", signal.SIGINT)
@@ -77,11 +73,6 @@ def main(arguments: list[str]) -> int:
         say(result.advice)
     say(f"Next: {result.next}")
     return 0
-
-
-def _request(flags: Flags, out: Path | None) -> Request:
-    settings = {each.name: getattr(flags, each.name) for each in fields(TrialSettings)}
-    return requested(settings.pop("model"), flags.budget, flags.keep, out, settings)
 
 
 def _dry_run(request: Request, machine: Machine) -> int:

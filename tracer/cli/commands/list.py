@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import Annotated
-
-import tyro
 
 from tracer.api.terminal import say, show_table
 from tracer.cli.flags import command
@@ -25,7 +22,7 @@ RECOMMENDED = ("ViT-B-16", "ViT-B-32", "ViT-L-14")  # the default, a faster and 
 
 
 @command("tracer list")
-def main(what: Annotated[str, tyro.conf.Positional] = "methods", like: str = "", long: bool = False) -> int:
+def main(what: str = "methods", /, like: str = "", long: bool = False) -> int:
     """List the names that the command line accepts.
 
     Args:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from tracer.api.merge import Merge, check_name, keep, merged, prepare
 from tracer.api.terminal import errors, percent, say, show_table
-from tracer.cli.flags import cli
+from tracer.cli.flags import command
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
 from tracer.core.metrics import wilson_interval
@@ -22,38 +18,32 @@ from tracer.merging.merges import Merged
 from tracer.runs.run import Run
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flags(Merge):
+@command("tracer merge")
+def main(runs: tuple[Path, ...], /, request: Merge, name: str | None = None, device: str = "auto") -> int:
     """Merge finished runs with their pretrained model or with each other.
 
     Examples:
       tracer merge runs/1a2b3c --wise 0:1:0.1              several α, the best chosen on held-out data
       tracer merge runs/1a2b3c --wise 0:1:0.1 --keep 0.98  the largest α that retains 98 %
       tracer merge runs/a runs/b runs/c --soup greedy      the mean of the runs that improve it
+
+    Args:
+        runs: folders of finished runs.
+        name: name of the merged weights, which are written to the first run.
+        device: auto, cpu, cuda or mps.
     """
-
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
-    """Folders of finished runs."""
-    name: str | None = None
-    """Name of the merged weights, which are written to the first run."""
-    device: str = "auto"
-    """auto, cpu, cuda or mps."""
-
-
-def main(arguments: list[str]) -> int:
-    flags = cli(Flags, arguments, "tracer merge")
-    way = flags.way
-    check_name(flags.name)
-    runs = [Run.open(folder) for folder in flags.runs]
-    evaluator = prepare(flags, runs, flags.device, lambda text: say(f"warning: {text}", to=errors))
+    way = request.way
+    check_name(name)
+    opened = [Run.open(folder) for folder in runs]
+    evaluator = prepare(request, opened, device, lambda text: say(f"warning: {text}", to=errors))
     if way in ("dawin", "ensemble"):
-        return _measure(flags, evaluator)
-    result = merged(flags, evaluator)
-    by_names = not evaluator.before.retained and (flags.keep is not None or flags.paint is not None)
+        return _measure(request, evaluator)
+    result = merged(request, evaluator)
+    by_names = not evaluator.before.retained and (request.keep is not None or request.paint is not None)
     _show(evaluator, result, by_names)
     for note in result.notes:
         say(note)
-    run = keep(evaluator, result, flags.name)
+    run = keep(evaluator, result, name)
     if not evaluator.before.retained and not by_names:
         say("What the model forgot was not measured: --retain DATA measures it.")
     if (points := f"{100 * result.scores.optimism:.1f}") != "0.0":

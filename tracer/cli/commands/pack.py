@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from tracer.api.terminal import counting, say
 from tracer.cli.flags import command
 from tracer.core.command_line import command_line
 from tracer.data.pack import check_place, pack
 from tracer.data.scan import scan
-from tracer.data.sources import AS_FOUND, Reading, load
+from tracer.data.sources import Reading, load
 
 
 @command("tracer pack")
 def main(
-    data: Annotated[str, tyro.conf.Positional],
+    data: str,
+    /,
     out: Path,
     side: int = 256,
     lossless: bool = False,
     split: str | None = None,
-    reading: Reading = AS_FOUND,
+    *,
+    reading: Reading,
     strict: bool = False,
 ) -> int:
     """Write one tar file of resized images with their labels and captions; train on it with --data FILE.tar.

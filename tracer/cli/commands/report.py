@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from tracer.api.terminal import say
 from tracer.cli.flags import command
@@ -20,9 +17,10 @@ DOCTYPE = b"<!doctype html>"
 
 @command("tracer report")
 def main(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None,
-    figures: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None,
+    runs: tuple[Path, ...],
+    /,
+    out: Path | None = None,
+    figures: Path | None = None,
     watch: bool = False,
     every: float = 5.0,
 ) -> int:
@@ -45,8 +43,6 @@ def main(
         watch: update the page until all runs are finished; an open page reloads itself.
         every: seconds between updates, with --watch.
     """
-    if not runs:
-        raise UserError("name at least one run: tracer report runs/1a2b3c")
     if every <= 0:
         raise UserError(f"--every {every:g}: give a positive number of seconds")
     place = runs[0] if len(runs) == 1 else Path(os.path.commonpath([run.resolve().parent for run in runs]))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from tracer.api.run import Machine
 from tracer.api.terminal import say
@@ -15,10 +12,7 @@ from tracer.runs.run import Run
 
 
 @command("tracer resume")
-def main(
-    run: Annotated[Path, tyro.conf.Positional],
-    machine: Machine = Machine(),  # noqa: B008  (immutable)
-) -> int:
+def main(run: Path, /, machine: Machine) -> int:
     """Resume a run from its newest checkpoint.
 
     Args:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tracer.api.terminal import console, errors, say
-from tracer.cli.flags import HELP, cli, cli_of_two, flags_of
+from tracer.cli.flags import call, parse, summary
 from tracer.core.errors import UserError, at_least
 from tracer.evaluation.suites.imagenet import COMPLETE, check
 from tracer.recipes import ablation, paper
 from tracer.runs.experiment import Experiment
 from tracer.storage.atomic import write_text
 from tracer.sweep import Sweep, recipe
-from tracer.sweep.recipe import flag_help, recipes
+from tracer.sweep.recipe import recipes
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.slurm import array_script, logs
 from tracer.sweep.supervisor import SweepProgress, supervise
 from tracer.sweep.tables import closing_sentences, write_tables
 from tracer.sweep.worker import FAILED, Orphaned, work
 from tracer.training.interrupt import Interrupted
+
+EXAMPLE = "tracer.recipes.ablation:beta"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,7 @@ class Flags:
     After a crash or Ctrl-C, run the same command again: finished runs are skipped, others resume.
     """
 
-    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
-    """MODULE:FUNCTION or FILE.py:FUNCTION, e.g. tracer.recipes.ablation:beta."""
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    out: Path | None = None
     """Folder of the runs; by default runs/FUNCTION. Finished runs in it are skipped."""
     jobs: int = 1
     """Number of parallel runs."""
@@ -53,7 +51,7 @@ class Flags:
     """auto, cpu, cuda or mps."""
     slurm: bool = False
     """Print a SLURM array script instead of running."""
-    shrink: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    shrink: int | None = None
     """Rehearse: 1/N of the steps, a tiny model with random weights, and test sets as they are."""
     allow_partial: bool = False
     """Where a recipe scores its runs on test sets: score incomplete ones too, and mark their scores."""
@@ -61,70 +59,55 @@ class Flags:
     """Processes that decode the images of each run; 4 to 16 for large images on a GPU."""
     dry_run: bool = False
     """List the runs with their settings, steps, warm-up and memory, and the data found and missing, and stop."""
-    only: Annotated[int | None, tyro.conf.arg(metavar="NUMBER")] = None
+    only: int | None = None
     """Run one experiment of the sweep, by its number in --dry-run."""
     worker: bool = False
     """Work on the runs in --out beside other workers, on this machine or others, without progress and tables."""
 
 
 def main(arguments: list[str]) -> int:
-    flags, rest = cli_of_two(Flags, arguments, "tracer sweep", after=_details(arguments))
+    name = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
+    if name is None:
+        parse((Flags,), arguments, "tracer sweep RECIPE", summary(Flags), after=_recipes())
+        raise UserError(
+            f"tracer sweep needs a recipe, MODULE:FUNCTION or FILE.py:FUNCTION: tracer sweep {EXAMPLE}"
+        )
+    function = recipe(name)
+    words = [word for word in arguments if word != name]
+    values = parse((function, Flags), words, f"tracer sweep {name}", summary(function))
+    flags, sweep = call(Flags, values), _sweep(call(function, values))
     at_least(1, jobs=flags.jobs, shrink=flags.shrink)
     at_least(0, workers=flags.workers)
-    function = recipe(flags.recipe)
-    sweep = _sweep(cli(function, rest, f"tracer sweep {flags.recipe}", also=flags_of(Flags)))
     if flags.shrink is not None:
         sweep = shrunk(sweep, flags.shrink)
     if flags.allow_partial and sweep.tests is not None:
         sweep = replace(sweep, tests=replace(sweep.tests, allow_partial=True))
-    folder = flags.out or Path("runs") / flags.recipe.rpartition(":")[2]
-    command = [sys.executable, "-m", "tracer", "sweep", flags.recipe, *rest]
-    command += ["--out", str(folder), "--device", flags.device, "--workers", str(flags.workers)]
-    command += ["--allow-partial"] if flags.allow_partial else []
-    command += ["--shrink", str(flags.shrink)] if flags.shrink is not None else []
+    title = name.rpartition(":")[2]
+    folder = flags.out or Path("runs") / title
     if flags.dry_run:
         from tracer.cli.sweep_dry_run import dry_run
 
         return dry_run(sweep, folder)
     _require_test_sets(sweep)
+    words = [word for word in words if word != "--slurm"]
+    command = [sys.executable, "-m", "tracer", "sweep", name, *words, "--out", str(folder)]
     if flags.slurm:
-        name = f"tracer-{flags.recipe.rpartition(':')[2]}"
         logs(folder).mkdir(parents=True, exist_ok=True)
-        print(array_script(name, len(sweep.by_folder(folder)), flags.jobs, folder, command), end="")  # noqa: T201
+        count = len(sweep.by_folder(folder))
+        print(array_script(f"tracer-{title}", count, flags.jobs, folder, command), end="")  # noqa: T201
         return 0
     if flags.worker or flags.only is not None:
         return _work(sweep, folder, flags)
     return _run(sweep, folder, [*command, "--worker"], flags.jobs)
 
 
-def _details(arguments: list[str]) -> str:
-    """For --help: the flags of the recipe in the arguments, or a list of recipes if there is none."""
-    if not HELP & set(arguments):
-        return ""
-    name = next((word for word in arguments if ":" in word and not word.startswith("-")), None)
-    if name is None:
-        lists = []
-        for module in (ablation, paper):
-            lines = [f"Recipes in {module.__name__} (RECIPE --help shows more):"]
-            lines += [
-                f"  {key:15}{str(each.__doc__).splitlines()[0]}" for key, each in recipes(module).items()
-            ]
-            lists.append("\n".join(lines))
-        return "\n\n".join(lists)
-    function = recipe(name)
-    texts = flag_help(function)
-    parameters = inspect.signature(function).parameters.values()
-    flags = [_flag(each, texts.get(each.name, "")) for each in parameters]
-    text = (inspect.getdoc(function) or name).partition("\nArgs:")[0].strip()
-    return "\n".join([text, "", f"Flags of {name}:", *(flags or ["  none"])])
-
-
-def _flag(parameter: inspect.Parameter, text: str) -> str:
-    from tracer.report.comparison import show
-
-    required = parameter.default is inspect.Parameter.empty
-    default = "required" if required else f"default: {show(parameter.default) or 'none'}"
-    return f"  --{parameter.name.replace('_', '-')} ({default})  {text}".rstrip()
+def _recipes() -> str:
+    """The recipes of this package, each with the first line of its docstring."""
+    lines: list[str] = []
+    for module in (ablation, paper):
+        lines += ["", f"Recipes in {module.__name__} (RECIPE --help shows more):"]
+        lines += [f"  {key:15}{str(each.__doc__).splitlines()[0]}" for key, each in recipes(module).items()]
+    return "\n".join(lines[1:])
 
 
 def _sweep(value: Any) -> Sweep:

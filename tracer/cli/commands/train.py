@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from dataclasses import dataclass, field, fields, make_dataclass
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
 
 from tracer.api.run import Machine
 from tracer.cli.dry_run import dry_run
-from tracer.cli.flags import Groups, cli, flags_of
+from tracer.cli.flags import WIDTH, call, flags_of, parse
 from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
 from tracer.data.sources import Reading
@@ -28,7 +24,7 @@ Examples (a method is named before the flags):
   tracer train --data photos/ --dry-run                whether it fits in memory"""
 
 # Flags that --help explains; it lists the others by the question that they answer, those not named here as "training".
-EXPLAINED = ("--data", "--model", "--epochs", "--lr", "--out", "--dry-run")
+EXPLAINED = ("data", "model", "epochs", "lr", "out", "dry_run")
 DATA = ("held_out", "held_out_share", "test_share", "retain", "templates", "augment", "decode", "strict")
 DATA += ("skip_unreadable",)
 MODEL = ("model", "pretrained", "precision")
@@ -47,13 +43,13 @@ class Output(Machine):
 
 
 def main(arguments: list[str]) -> int:
-    experiment, output = parse(arguments)
+    experiment, output = requested(arguments)
     if output.dry_run or output.dry_run_all:
         return dry_run(experiment, output.device, everything=output.dry_run_all)
     return carry_out(experiment, output.out, output, fresh=True)
 
 
-def parse(arguments: list[str]) -> tuple[Experiment, Output]:
+def requested(arguments: list[str]) -> tuple[Experiment, Output]:
     """The experiment and the output options of the arguments of `tracer train`."""
     has_method = bool(arguments) and not arguments[0].startswith("-")
     name = arguments[0] if has_method else "tracer"
@@ -61,48 +57,42 @@ def parse(arguments: list[str]) -> tuple[Experiment, Output]:
         if Path(name).exists():
             raise UserError(f"{name} is a file or folder, not a method: did you mean --data {name}?")
         raise unknown("method", name, methods())
-    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", 80)
-    flags = cli(
-        _flags(name),
-        arguments[1:] if has_method else arguments,
+    prog, parts = (
         f"tracer train {name}" if has_method else "tracer train",
-        textwrap.fill(f"{name}: {summary(name)}", 80),
-        _groups(name),
-        f"{EXAMPLES}\n\n{listed}",
+        (Settings, methods()[name], Output),
     )
-    settings = {f.name: getattr(flags.settings, f.name) for f in fields(Settings)}
-    method_options = {f.name: getattr(flags.method, f.name) for f in fields(flags.method)}
-    return Experiment(method=name, options=method_options, **settings), flags.output
+    listed = textwrap.fill(f"Methods (`tracer list methods` recommends): {', '.join(methods())}", WIDTH)
+    about, after = textwrap.fill(f"{name}: {summary(name)}", WIDTH), f"{EXAMPLES}\n\n{listed}"
+    sections: Mapping[str | None, Sequence[str]] = _sections(name)
+    if "--help" in arguments or "-h" in arguments:
+        flags = {flag.key: flag.name for part in parts for flag in flags_of(part)}
+        after = "\n".join(
+            [f"More flags, explained by `{prog} --help-all`:", *_lines(sections, flags), "", after]
+        )
+        sections = {None: EXPLAINED}
+    values = parse(parts, arguments[has_method:], prog, about, after, sections)
+    own = {option.name: values[option.name] for option in options(name)}
+    settings = {each.name: values[each.name] for each in fields(Settings)}
+    return Experiment(method=name, options=own, **settings), call(Output, values)
 
 
-@cache
-def _flags(name: str) -> type[Any]:
-    """The settings, the method's own options and the machine as one set of flags."""
-    own = [
-        (option.name, Annotated[option.type, tyro.conf.arg(help=option.help)], field(default=option.default))
-        for option in options(name)
-    ]
-    method = make_dataclass(f"Options of {name}", own, frozen=True, kw_only=True)
-    parts = [
-        ("settings", Settings),
-        ("method", method, field(default=method())),
-        ("output", Output, field(default=Output())),
-    ]
-    return make_dataclass("Train", parts, frozen=True)
-
-
-def _groups(name: str) -> Groups:
-    """The flags by the question that they answer."""
+def _sections(name: str) -> dict[str | None, Sequence[str]]:
+    """The parameters by the question that they answer."""
     data = [each.name for part in (Source, Reading) for each in fields(part)] + list(DATA)
-    questions = {
+    return {
         "data": data,
         "model": MODEL,
         "method": [option.name for option in options(name)],
         "training": [each.name for each in fields(Settings) if each.name not in (*data, *MODEL)],
         "output": [each.name for each in fields(Output)],
     }
-    # A switch that is on by default has a flag --no-NAME.
-    flags = {
-        re.sub("^--(no-)?", "", each.name).replace("-", "_"): each.name for each in flags_of(_flags(name))
-    }
-    return Groups(EXPLAINED, {title: [flags[each] for each in names] for title, names in questions.items()})
+
+
+def _lines(sections: Mapping[str | None, Sequence[str]], flags: Mapping[str, str]) -> Iterator[str]:
+    """The flags that a short help does not explain, by question."""
+    for title, keys in sections.items():
+        names = "  ".join(flags[key] for key in keys if key not in EXPLAINED)
+        first, others = f"  {title:9} ", " " * 12
+        yield from textwrap.wrap(
+            names, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+        )

@@ -5,9 +5,6 @@ from __future__ import annotations
 import socket
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
-
-import tyro
 
 from tracer.api.terminal import say
 from tracer.cli.flags import command
@@ -19,7 +16,8 @@ from tracer.runs.run import Run
 
 @command("tracer try")
 def main(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN …]")] = (),
+    runs: tuple[Path, ...],
+    /,
     port: int = 0,
 ) -> int:
     """Open a page on which a run's pretrained and finetuned model stand side by side.
@@ -36,8 +34,6 @@ def main(
         runs: folders of finished runs.
         port: port of the page; 0 takes a free one.
     """
-    if not runs:
-        raise UserError("name at least one run: tracer try runs/1a2b3c")
     if not 0 <= port < 65536:
         raise UserError(f"--port {port}: give a number from 0 to 65535")
     if port and not _is_free(port):
