@@ -17,7 +17,7 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.training.learner import Learner
-from tracer.training.setup import build_learner, first_stage, pretrained_model
+from tracer.training.setup import build_learner, first_stage
 from tracer.training.step import step
 
 Make = Callable[..., Experiment]
@@ -57,7 +57,7 @@ def test_steps_by_default_bound_the_interval_of_distillation(experiment: Make) -
 def learner_at(log_scale: float, asked: Experiment) -> Learner:
     """A learner whose pretrained logit scale is this one."""
     settled = plan(asked)
-    model = pretrained_model(settled)
+    model = settled.experiment.pretrained_model()
     model.clip.logit_scale.data.fill_(log_scale)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     return build_learner(settled, settled.method.stages[0], 3, model, weights, World("cpu", "fp32"))

@@ -14,7 +14,6 @@ from tracer.api.inputs import model_name
 from tracer.api.run import divisible
 from tracer.api.terminal import counting, errors, say, show_table
 from tracer.methods.base import options
-from tracer.models.registry import locate, pretrained_tag
 from tracer.parallel import World
 from tracer.parallel.device import device as find_device
 from tracer.parallel.memory import free_memory
@@ -37,7 +36,7 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
             settled = divisible(plan(folder, progress=progress), World("cpu"))
         with errors.status("looking for the weights"):
             chosen = settled.experiment
-            weights = locate(chosen.model, pretrained_tag(chosen.model, chosen.pretrained)).outlook()
+            weights = chosen.locate().outlook()
         with errors.status("estimating the memory"):
             need = estimate(settled)
             verdict = _verdict(settled, need, target.type, free_memory(target))

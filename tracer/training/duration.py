@@ -9,7 +9,7 @@ import torch
 from tracer.core.batch import Scene
 from tracer.methods.base import Stage
 from tracer.models.gradient_cache import embed_both
-from tracer.models.student import Student, load
+from tracer.models.student import Student
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.memory.estimate import prepared
@@ -22,9 +22,7 @@ LONG = 1.0  # until a step takes so many seconds
 def training_seconds(plan: Plan, device: str, precision: str = "auto") -> float:
     """Seconds of forward and backward passes over all steps, without reading data, evaluating and saving."""
     world = World(device, precision)
-    student = load(plan.experiment.model, None, seed=0)
-    if plan.adapter is not None:
-        plan.adapter.prepare(student)
+    student = plan.experiment.pretrained_model(random=True)
     replicas = plan.method.replicas.count if plan.method.replicas else 1
     seconds = 0.0
     for stage in plan.method.stages:

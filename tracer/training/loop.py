@@ -31,7 +31,7 @@ from tracer.training.interrupt import Interrupt, Interrupted
 from tracer.training.learner import Learner
 from tracer.training.pace import Pace
 from tracer.training.result import keep_result, merged_weights
-from tracer.training.setup import build_learner, decode_scored_images, pretrained_model
+from tracer.training.setup import build_learner, decode_scored_images
 from tracer.training.step import State
 from tracer.training.watch import Watch
 
@@ -101,7 +101,9 @@ class Training:
         plan, run, world = self.plan, self.run, self.world
         with self.interrupt, self.writer:
             with self._starting():
-                model = self.model or pretrained_model(plan)  # built once; students are copies of it
+                model = (
+                    self.model or plan.experiment.pretrained_model()
+                )  # built once; students are copies of it
                 latest = checkpoints.latest(run.resume)
             yield from self._rewind_log(latest)
             self._saved = self.interrupt.step = latest.step if latest else 0

@@ -21,8 +21,7 @@ from tracer.models.lora import A
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.prefix import share_prefix
 from tracer.models.projections import without_projection
-from tracer.models.registry import pretrained_tag
-from tracer.models.student import MAX_LOG_SCALE, Student, load
+from tracer.models.student import MAX_LOG_SCALE, Student
 from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan
@@ -31,16 +30,6 @@ from tracer.training.learner import Learner, ReplicatedLearner, step_seed
 from tracer.training.optim import adamw
 from tracer.training.schedule import Schedule
 from tracer.training.step import State
-
-
-def pretrained_model(plan: Plan) -> Student:
-    """The model with its pretrained weights."""
-    experiment = plan.experiment
-    tag = pretrained_tag(experiment.model, experiment.pretrained)
-    student = load(experiment.model, tag, seed=experiment.seed)
-    if plan.adapter is not None:
-        plan.adapter.prepare(student)
-    return student
 
 
 def decode_scored_images(plan: Plan, model: Student, world: World, workers: int) -> Plan:
@@ -128,7 +117,7 @@ def check_trainable(plan: Plan, model: Student) -> None:
 
 def first_stage(plan: Plan, world: World, steps: int | None = None) -> Learner:
     """The learner of a plan's first stage, without a run, for benchmarks and tests of single steps."""
-    model = pretrained_model(plan)
+    model = plan.experiment.pretrained_model()
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     return build_learner(plan, plan.method.stages[0], steps or plan.steps, model, weights, world)
 

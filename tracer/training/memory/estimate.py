@@ -12,7 +12,7 @@ import torch
 
 from tracer.data.features import MOST_BYTES, decoded_bytes
 from tracer.methods.base import Stage
-from tracer.models.student import Head, Student, load
+from tracer.models.student import Head, Student
 from tracer.runs.plan import Plan
 from tracer.training.memory.simulation import step_bytes
 from tracer.training.setup import fit, prepare
@@ -61,11 +61,9 @@ class Estimate:
 def estimate(plan: Plan) -> Estimate:
     """The estimate of the stage that needs most memory. Builds the model, without downloading its weights."""
     process = resident()
-    student = load(plan.experiment.model, None, seed=0)
+    student = plan.experiment.pretrained_model(random=True)
     pixels = decoded_bytes([plan.held_out, *plan.retain], student.preprocess_cfg)
     process += pixels if pixels <= MOST_BYTES else 0
-    if plan.adapter is not None:
-        plan.adapter.prepare(student)
     weights = 4 * sum(p.numel() for p in student.parameters())
     idle = Estimate(weights // 4, 0, process, weights, 0, 0, 0, 0)
     stages = [_stage(plan, stage, student, idle) for stage in plan.method.stages if stage.share]
