@@ -25,7 +25,7 @@ from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
 from tracer.training import checkpoint as checkpoints
-from tracer.training.checkpoint_writer import CheckpointWriter
+from tracer.training.checkpoint import CheckpointWriter
 from tracer.training.clock import Clock
 from tracer.training.interrupt import Interrupt, Interrupted
 from tracer.training.learner import Learner

@@ -13,7 +13,7 @@ from tracer.models.student import read_weights
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
-from tracer.training.checkpoint_writer import CheckpointWriter
+from tracer.training.checkpoint import CheckpointWriter
 
 
 def merged_weights(plan: Plan, world: World, student: nn.Module) -> Weights:
