@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy, softmax
 
-from tracer.core.batch import Scene
+from tracer.core.batch import Scene, required
 from tracer.core.objective import Term
 from tracer.core.terms.distill import both_directions, divergence
 from tracer.core.terms.sigmoid import bernoulli_entropy
@@ -22,11 +22,9 @@ def soft_classes(temperature: float = 1.0) -> Term:
         raise ValueError(f"soft_classes needs a positive temperature, not {temperature}")
 
     def formula(scene: Scene) -> Tensor:
-        student, teacher = scene.taught
-        if student.scores is None or teacher.scores is None:
-            raise ValueError("soft_classes needs the scores of student and teacher")
-        target = teacher.scores.detach() / temperature
-        return temperature**2 * divergence(target, student.scores / temperature)
+        message = "soft_classes needs the scores of student and teacher"
+        student, teacher = (required(each.scores, message) for each in scene.taught)
+        return temperature**2 * divergence(teacher.detach() / temperature, student / temperature)
 
     return Term("soft_classes", formula, needs=frozenset({"scores", "teacher"}))
 
