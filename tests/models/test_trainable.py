@@ -19,8 +19,7 @@ from tracer.methods.presets import composite
 from tracer.models.student import Student, load
 from tracer.models.trainable import input_layers, towers
 from tracer.parallel import World
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State, step
 
 CHOICES = ("image", "last-1")

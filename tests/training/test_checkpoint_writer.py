@@ -11,9 +11,8 @@ import torch
 from tracer.parallel import World
 from tracer.training import checkpoint as checkpoints
 from tracer.training.checkpoint import Checkpoint, CheckpointWriter, latest, save
-from tracer.training.clock import Clock
 from tracer.training.interrupt import Interrupted
-from tracer.training.pace import Pace
+from tracer.training.pace import Clock, Pace
 
 
 def state(value: float) -> Checkpoint:

@@ -25,8 +25,8 @@ from tracer.runs.sinks import Name, check_installed, forward_to_sinks
 from tracer.storage.cache import cache_folder
 from tracer.storage.lock import lock
 from tracer.storage.provenance import versions
-from tracer.training.clock import Clock
 from tracer.training.loop import Report, Training
+from tracer.training.pace import Clock
 from tracer.training.setup import check_trainable, notices
 
 

@@ -16,12 +16,12 @@ from tracer.api.terminal import counting, errors, say, show_table
 from tracer.methods.base import options
 from tracer.parallel import World
 from tracer.parallel.device import device as find_device
-from tracer.parallel.memory import free_memory
+from tracer.parallel.device import free_memory
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.clock import time_text
 from tracer.training.duration import training_seconds
 from tracer.training.memory.estimate import Estimate, estimate
+from tracer.training.pace import time_text
 
 CHUNKS = (64, 32, 16, 8, 4)
 GIB = 2**30

@@ -22,7 +22,6 @@ from tracer.core.regularizers import Regularizer
 from tracer.core.teachers import Buffers, Teacher
 from tracer.core.validation import fits
 from tracer.core.weights import Weights
-from tracer.methods.finish import Finish, keep_student
 from tracer.methods.heads import InitialHead, ZeroShot
 from tracer.methods.text_probes import Probe
 from tracer.models.trainable import All, HeadOnly, Tune
@@ -103,6 +102,29 @@ class Replicas:
     def due(self, step: int, per_epoch: int) -> bool:
         """Whether the replicas are merged after this step, counted from 1."""
         return step % max(1, round(self.epochs * per_epoch)) == 0
+
+
+class Trained(NamedTuple):
+    """The weights at the end of training."""
+
+    pretrained: Weights
+    student: Weights
+    teacher: Weights | None = None
+
+
+Finish = Callable[[Trained], Weights]
+
+
+def keep_student(trained: Trained) -> Weights:
+    """The student at its last step."""
+    return trained.student
+
+
+def keep_teacher(trained: Trained) -> Weights:
+    """The teacher: the averaged weights (EMA, SWA, CLIPood)."""
+    if trained.teacher is None:
+        raise UserError("this method keeps the teacher, and it has none")
+    return trained.teacher
 
 
 @dataclass(frozen=True)

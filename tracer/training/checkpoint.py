@@ -19,7 +19,7 @@ from tracer.core.shadow import REMAINDER
 from tracer.core.weights import Weights, check_fit
 from tracer.models.lora import is_factor
 from tracer.models.student import Student
-from tracer.parallel.memory import free_memory
+from tracer.parallel.device import free_memory
 from tracer.storage.atomic import write_folder
 from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights

@@ -1,7 +1,9 @@
-"""AdamW. The learning rate is set at each step (`schedule`)."""
+"""AdamW, and its learning rate as a function of the step: there is no scheduler state to save."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Literal
 
 from torch import nn
@@ -26,3 +28,18 @@ def adamw(model: nn.Module, decay: float, decay_on: Decay = "matrices") -> AdamW
     groups = [{"params": decayed, "weight_decay": decay}, {"params": undecayed, "weight_decay": 0.0}]
     fused = all(p.device.type in ("cpu", "cuda", "mps") and p.is_floating_point() for p in trainable)
     return AdamW([group for group in groups if group["params"]], lr=0.0, fused=fused)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate by step: linear warm-up to `peak`, then cosine decay to zero at `steps`."""
+
+    peak: float
+    warmup: int
+    steps: int
+
+    def __call__(self, step: int) -> float:
+        if step < self.warmup:
+            return self.peak * (step + 1) / self.warmup
+        progress = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.peak * (1 + math.cos(math.pi * progress)) / 2

@@ -8,7 +8,7 @@ from torch import nn
 
 from tracer.core.weights import Weights
 from tracer.data.examples import Pixels
-from tracer.methods.finish import Trained
+from tracer.methods.base import Trained
 from tracer.models.student import read_weights
 from tracer.parallel import World
 from tracer.runs.plan import Plan

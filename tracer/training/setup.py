@@ -27,8 +27,7 @@ from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.factor_gap import FactorGap
 from tracer.training.learner import Learner, step_seed
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State
 
 
