@@ -19,8 +19,7 @@ from tracer.parallel.device import device as find_device
 from tracer.parallel.device import free_memory
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.duration import training_seconds
-from tracer.training.memory.estimate import Estimate, estimate
+from tracer.training.estimate import Estimate, estimate, training_seconds
 from tracer.training.pace import time_text
 
 CHUNKS = (64, 32, 16, 8, 4)

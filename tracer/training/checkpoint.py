@@ -204,7 +204,9 @@ class CheckpointWriter:
         """Copy a checkpoint, if it is not `final`, and begin to write it."""
         if self._pending:
             raise RuntimeError("the checkpoint before is not finished")
-        if final or _fits(checkpoint):
+        room = free_memory(torch.device("cpu"))
+        size = sum(tensor.nbytes for weights in checkpoint.tensors.values() for tensor in weights.values())
+        if final or room is None or RESERVE * size <= room:
             self.then(partial(self._write, step, checkpoint if final else _copy(checkpoint)))
         else:
             self._write(step, checkpoint)
@@ -224,12 +226,6 @@ class CheckpointWriter:
         start = time.monotonic()
         save(self.folder, step, checkpoint)
         self.seconds = time.monotonic() - start
-
-
-def _fits(checkpoint: Checkpoint) -> bool:
-    room = free_memory(torch.device("cpu"))
-    size = sum(tensor.nbytes for weights in checkpoint.tensors.values() for tensor in weights.values())
-    return room is None or RESERVE * size <= room
 
 
 def _copy(checkpoint: Checkpoint) -> Checkpoint:

@@ -10,7 +10,7 @@ import torch
 
 from tracer.core.objective import Objective
 from tracer.core.shadow import Shadow
-from tracer.core.teachers import Frozen, Teacher
+from tracer.core.teachers import Frozen
 from tracer.core.weights import Weights
 from tracer.data.features import decoded
 from tracer.data.loader import Batches
@@ -125,6 +125,9 @@ def _state(
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
     # CLIP's bound, ln 100, or the pretrained scale where that is higher, as in SigLIP.
     max_log_scale = max(MAX_LOG_SCALE, float(pretrained["clip.logit_scale"].max()))
+    # A teacher that moves averages each factor of an adapter, unless only B is trained.
+    moves = not isinstance(policy, Frozen | None)
+    trains_a = any(p.requires_grad for name, p in student.named_parameters() if name.endswith(A))
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
     world.prepare(student, shadow)
     if experiment.compile:
@@ -146,16 +149,8 @@ def _state(
         prefix=share_prefix(student, shadow.model, stage.distill_pairs)
         if shadow and shares(plan, stage)
         else None,
-        factor_gap=FactorGap(student, world) if shadow and _averages_both(student, policy) else None,
+        factor_gap=FactorGap(student, world) if moves and trains_a else None,
         chunk=experiment.chunk,
-    )
-
-
-def _averages_both(student: Student, policy: Teacher | None) -> bool:
-    """Whether a teacher averages both factors of adapters."""
-    named = student.named_parameters()
-    return not isinstance(policy, Frozen | None) and any(
-        p.requires_grad for name, p in named if name.endswith(A)
     )
 
 
