@@ -20,7 +20,7 @@ from tracer.core.errors import UserError, unknown
 from tracer.core.objective import Objective, Sum
 from tracer.core.regularizers import Regularizer
 from tracer.core.teachers import Buffers, Teacher
-from tracer.core.validation import fits
+from tracer.core.validation import require
 from tracer.core.weights import Weights
 from tracer.methods.heads import InitialHead, ZeroShot
 from tracer.methods.text_probes import Probe
@@ -178,10 +178,17 @@ def methods() -> dict[str, Recipe]:
 
 
 def _recorded(name: str, recipe: Recipe) -> Recipe:
-    """The recipe, with its name and its arguments recorded in the method it returns."""
+    """The recipe with its options checked, which are recorded with its name in the method that it returns."""
 
     @wraps(recipe)
     def build(**options: Any) -> Method:
+        hints = get_type_hints(recipe)
+        for option, value in options.items():
+            if option not in inspect.signature(recipe).parameters:
+                raise unknown(f"option of {name}", option, inspect.signature(recipe).parameters)
+            require(f"{option} of {name}", value, hints[option])
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UserError(f"{option} of {name} {value}: expected a finite number")
         return replace(recipe(**options), name=name, options=options)
 
     return build
@@ -196,12 +203,6 @@ def _recipe(name: str) -> Recipe:
 def method(name: str, **options: Any) -> Method:
     """A method by name, with its hyper-parameters."""
     recipe = _recipe(name)
-    hints = get_type_hints(recipe)
-    for option, value in options.items():
-        if option not in inspect.signature(recipe).parameters:
-            raise unknown(f"option of {name}", option, inspect.signature(recipe).parameters)
-        if not fits(value, hints[option]) or (isinstance(value, float) and not math.isfinite(value)):
-            raise UserError(f"{name}: {option} cannot be {value!r:.60}")
     try:
         return recipe(**options)
     except (ValueError, OverflowError) as error:

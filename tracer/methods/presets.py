@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from tracer.core.errors import unknown
 from tracer.core.objective import Objective
 from tracer.core.teachers import Buffers, Teacher
 from tracer.core.terms import contrastive, cross, cross_frobenius, feature, interactive, relational
@@ -33,8 +32,6 @@ PRESETS: dict[str, dict[str, float]] = {
 
 def composite(preset: Preset, strength: float, targets: Targets, **overrides: float | None) -> Objective:
     """TRACER's loss with the coefficients of a preset; `overrides` that are not None replace them."""
-    if preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
     weight = PRESETS[preset] | {name: value for name, value in overrides.items() if value is not None}
     distillation = (
         weight["feature"] * feature()

@@ -9,7 +9,7 @@ from typing import Literal
 from torch import nn
 from torch.optim import AdamW
 
-from tracer.core.errors import unknown
+from tracer.core.validation import require
 
 Decay = Literal["matrices", "all"]
 
@@ -20,8 +20,7 @@ def adamw(model: nn.Module, decay: float, decay_on: Decay = "matrices") -> AdamW
     Weight decay applies to matrices, not to biases, norms and the temperature; "all" applies it to all parameters, as
     the released recipes do.
     """
-    if decay_on not in ("matrices", "all"):
-        raise unknown("choice of decay", decay_on, ("matrices", "all"))
+    require("choice of decay", decay_on, Decay)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     decayed = [p for p in trainable if decay_on == "all" or p.ndim >= 2]
     undecayed = [p for p in trainable if decay_on != "all" and p.ndim < 2]

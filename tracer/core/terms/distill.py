@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
 from tracer.core.batch import Embedding, Scene, required
 from tracer.core.objective import Term
-from tracer.core.terms.contrastive import Targets, check_targets, matches, positives, symmetric_infonce
+from tracer.core.terms.contrastive import Targets, matches, positives, symmetric_infonce
 from tracer.core.terms.sigmoid import (
     Loss,
     Rows,
@@ -26,6 +26,7 @@ from tracer.core.terms.sigmoid import (
     pair_logits,
     sigmoid_loss,
 )
+from tracer.core.validation import require
 
 _PAIRS = frozenset({"text", "teacher"})
 
@@ -64,7 +65,7 @@ def interactive(targets: Targets = "pair") -> Term:
     L = ½ [ CE(s_S U_S V_Tᵀ, Y) + CE(s_S V_S U_Tᵀ, Y) ], Y = I or label-aware as in `contrastive`.
     With a logit bias: the sigmoid loss of both matrices, s_S U_S V_Tᵀ + b_S and s_S V_S U_Tᵀ + b_S, averaged.
     """
-    check_targets(targets)
+    require("targets", targets, Targets)
 
     def formula(scene: Scene) -> Tensor:
         if scene.student.bias is not None:
