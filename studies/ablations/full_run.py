@@ -16,7 +16,7 @@ from studies.ablations.published import RELEASED_KL
 from tracer.core.kernels import Beta
 from tracer.core.markdown import markdown_table
 from tracer.core.teachers import EMA, WMA, Teacher, advance
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule
 
 STEPS, WARMUP, STRENGTH, MODES = 25_030, 500, 0.9, 64
 SLOWEST, FASTEST = -4.0, -1.0  # logarithms of the rates

@@ -58,7 +58,7 @@ def own_share(model: str) -> float:
 
 def peak(model: str, count: int) -> int:
     """Peak memory of TRACER with LoRA, in bytes."""
-    from tracer.training.memory.estimate import resident
+    from tracer.training.estimate import resident
 
     state = adapted(model)
     for _ in range(2):

@@ -17,7 +17,7 @@ from tracer.models.student import load
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.memory.estimate import estimate, resident
+from tracer.training.estimate import estimate, resident
 from tracer.training.setup import first_stage
 from tracer.training.step import step
 

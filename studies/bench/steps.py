@@ -18,8 +18,7 @@ from tracer.models.open_clip_compat import open_clip
 from tracer.models.prompts import render, templates
 from tracer.models.student import Student, load
 from tracer.parallel import World
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.setup import fit
 from tracer.training.step import State, step
 

@@ -12,11 +12,12 @@ from tracer.cli import dry_run
 from tracer.cli.app import main
 from tracer.methods.base import Stage
 from tracer.models.student import Student
-from tracer.parallel import World, memory
+from tracer.parallel import World
+from tracer.parallel import device as devices
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training import duration
-from tracer.training.memory.estimate import Estimate
+from tracer.training import estimate as estimates
+from tracer.training.estimate import Estimate
 
 TINY = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--device", "cpu", "--batch", "256"]
 
@@ -84,8 +85,8 @@ def test_the_time_is_that_of_all_steps(monkeypatch: pytest.MonkeyPatch, cost: fl
         counts.append(count)
         return cost * count
 
-    monkeypatch.setattr(duration, "_seconds", seconds)
-    assert duration.training_seconds(settled, "cpu") == pytest.approx(40 * 60 * cost)
+    monkeypatch.setattr(estimates, "_seconds", seconds)
+    assert estimates.training_seconds(settled, "cpu") == pytest.approx(40 * 60 * cost)
     assert max(counts) == timed
 
 
@@ -102,16 +103,16 @@ def test_where_the_system_does_not_say_it_is_not_promised(
 
 
 def test_a_container_limits_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(devices, "CGROUPS", tmp_path)
     cpu = torch.device("cpu")
-    free = memory.free_memory(cpu)
+    free = devices.free_memory(cpu)
     if free is None:
         pytest.skip("this system does not say how much memory is free")
     (tmp_path / "memory.current").write_text("1000")
     (tmp_path / "memory.max").write_text("max")
-    assert memory.free_memory(cpu) > 3000
+    assert devices.free_memory(cpu) > 3000
     (tmp_path / "memory.max").write_text("4000")
-    assert memory.free_memory(cpu) == 3000
+    assert devices.free_memory(cpu) == 3000
 
 
 def test_a_sweep_shows_what_is_swept(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
 from tracer.runs.run import Run
 from tracer.training.loop import Training
-from tracer.training.setup import pretrained_model
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 
 def scores(experiment: Experiment) -> Measured:
     settled = plan(experiment)
-    return measure_pretrained(settled, World("cpu", "fp32"), pretrained_model(settled), 0)
+    return measure_pretrained(settled, World("cpu", "fp32"), settled.experiment.pretrained_model(), 0)
 
 
 def test_a_second_run_reads_the_scores_of_the_first(experiment: Experiment, scored: list[Plan]) -> None:

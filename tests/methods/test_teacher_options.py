@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
+import tracer
 from tracer.core.errors import UserError
 from tracer.core.teachers import EMA
 from tracer.methods.base import method, methods, options
@@ -17,7 +19,7 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.training.learner import Learner
-from tracer.training.setup import build_learner, first_stage, pretrained_model
+from tracer.training.setup import build_learner, first_stage
 from tracer.training.step import step
 
 Make = Callable[..., Experiment]
@@ -57,7 +59,7 @@ def test_steps_by_default_bound_the_interval_of_distillation(experiment: Make) -
 def learner_at(log_scale: float, asked: Experiment) -> Learner:
     """A learner whose pretrained logit scale is this one."""
     settled = plan(asked)
-    model = pretrained_model(settled)
+    model = settled.experiment.pretrained_model()
     model.clip.logit_scale.data.fill_(log_scale)
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     return build_learner(settled, settled.method.stages[0], 3, model, weights, World("cpu", "fp32"))
@@ -125,7 +127,7 @@ def test_ldifs_has_the_authors_loss_and_ours() -> None:
     assert weights() == {"classify": 1.0, "token_features": 10.0}
     assert weights(strength=3.0) == {"classify": 1.0, "token_features": 3.0}
     assert weights(variant="blocks") == {"classify": 1.0, "intermediate": 1.0}
-    with pytest.raises(UserError, match="variant cannot be"):
+    with pytest.raises(UserError, match="unknown variant of ldifs"):
         method("ldifs", variant="tokens")
 
 
@@ -158,3 +160,18 @@ def test_the_authors_ldifs_by_hand(experiment: Make) -> None:
     loss = step(state, batch)
     assert float(loss.parts["token_features"]) == pytest.approx(expected, rel=1e-4)
     assert expected > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"smoothng": 0.1}, "unknown option of ft 'smoothng': did you mean smoothing"),
+        ({"temperature": "fixd"}, "unknown temperature of ft 'fixd': did you mean fixed"),
+        ({"frozen_head": 1}, "frozen_head of ft 1: expected True or False"),
+        ({"smoothing": float("nan")}, "smoothing of ft nan: expected a finite number"),
+    ],
+)
+def test_options_are_checked_by_name_and_from_python(options: dict[str, Any], told: str) -> None:
+    for build in (tracer.methods.ft, partial(method, "ft")):
+        with pytest.raises(UserError, match=told):
+            build(**options)

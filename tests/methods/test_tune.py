@@ -12,7 +12,7 @@ from tracer.methods.base import method, methods, options
 from tracer.models.lora import LoRA
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
-from tracer.training.setup import check_trainable, pretrained_model
+from tracer.training.setup import check_trainable
 
 Make = Callable[..., Experiment]
 BOTH = [name for name in methods() if {"loss", "tune"} <= {option.name for option in options(name)}]
@@ -42,7 +42,7 @@ def test_a_misspelt_choice_of_weights_is_refused(name: str, loss: str) -> None:
 def test_lora_is_refused_where_no_matrix_is_trained(tune: str, experiment: Make) -> None:
     settled = plan(replace(experiment("flyp", tune=tune), adapter="lora"))
     with pytest.raises(UserError, match="no matrix of it is trained: leave out --tune"):
-        check_trainable(settled, pretrained_model(settled))
+        check_trainable(settled, settled.experiment.pretrained_model())
 
 
 @pytest.mark.parametrize("tune", ["norms", "biases", "last-1", "image-last-1"])
@@ -55,13 +55,13 @@ def test_prompts_are_refused_where_a_part_of_a_tower_is_trained(tune: str, exper
 @pytest.mark.parametrize("adapter", ["lora", "prompts"])
 def test_adapters_follow_a_choice_of_towers(tune: str, adapter: str, experiment: Make) -> None:
     settled = plan(replace(experiment("flyp", tune=tune), adapter=adapter))
-    check_trainable(settled, pretrained_model(settled))
+    check_trainable(settled, settled.experiment.pretrained_model())
 
 
 @pytest.mark.parametrize("rank", ["1000", "1e12"])
 def test_a_rank_above_that_of_every_layer_is_refused(rank: str, experiment: Make) -> None:
     settled = plan(replace(experiment("flyp"), adapter=f"lora:rank={rank}"))
-    model = pretrained_model(settled)
+    model = settled.experiment.pretrained_model()
     with pytest.raises(UserError, match=f"rank {float(rank):.0f} is above .* give (\\d+) or less") as refused:
         check_trainable(settled, model)
     largest = str(refused.value).split()[-3]

@@ -33,8 +33,7 @@ from tracer.models.text import EndOfText, MaskedPadding
 from tracer.models.towers import without_projection
 from tracer.models.zero_shot import zero_shot
 from tracer.parallel import World
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.setup import fit
 from tracer.training.step import State, step
 

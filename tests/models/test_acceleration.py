@@ -33,8 +33,7 @@ from tracer.models.gradient_cache import embed_both
 from tracer.models.student import Student, load
 from tracer.parallel import World
 from tracer.parallel.device import bf16, survives_bf16
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State, step
 
 HOST = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal")  # operations that make the host wait

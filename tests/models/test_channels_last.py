@@ -18,8 +18,7 @@ from tracer.parallel import World
 from tracer.parallel.device import channels_last, match_layout
 from tracer.storage.safetensors_io import write_weights
 from tracer.training.checkpoint import capture, restore
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State, step
 
 TEXT = {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 1, "layers": 1}

@@ -18,8 +18,7 @@ from tracer.models.prefix import share_prefix
 from tracer.models.student import Student, load
 from tracer.models.trainable import towers
 from tracer.parallel import World
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State, step
 
 

@@ -20,8 +20,7 @@ from tracer.models.student import Student, load
 from tracer.models.towers import Tower
 from tracer.models.trainable import towers
 from tracer.parallel import World
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State, step
 
 CHOICES = ("image", "last-1")

@@ -18,7 +18,7 @@ from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.training.loop import Training
 
-OTHERS = "has other weights than when"
+OTHERS = "in its weights"
 
 
 @pytest.fixture

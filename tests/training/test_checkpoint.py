@@ -26,8 +26,7 @@ from tracer.parallel import World
 from tracer.storage.checksum import add_checksum
 from tracer.training import checkpoint
 from tracer.training.checkpoint import Checkpoint, capture, latest, restore, save
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State, step
 
 STEPS = 8

@@ -9,12 +9,10 @@ import pytest
 import torch
 
 from tracer.parallel import World
-from tracer.training import checkpoint_writer
-from tracer.training.checkpoint import Checkpoint, latest, save
-from tracer.training.checkpoint_writer import CheckpointWriter
-from tracer.training.clock import Clock
+from tracer.training import checkpoint as checkpoints
+from tracer.training.checkpoint import Checkpoint, CheckpointWriter, latest, save
 from tracer.training.interrupt import Interrupted
-from tracer.training.pace import Pace
+from tracer.training.pace import Clock, Pace
 
 
 def state(value: float) -> Checkpoint:
@@ -30,7 +28,7 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> Event:
         assert ready.wait(60)
         return save(folder, step, checkpoint)
 
-    monkeypatch.setattr(checkpoint_writer, "save", wait)
+    monkeypatch.setattr(checkpoints, "save", wait)
     return ready
 
 
@@ -58,7 +56,7 @@ def test_training_goes_on_while_the_disk_is_slow_and_the_state_of_the_step_is_sa
 def test_the_last_state_is_not_copied_and_what_follows_is_written_after_it(
     tmp_path: Path, slow_disk: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint_writer, "_copy", None)  # not called
+    monkeypatch.setattr(checkpoints, "_copy", None)  # not called
     found: list[list[float]] = []
     with CheckpointWriter(tmp_path) as writer:
         writer.begin(1, state(1.0), final=True)
@@ -80,7 +78,7 @@ def test_a_run_that_is_stopped_is_not_said_to_be_saved_if_it_is_not(
             writer.begin(1, state(1.0), final=True)
             raise Interrupted(15, 1, tmp_path)
 
-    monkeypatch.setattr(checkpoint_writer, "save", full)
+    monkeypatch.setattr(checkpoints, "save", full)
     with pytest.raises(OSError, match="no space left"):
         stopped()
 
@@ -98,7 +96,7 @@ def test_an_error_in_writing_is_raised_once_in_training(
     def full(*arguments: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoint_writer, "save", full)
+    monkeypatch.setattr(checkpoints, "save", full)
     with CheckpointWriter(tmp_path) as writer:
         writer.begin(1, state(1.0))
         with pytest.raises(OSError, match="no space left"):
@@ -119,8 +117,8 @@ def test_after_an_error_the_next_step_is_to_save_so_that_it_is_raised_soon() -> 
 def test_without_room_for_a_copy_the_step_waits_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint_writer, "free_memory", lambda device: 16)
-    monkeypatch.setattr(checkpoint_writer, "_copy", None)  # not called
+    monkeypatch.setattr(checkpoints, "free_memory", lambda device: 16)
+    monkeypatch.setattr(checkpoints, "_copy", None)  # not called
     with CheckpointWriter(tmp_path) as writer:
         writer.begin(1, state(1.0))
         assert saved(tmp_path) == [1.0] * 4

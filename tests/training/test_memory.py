@@ -15,9 +15,9 @@ from tracer.models.student import load
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.memory.estimate import estimate
-from tracer.training.memory.simulation import AllocationCounter, sample_batch, step_bytes
+from tracer.training.estimate import estimate
 from tracer.training.setup import first_stage
+from tracer.training.simulation import AllocationCounter, sample_batch, step_bytes
 
 
 def planned(**settings: object) -> Plan:

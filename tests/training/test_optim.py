@@ -13,8 +13,7 @@ from torch import nn
 
 from tracer.core.errors import UserError
 from tracer.models.student import Student
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule, adamw
 
 
 @given(st.floats(1e-8, 1), st.integers(0, 60), st.integers(1, 200))

@@ -17,9 +17,8 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
 from tracer.runs.record import read
 from tracer.runs.run import Run
-from tracer.training.clock import ACTIVITIES, Clock
 from tracer.training.loop import Training
-from tracer.training.pace import Pace
+from tracer.training.pace import ACTIVITIES, Clock, Pace
 from tracer.training.watch import few
 
 

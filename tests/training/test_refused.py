@@ -21,7 +21,7 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
-from tracer.training.setup import check_trainable, pretrained_model
+from tracer.training.setup import check_trainable
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_a_checked_model_is_as_it_was(place: Path) -> None:
             checkpointing=True,
         )
     )
-    model = pretrained_model(settled)
+    model = settled.experiment.pretrained_model()
     before = _switches(model)
     check_trainable(settled, model)
     assert _switches(model) == before

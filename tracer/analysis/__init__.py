@@ -5,17 +5,3 @@ from __future__ import annotations
 from tracer.analysis.drift import Drift, drift, task_share
 from tracer.analysis.layers import LayerSimilarity, layer_similarity
 from tracer.analysis.similarity import Moments, canonical_correlations, hsic, linear_cka, minibatch_cka, svcca
-
-__all__ = [
-    "Drift",
-    "LayerSimilarity",
-    "Moments",
-    "canonical_correlations",
-    "drift",
-    "hsic",
-    "layer_similarity",
-    "linear_cka",
-    "minibatch_cka",
-    "svcca",
-    "task_share",
-]

@@ -13,7 +13,6 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import AlreadyReported, NonFinite, UserError, at_least, os_error_message
 from tracer.data.loader import WorkerLost, decoders, worker_errors
 from tracer.data.scan import Progress
-from tracer.models.registry import locate, pretrained_tag
 from tracer.models.student import Student
 from tracer.parallel import Lost, World, launched
 from tracer.runs.experiment import Experiment
@@ -25,9 +24,9 @@ from tracer.runs.sinks import Name, check_installed, forward_to_sinks
 from tracer.storage.cache import cache_folder
 from tracer.storage.lock import lock
 from tracer.storage.provenance import versions
-from tracer.training.clock import Clock
 from tracer.training.loop import Report, Training
-from tracer.training.setup import check_trainable, notices, pretrained_model
+from tracer.training.pace import Clock
+from tracer.training.setup import check_trainable, notices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,21 +118,21 @@ def _with_model_at_hand(experiment: Experiment, out: Path | None, world: World) 
         model = model_name(experiment.model, beside)
         if out is not None and Run.exists(out):  # it may be finished, and need no model
             return
-        tag = pretrained_tag(model, experiment.pretrained)
-        if _by_network(model, tag):
+        named = replace(experiment, model=model)
+        if _by_network(named):
             # First what needs no network, so that its failure does not hide a misspelt --data.
-            plan(replace(experiment, model=model), check_images=False, check_model=False)
-        locate(model, tag).fetch()
+            plan(named, check_images=False, check_model=False)
+        named.locate().fetch()
 
     world.on_first_process(fetch)
     return replace(experiment, model=world.all_or_none(lambda: model_name(experiment.model, beside)))
 
 
-def _by_network(model: str, pretrained: str | None) -> bool:
-    """Whether this model has to be fetched: it is of the hub, or its weights are not on this machine."""
-    if model.startswith("hf-hub:"):
+def _by_network(experiment: Experiment) -> bool:
+    """Whether its model has to be fetched: it is of the hub, or its weights are not on this machine."""
+    if experiment.model.startswith("hf-hub:"):
         return True
-    download = locate(model, pretrained).download
+    download = experiment.locate().download
     return download is not None and not download.cached
 
 
@@ -152,7 +151,7 @@ def _plan(experiment: Experiment, observer: Observer, world: World) -> Plan:
 
 def _checked_model(settled: Plan) -> Student:
     """The pretrained model, if it has what the run trains."""
-    model = pretrained_model(settled)
+    model = settled.experiment.pretrained_model()
     check_trainable(settled, model)
     return model
 

@@ -14,15 +14,13 @@ from tracer.api.inputs import model_name
 from tracer.api.run import divisible
 from tracer.api.terminal import counting, errors, say, show_table
 from tracer.methods.base import options
-from tracer.models.registry import locate, pretrained_tag
 from tracer.parallel import World
 from tracer.parallel.device import device as find_device
-from tracer.parallel.memory import free_memory
+from tracer.parallel.device import free_memory
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.clock import time_text
-from tracer.training.duration import training_seconds
-from tracer.training.memory.estimate import Estimate, estimate
+from tracer.training.estimate import Estimate, estimate, training_seconds
+from tracer.training.pace import time_text
 
 CHUNKS = (64, 32, 16, 8, 4)
 GIB = 2**30
@@ -37,7 +35,7 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
             settled = divisible(plan(folder, progress=progress), World("cpu"))
         with errors.status("looking for the weights"):
             chosen = settled.experiment
-            weights = locate(chosen.model, pretrained_tag(chosen.model, chosen.pretrained)).outlook()
+            weights = chosen.locate().outlook()
         with errors.status("estimating the memory"):
             need = estimate(settled)
             verdict = _verdict(settled, need, target.type, free_memory(target))

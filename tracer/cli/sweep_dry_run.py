@@ -20,7 +20,7 @@ from tracer.report.comparison import show
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan, warmup_steps
 from tracer.sweep.product import START, Sweep
-from tracer.training.memory.estimate import estimate
+from tracer.training.estimate import estimate
 
 COLUMNS = ("number", "run", "settings; from 1 on, what differs from 0", "steps", "warm-up", "memory", "state")
 

@@ -34,13 +34,18 @@ class Teacher(Protocol):
 
     `start` gives the state before training and `tick` updates it after each of the `steps` optimiser steps. After
     the steps that are `due` (one in `every`, and the last) `move` gives ω (0 keeps the teacher, 1 copies the
-    student) and the state after the move.
+    student) and the state after the move. A subclass has no state unless it says so.
     """
 
     @property
     def every(self) -> int: ...
-    def start(self, steps: int) -> Mass: ...
-    def tick(self, mass: Mass, step: int, steps: int) -> Mass: ...
+
+    def start(self, steps: int) -> Mass:
+        return Mass()
+
+    def tick(self, mass: Mass, step: int, steps: int) -> Mass:
+        return mass
+
     def due(self, step: int, steps: int) -> bool: ...
     def move(self, mass: Mass, step: int, steps: int) -> tuple[float, Mass]: ...
 
@@ -52,16 +57,10 @@ def advance(policy: Teacher, mass: Mass, step: int, steps: int) -> tuple[float, 
 
 
 @dataclass(frozen=True)
-class Frozen:
+class Frozen(Teacher):
     """ψ = θ₀: the teacher stays the model at the start of its stage (static self-distillation)."""
 
     every: int = field(default=1, init=False)
-
-    def start(self, steps: int) -> Mass:
-        return Mass()
-
-    def tick(self, mass: Mass, step: int, steps: int) -> Mass:
-        return mass
 
     def due(self, step: int, steps: int) -> bool:
         return False
@@ -71,7 +70,7 @@ class Frozen:
 
 
 @dataclass(frozen=True)
-class EMA:
+class EMA(Teacher):
     """ψ ← m ψ + (1−m) θ.
 
     Set either `momentum` m of each move, or `horizon` h, the averaging time as a fraction of training:
@@ -96,12 +95,6 @@ class EMA:
             raise ValueError(f"EMA's ramp needs fractions in [0, 1], not {self.ramp_from} over {self.ramp}")
         _check_every(self.every)
 
-    def start(self, steps: int) -> Mass:
-        return Mass()
-
-    def tick(self, mass: Mass, step: int, steps: int) -> Mass:
-        return mass
-
     def due(self, step: int, steps: int) -> bool:
         return step % self.every == 0 or step == steps
 
@@ -121,7 +114,7 @@ class EMA:
 
 
 @dataclass(frozen=True)
-class WMA:
+class WMA(Teacher):
     """ψ_t = Σ κ(t_k) θ_k / Σ κ(t_k): the kernel-weighted average of all iterates, θ₀ included.
 
     With `every` > 1 each move has the kernel mass of all steps since the last one, which keeps the shape of the

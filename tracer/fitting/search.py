@@ -24,7 +24,7 @@ from tracer.fitting.parts import Parts
 from tracer.fitting.trial import Trial
 from tracer.runs.experiment import Experiment
 from tracer.storage.lock import lock
-from tracer.training.clock import time_text
+from tracer.training.pace import time_text
 
 Tell = Callable[[str], object]
 PAUSE = 0.5  # seconds between two looks at trials of other processes

@@ -20,9 +20,8 @@ from tracer.core.errors import UserError, unknown
 from tracer.core.objective import Objective, Sum
 from tracer.core.regularizers import Regularizer
 from tracer.core.teachers import Buffers, Teacher
-from tracer.core.validation import fits
+from tracer.core.validation import require
 from tracer.core.weights import Weights
-from tracer.methods.finish import Finish, keep_student
 from tracer.methods.heads import InitialHead, ZeroShot
 from tracer.methods.text_probes import Probe
 from tracer.models.trainable import All, HeadOnly, Tune
@@ -105,6 +104,29 @@ class Replicas:
         return step % max(1, round(self.epochs * per_epoch)) == 0
 
 
+class Trained(NamedTuple):
+    """The weights at the end of training."""
+
+    pretrained: Weights
+    student: Weights
+    teacher: Weights | None = None
+
+
+Finish = Callable[[Trained], Weights]
+
+
+def keep_student(trained: Trained) -> Weights:
+    """The student at its last step."""
+    return trained.student
+
+
+def keep_teacher(trained: Trained) -> Weights:
+    """The teacher: the averaged weights (EMA, SWA, CLIPood)."""
+    if trained.teacher is None:
+        raise UserError("this method keeps the teacher, and it has none")
+    return trained.teacher
+
+
 @dataclass(frozen=True)
 class Method:
     """Stages of training and the final weights. A method without stages does not train."""
@@ -156,10 +178,17 @@ def methods() -> dict[str, Recipe]:
 
 
 def _recorded(name: str, recipe: Recipe) -> Recipe:
-    """The recipe, with its name and its arguments recorded in the method it returns."""
+    """The recipe with its options checked, which are recorded with its name in the method that it returns."""
 
     @wraps(recipe)
     def build(**options: Any) -> Method:
+        hints = get_type_hints(recipe)
+        for option, value in options.items():
+            if option not in inspect.signature(recipe).parameters:
+                raise unknown(f"option of {name}", option, inspect.signature(recipe).parameters)
+            require(f"{option} of {name}", value, hints[option])
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UserError(f"{option} of {name} {value}: expected a finite number")
         return replace(recipe(**options), name=name, options=options)
 
     return build
@@ -174,12 +203,6 @@ def _recipe(name: str) -> Recipe:
 def method(name: str, **options: Any) -> Method:
     """A method by name, with its hyper-parameters."""
     recipe = _recipe(name)
-    hints = get_type_hints(recipe)
-    for option, value in options.items():
-        if option not in inspect.signature(recipe).parameters:
-            raise unknown(f"option of {name}", option, inspect.signature(recipe).parameters)
-        if not fits(value, hints[option]) or (isinstance(value, float) and not math.isfinite(value)):
-            raise UserError(f"{name}: {option} cannot be {value!r:.60}")
     try:
         return recipe(**options)
     except (ValueError, OverflowError) as error:

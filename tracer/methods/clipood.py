@@ -5,8 +5,7 @@ from __future__ import annotations
 from tracer.core.kernels import Beta
 from tracer.core.teachers import WMA
 from tracer.core.terms import margin
-from tracer.methods.base import Method, Stage
-from tracer.methods.finish import keep_teacher
+from tracer.methods.base import Method, Stage, keep_teacher
 from tracer.methods.heads import ZeroShot
 from tracer.models.trainable import ImageTower
 

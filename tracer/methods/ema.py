@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tracer.core.teachers import EMA, Buffers
-from tracer.methods.base import Method
-from tracer.methods.finish import keep_teacher
+from tracer.methods.base import Method, keep_teacher
 from tracer.methods.supervised import Loss, task
 from tracer.models.trainable import Towers
 

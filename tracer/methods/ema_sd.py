@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tracer.core.teachers import EMA, Buffers
 from tracer.core.terms.contrastive import Targets
-from tracer.methods.base import Method, Stage
-from tracer.methods.presets import Preset, composite
-from tracer.models.trainable import Towers, towers
+from tracer.methods.base import Method
+from tracer.methods.presets import Preset, composite, self_distillation
+from tracer.models.trainable import Towers
 
 
 def ema_sd(
@@ -43,18 +43,7 @@ def ema_sd(
     if momentum is not None and horizon != 0.2:
         raise ValueError(f"give a momentum ({momentum:g}) or a horizon ({horizon:g}), not both")
     memory = {"horizon": horizon} if momentum is None else {"momentum": momentum}
-    stage = Stage(
-        composite(preset, strength, targets),
-        teacher=EMA(**memory, every=every, ramp=ramp),
-        buffers=buffers,
-        tune=towers(tune),
-        distill_every=distill_every,
-        distill_pairs=distill_pairs,
-    )
-    return Method(
-        (stage,),
-        title="EMA self-distillation",
-        paper="openreview:XOYXLQRlj8",
-        year=2026,
-        matter=("horizon", "strength", "lr"),
-    )
+    teacher = EMA(**memory, every=every, ramp=ramp)
+    loss = composite(preset, strength, targets)
+    title, matter = "EMA self-distillation", ("horizon", "strength", "lr")
+    return self_distillation(title, teacher, loss, tune, distill_every, distill_pairs, buffers, matter)

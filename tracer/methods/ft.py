@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
-from tracer.core.errors import unknown
 from tracer.core.terms import classify
 from tracer.methods.base import Method, Stage
 from tracer.methods.heads import ZeroShot
@@ -21,8 +20,6 @@ def ft(*, smoothing: float = 0.0, temperature: Temperature = "learned", frozen_h
         temperature: "learned" folds it into the head's weights; "fixed" keeps it constant, without a bias.
         frozen_head: keep the zero-shot classifier as the head, so that the tower stays open-vocabulary (PAINT).
     """
-    if temperature not in get_args(Temperature):
-        raise unknown("temperature", temperature, get_args(Temperature))
     learned = temperature == "learned"
     stage = Stage(
         classify(smoothing),

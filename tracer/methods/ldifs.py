@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
-from tracer.core.errors import unknown
 from tracer.core.teachers import Frozen
 from tracer.core.terms import intermediate, token_features
 from tracer.methods.base import Method
@@ -33,8 +32,6 @@ def ldifs(
         loss: the task loss: "classify" with a head on the image tower, or "contrastive".
         tune: with the contrastive loss, train "both" towers, the "image" tower, "norms", "biases" or "last-6" blocks.
     """
-    if variant not in get_args(Variant):
-        raise unknown("variant of LDIFS", variant, get_args(Variant))
     default, distance = (10.0, token_features()) if variant == "authors" else (1.0, intermediate(unit))
     weight = default if strength is None else strength
     return Method(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
-from tracer.core.errors import unknown
 from tracer.core.objective import Objective
+from tracer.core.teachers import Buffers, Teacher
 from tracer.core.terms import contrastive, cross, cross_frobenius, feature, interactive, relational
 from tracer.core.terms.contrastive import Targets
+from tracer.methods.base import Method, Stage
+from tracer.models.trainable import Towers, towers
 
 Preset = Literal["released", "equations", "feature"]
 
@@ -29,8 +32,6 @@ PRESETS: dict[str, dict[str, float]] = {
 
 def composite(preset: Preset, strength: float, targets: Targets, **overrides: float | None) -> Objective:
     """TRACER's loss with the coefficients of a preset; `overrides` that are not None replace them."""
-    if preset not in PRESETS:
-        raise unknown("preset", preset, PRESETS)
     weight = PRESETS[preset] | {name: value for name, value in overrides.items() if value is not None}
     distillation = (
         weight["feature"] * feature()
@@ -39,3 +40,25 @@ def composite(preset: Preset, strength: float, targets: Targets, **overrides: fl
         + weight["cross"] * cross()
     )
     return contrastive(targets) + weight["frobenius"] * cross_frobenius() + strength * distillation
+
+
+def self_distillation(
+    title: str,
+    teacher: Teacher | Callable[[int], Teacher],
+    loss: Objective,
+    tune: Towers,
+    distill_every: int,
+    distill_pairs: int,
+    buffers: Buffers = "copy",
+    matter: tuple[str, ...] = ("strength", "lr"),
+) -> Method:
+    """A method of the TRACER paper: this teacher, and a loss that distils it."""
+    stage = Stage(
+        loss,
+        teacher=teacher,
+        buffers=buffers,
+        tune=towers(tune),
+        distill_every=distill_every,
+        distill_pairs=distill_pairs,
+    )
+    return Method((stage,), title=title, paper="openreview:XOYXLQRlj8", year=2026, matter=matter)

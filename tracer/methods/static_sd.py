@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tracer.core.teachers import Frozen
 from tracer.core.terms.contrastive import Targets
-from tracer.methods.base import Method, Stage
-from tracer.methods.presets import Preset, composite
-from tracer.models.trainable import Towers, towers
+from tracer.methods.base import Method
+from tracer.methods.presets import Preset, composite, self_distillation
+from tracer.models.trainable import Towers
 
 
 def static_sd(
@@ -30,17 +30,5 @@ def static_sd(
         distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
         distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
     """
-    stage = Stage(
-        composite(preset, strength, targets),
-        teacher=Frozen(),
-        tune=towers(tune),
-        distill_every=distill_every,
-        distill_pairs=distill_pairs,
-    )
-    return Method(
-        (stage,),
-        title="Static self-distillation",
-        paper="openreview:XOYXLQRlj8",
-        year=2026,
-        matter=("strength", "lr"),
-    )
+    loss = composite(preset, strength, targets)
+    return self_distillation("Static self-distillation", Frozen(), loss, tune, distill_every, distill_pairs)

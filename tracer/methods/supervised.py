@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from tracer.core.errors import UserError, unknown
+from tracer.core.errors import UserError
 from tracer.core.objective import Sum
 from tracer.core.terms import classify, contrastive
 from tracer.methods.base import Stage
@@ -16,11 +16,9 @@ Loss = Literal["classify", "contrastive"]
 def task(loss: Loss, *terms: Sum, tune: Towers = "both", **rest: Any) -> Stage:
     """A stage with cross-entropy on a head of the image tower, or the contrastive loss, plus further terms.
 
-    Raises UserError for an unknown loss or choice of `tune`, and for a choice with the loss that trains a head, which
-    trains the whole image tower.
+    Raises UserError for an unknown choice of `tune`, and for any with the loss that trains a head, which trains the
+    whole image tower.
     """
-    if loss not in get_args(Loss):
-        raise unknown("task loss", loss, get_args(Loss))
     chosen = towers(tune)
     if loss == "classify" and chosen != towers("both"):
         raise UserError(

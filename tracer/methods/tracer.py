@@ -5,9 +5,9 @@ from __future__ import annotations
 from tracer.core.kernels import family
 from tracer.core.teachers import WMA, Buffers, Clock
 from tracer.core.terms.contrastive import Targets
-from tracer.methods.base import Method, Stage
-from tracer.methods.presets import Preset, composite
-from tracer.models.trainable import Towers, towers
+from tracer.methods.base import Method
+from tracer.methods.presets import Preset, composite, self_distillation
+from tracer.models.trainable import Towers
 
 
 def tracer(
@@ -59,18 +59,5 @@ def tracer(
         return WMA(kernel_of(steps), every, clock)
 
     teacher(1)  # validate the arguments early
-    stage = Stage(
-        loss,
-        teacher=teacher,
-        buffers=buffers,
-        tune=towers(tune),
-        distill_every=distill_every,
-        distill_pairs=distill_pairs,
-    )
-    return Method(
-        (stage,),
-        title="TRACER",
-        paper="openreview:XOYXLQRlj8",
-        year=2026,
-        matter=("strength", "beta", "lr"),
-    )
+    matter = ("strength", "beta", "lr")
+    return self_distillation("TRACER", teacher, loss, tune, distill_every, distill_pairs, buffers, matter)

@@ -1,4 +1,4 @@
-"""Device, precision and memory format."""
+"""Device, precision, memory format and free memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ from torch import Tensor, nn
 from tracer.core.errors import UserError, unknown
 
 PRECISIONS = ("auto", "fp32", "bf16")
+MEMINFO = Path("/proc/meminfo")
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 def device(name: str, index: int | None = None) -> torch.device:
@@ -84,3 +87,25 @@ def elementary_attention() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Bytes that this process could still allocate on a device; None where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    if device.type != "cpu" or not MEMINFO.exists():
+        return None
+    line = next(line for line in MEMINFO.read_text().splitlines() if line.startswith("MemAvailable:"))
+    return min([1024 * int(line.split()[1]), *_cgroup_limits()])
+
+
+def _cgroup_limits() -> list[int]:
+    """What the container or the scheduler leaves to this process (version 2 of cgroups)."""
+    own = Path("/proc/self/cgroup")
+    path = own.read_text().strip().rpartition("::/")[2] if own.exists() else ""
+    limits = []
+    for folder in dict.fromkeys((CGROUPS, CGROUPS / path)):
+        limit, usage = folder / "memory.max", folder / "memory.current"
+        if limit.exists() and usage.exists() and limit.read_text().strip().isdigit():
+            limits.append(int(limit.read_text()) - int(usage.read_text()))
+    return limits

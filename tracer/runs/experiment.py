@@ -15,6 +15,9 @@ from tracer.core.errors import UserError, unknown
 from tracer.core.validation import fits, require
 from tracer.data.sources import Reading
 from tracer.methods.base import options
+from tracer.models.adapters import adapter
+from tracer.models.registry import ModelSource, locate, pretrained_tag
+from tracer.models.student import Student, load
 
 # Lower bound of each number, and whether the bound itself is allowed. NaN and infinity never are.
 LOWER_BOUNDS = {
@@ -157,6 +160,18 @@ class Experiment(Settings):
         """The settings that are not defaults, by name, without the method and its options."""
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(Settings)}
         return {name: value for name, (value, default) in values.items() if value != default}
+
+    def locate(self) -> ModelSource:
+        """Where the pretrained model comes from; a UserError if there is no such model."""
+        return locate(self.model, pretrained_tag(self.model, self.pretrained))
+
+    def pretrained_model(self, *, random: bool = False) -> Student:
+        """The model before training, with its adapter's modules; `random` weights need no download."""
+        tag = None if random else pretrained_tag(self.model, self.pretrained)
+        student = load(self.model, tag, seed=self.seed)
+        if self.adapter is not None:
+            adapter(self.adapter).prepare(student)
+        return student
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON holds them; `from_json` reads them."""

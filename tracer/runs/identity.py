@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from tracer.models.download import TOKENIZER_SUFFIXES
-from tracer.models.registry import locate, pretrained_tag
 from tracer.models.source import CONFIG_FILE, SCHEMAS
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan
@@ -56,7 +55,6 @@ def model_config(experiment: Experiment) -> str | None:
     path = Path(experiment.model.removeprefix("local-dir:"))
     if not path.exists() and not experiment.model.startswith(SCHEMAS):
         return None
-    config = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).config
     texts = [file for file in sorted(path.glob("*")) if file.suffix in TOKENIZER_SUFFIXES and file.is_file()]
     files = {file.name: _text(file) for file in texts}
     files.pop("classes.json", None)  # of a head, which is not used
@@ -64,7 +62,7 @@ def model_config(experiment: Experiment) -> str | None:
         whole = json.loads(files.pop(CONFIG_FILE, "{}"))
     except (ValueError, RecursionError):
         whole = {}
-    return short_hash([config, whole.get("preprocess_cfg"), files])
+    return short_hash([experiment.locate().config, whole.get("preprocess_cfg"), files])
 
 
 def _text(file: Path) -> str:
@@ -77,14 +75,12 @@ def _text(file: Path) -> str:
 
 def fetched(experiment: Experiment) -> dict[str, str]:
     """Checksums of the files that the model's name stands for, where they came from the network."""
-    source = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
-    return {name: _checksum(file) for name, file in source.fetched.items()}
+    return {name: _checksum(file) for name, file in experiment.locate().fetched.items()}
 
 
 def start(experiment: Experiment) -> str | None:
     """A checksum of the pretrained weights if they are files, because a file can be replaced under its name."""
-    files = locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained)).files
-    checksums = [_checksum(file) for file in files]
+    checksums = [_checksum(file) for file in experiment.locate().files]
     return short_hash(checksums) if len(checksums) > 1 else next(iter(checksums), None)
 
 

@@ -18,7 +18,6 @@ from tracer.methods.base import Method, method
 from tracer.models.adapters import Adapter, adapter
 from tracer.models.prompt_tokens import Prompts
 from tracer.models.prompts import templates
-from tracer.models.registry import locate, pretrained_tag
 from tracer.models.trainable import HeadOnly, Kind, LastBlocks
 from tracer.runs.experiment import Experiment
 
@@ -73,7 +72,7 @@ def plan(
         recipe = recipe.regularized(regularizer(experiment.regularizer))
     adapted = _adapter(experiment, recipe)
     if check_model:
-        locate(experiment.model, pretrained_tag(experiment.model, experiment.pretrained))
+        experiment.locate()
     reading = {"strict": experiment.strict, "skip_unreadable": experiment.skip_unreadable}
     check = partial(scan, progress=progress, **reading) if check_images else lambda examples: examples
     division = division or divide(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from html import escape
@@ -12,10 +12,8 @@ from typing import Any
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
-from tracer.models.adapters import adapter
 from tracer.models.prompts import templates
-from tracer.models.registry import pretrained_tag
-from tracer.models.student import Student, Weights, initialise_from, load, read_weights
+from tracer.models.student import Student, Weights, initialise_from, read_weights
 from tracer.runs.experiment import Experiment
 from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
 from tracer.runs.identity import (
@@ -110,46 +108,45 @@ class Run:
 
     def changes(self, plan: Plan) -> str:
         """What is different in `plan`, such as "training images and templates"; empty if nothing is."""
-        stored, current = self.description.get(CONTENT), content(plan)
-        if stored is None:  # a run of version 0.1
+        if CONTENT not in self.description:  # a run of version 0.1
             return "" if self.description["id"] == first_identity(plan) else "settings or data"
-        changed = [name for name, digest in current.items() if stored.get(name) != digest]
+        began = self._began
+        changed = [name for name, digest in content(plan).items() if began.get(name) != digest]
         return " and ".join(filter(None, (", ".join(changed[:-1]), *changed[-1:])))
 
     def require_start(self) -> None:
-        """Raise if the pretrained weights were replaced under their name since the run began."""
-        checksum, experiment = self.description.get("start"), self.experiment
-        if checksum is not None and checksum != start(experiment):
-            raise UserError(
-                f"{experiment.model} has other weights than when {self.folder} began: give the new ones a name of "
-                "their own, or choose another --out"
-            )
-        now = fetched(experiment)
-        for name, checksum in self.description.get(FETCHED, {}).items():
-            if now.get(name, checksum) != checksum:  # a finished run may be read where the model is not
-                raise UserError(
-                    f"{experiment.model} has another {name} than when {self.folder} began, by another download: "
-                    "bring back that file, or choose another --out"
-                )
-        self._require_config()
-
-    def _require_config(self) -> None:
-        """Raise if the config of the model was changed under its name since the run began."""
-        digest, experiment = self.description.get(CONTENT, {}).get(MODEL_CONFIG), self.experiment
-        if digest is not None and digest != model_config(experiment):
-            raise UserError(
-                f"{experiment.model} has another config than when {self.folder} began: give the new one a name of "
-                "its own, or choose another --out"
-            )
+        """Raise if the weights or the config of the model were replaced under its name since the run began."""
+        experiment = self.experiment
+        parts = {"weights": start(experiment), **fetched(experiment), MODEL_CONFIG: model_config(experiment)}
+        self._require_unchanged(experiment.model, parts)
 
     def require_templates(self) -> None:
         """Raise if the file of prompt templates was changed since the run began."""
-        digest, name = self.description.get(CONTENT, {}).get("templates"), self.experiment.templates
-        if digest is not None and name and short_hash(templates(name)) != digest:
-            raise UserError(
-                f"{name} holds other templates than when {self.folder} began: give those it was trained with, or "
-                "others on purpose, with --templates"
-            )
+        if name := self.experiment.templates:
+            remedy = "bring back those it was trained with, or give others on purpose, with --templates"
+            self._require_unchanged(name, {"templates": short_hash(templates(name))}, remedy)
+
+    @property
+    def _began(self) -> dict[str, str | None]:
+        """Hashes of what the run began with, by name; version 0.1 wrote that of the weights only."""
+        description = self.description
+        return {
+            "weights": description.get("start"),
+            **description.get(CONTENT, {}),
+            **description.get(FETCHED, {}),
+        }
+
+    def _require_unchanged(
+        self,
+        source: str,
+        parts: Mapping[str, str | None],
+        remedy: str = "bring it back, give the new one another name, or choose another --out",
+    ) -> None:
+        """Raise, naming it, if a part of `source` is another than the run began with, as far as that is known."""
+        began = self._began
+        for name, digest in parts.items():
+            if began.get(name) not in (None, digest):
+                raise UserError(f"{source} has changed since {self.folder} began, in its {name}: {remedy}")
 
     @property
     def finished(self) -> bool:
@@ -224,12 +221,9 @@ class Run:
             self.require_start()
             weights = None
         else:
-            self._require_config()
+            self._require_unchanged(experiment.model, {MODEL_CONFIG: model_config(experiment)})
             weights = self.stored_weights(name)  # first: loading a model is slow
-        tag = pretrained_tag(experiment.model, experiment.pretrained)
-        student = load(experiment.model, tag, seed=experiment.seed)
-        if experiment.adapter is not None:
-            adapter(experiment.adapter).prepare(student)
+        student = experiment.pretrained_model()
         if weights is not None:
             initialise_from(student, weights)
             student.classes = tuple(self.description["classes"])

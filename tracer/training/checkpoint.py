@@ -1,12 +1,17 @@
-"""Checkpoints: folders of safetensors files with checksums, written atomically. The last two are kept."""
+"""Checkpoints: folders of safetensors files with checksums, written atomically beside training."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 from tracer.core.errors import UserError
@@ -14,13 +19,16 @@ from tracer.core.shadow import REMAINDER
 from tracer.core.weights import Weights, check_fit
 from tracer.models.lora import is_factor
 from tracer.models.student import Student
+from tracer.parallel.device import free_memory
 from tracer.storage.atomic import write_folder
 from tracer.storage.checksum import add_checksum, verify_checksum
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
+from tracer.training.interrupt import Interrupted
 from tracer.training.step import State
 
 MAX_CHECKPOINTS = 2
 MANIFEST = "manifest.json"
+RESERVE = 2  # a copy may take 1/RESERVE of the free memory
 REGULARIZER = "tether"  # name of the regularizer's file in the format of version 0.1
 
 
@@ -163,3 +171,66 @@ def _load_optimiser(state: State, tensors: Weights) -> None:
     state_dict = state.optimiser.state_dict()
     state_dict["state"] = {index: entries[name] for index, name in enumerate(parameters) if name in entries}
     state.optimiser.load_state_dict(state_dict)  # moves each tensor to the right device
+
+
+class CheckpointWriter:
+    """A context around training in which a thread writes checkpoints, one at a time; its end waits for the last one.
+
+    `begin` returns as soon as the state is copied, or at once if it is `final` and does not change any more. `then`
+    writes further files after it. `finish` waits for the disk, raises what went wrong in writing, and has to be called
+    before the next `begin`. Where free memory does not suffice for a copy, `begin` writes by itself.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.seconds = 0.0  # that the last checkpoint took to write
+        self._thread = ThreadPoolExecutor(1)
+        self._pending: list[Future[object]] = []
+
+    def __enter__(self) -> CheckpointWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._thread.shutdown()
+        if exception[0] in (None, Interrupted):  # which says that the run is saved
+            self.finish()
+
+    @property
+    def failed(self) -> bool:
+        """Whether `finish` would raise, as far as is known now."""
+        return any(each.done() and each.exception() is not None for each in self._pending)
+
+    def begin(self, step: int, checkpoint: Checkpoint, *, final: bool = False) -> None:
+        """Copy a checkpoint, if it is not `final`, and begin to write it."""
+        if self._pending:
+            raise RuntimeError("the checkpoint before is not finished")
+        room = free_memory(torch.device("cpu"))
+        size = sum(tensor.nbytes for weights in checkpoint.tensors.values() for tensor in weights.values())
+        if final or room is None or RESERVE * size <= room:
+            self.then(partial(self._write, step, checkpoint if final else _copy(checkpoint)))
+        else:
+            self._write(step, checkpoint)
+
+    def then(self, write: Callable[[], object]) -> None:
+        """Call `write` after what has begun."""
+        self._pending.append(self._thread.submit(write))
+
+    def finish(self) -> None:
+        """Wait until all is on the disk. Raises OSError if it cannot be written."""
+        wait(self._pending)
+        pending, self._pending = self._pending, []
+        for each in pending:
+            each.result()
+
+    def _write(self, step: int, checkpoint: Checkpoint) -> None:
+        start = time.monotonic()
+        save(self.folder, step, checkpoint)
+        self.seconds = time.monotonic() - start
+
+
+def _copy(checkpoint: Checkpoint) -> Checkpoint:
+    tensors = {
+        owner: {name: tensor.detach().to("cpu", copy=True) for name, tensor in weights.items()}
+        for owner, weights in checkpoint.tensors.items()
+    }
+    return Checkpoint(tensors, checkpoint.counters)

@@ -19,19 +19,18 @@ from tracer.core.weights import check_finite
 from tracer.data.loader import loader
 from tracer.evaluation.pretrained import measure_pretrained
 from tracer.evaluation.summary import score_result, write_summary
-from tracer.methods.finish import Trained, keep_student
+from tracer.methods.base import Trained, keep_student
 from tracer.models.student import Student, initialise_from, read_weights
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
 from tracer.training import checkpoint as checkpoints
-from tracer.training.checkpoint_writer import CheckpointWriter
-from tracer.training.clock import Clock
+from tracer.training.checkpoint import CheckpointWriter
 from tracer.training.interrupt import Interrupt, Interrupted
 from tracer.training.learner import Learner
-from tracer.training.pace import Pace
+from tracer.training.pace import Clock, Pace
 from tracer.training.result import keep_result, merged_weights
-from tracer.training.setup import build_learner, decode_scored_images, pretrained_model
+from tracer.training.setup import build_learner, decode_scored_images
 from tracer.training.step import State
 from tracer.training.watch import Watch
 
@@ -101,7 +100,9 @@ class Training:
         plan, run, world = self.plan, self.run, self.world
         with self.interrupt, self.writer:
             with self._starting():
-                model = self.model or pretrained_model(plan)  # built once; students are copies of it
+                model = (
+                    self.model or plan.experiment.pretrained_model()
+                )  # built once; students are copies of it
                 latest = checkpoints.latest(run.resume)
             yield from self._rewind_log(latest)
             self._saved = self.interrupt.step = latest.step if latest else 0

@@ -8,12 +8,12 @@ from torch import nn
 
 from tracer.core.weights import Weights
 from tracer.data.examples import Pixels
-from tracer.methods.finish import Trained
+from tracer.methods.base import Trained
 from tracer.models.student import read_weights
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.runs.run import Run
-from tracer.training.checkpoint_writer import CheckpointWriter
+from tracer.training.checkpoint import CheckpointWriter
 
 
 def merged_weights(plan: Plan, world: World, student: nn.Module) -> Weights:

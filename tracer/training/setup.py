@@ -10,7 +10,7 @@ import torch
 
 from tracer.core.objective import Objective
 from tracer.core.shadow import Shadow
-from tracer.core.teachers import Frozen, Teacher
+from tracer.core.teachers import Frozen
 from tracer.core.weights import Weights
 from tracer.data.features import decoded
 from tracer.data.loader import Batches
@@ -20,27 +20,15 @@ from tracer.models.acceleration import class_token_only, compile_towers, save_me
 from tracer.models.lora import A
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.prefix import share_prefix
-from tracer.models.registry import pretrained_tag
-from tracer.models.student import MAX_LOG_SCALE, Student, load
+from tracer.models.student import MAX_LOG_SCALE, Student
 from tracer.models.towers import without_projection
 from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.factor_gap import FactorGap
-from tracer.training.learner import Learner, ReplicatedLearner, step_seed
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.learner import Learner, step_seed
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State
-
-
-def pretrained_model(plan: Plan) -> Student:
-    """The model with its pretrained weights."""
-    experiment = plan.experiment
-    tag = pretrained_tag(experiment.model, experiment.pretrained)
-    student = load(experiment.model, tag, seed=experiment.seed)
-    if plan.adapter is not None:
-        plan.adapter.prepare(student)
-    return student
 
 
 def decode_scored_images(plan: Plan, model: Student, world: World, workers: int) -> Plan:
@@ -64,9 +52,7 @@ def build_learner(
     students = [student, *(deepcopy(student) for _ in range(replicas.count - 1 if replicas else 0))]
     states = [_state(plan, stage, steps, each, pretrained, world) for each in students]
     data = [_batches(plan, state, replica) for replica, state in enumerate(states)]
-    if replicas:
-        return ReplicatedLearner(states, data, experiment.seed, replicas)
-    return Learner(states[0], data[0], experiment.seed)
+    return Learner(states, data, experiment.seed, replicas)
 
 
 def fit(stage: Stage, student: Student) -> Stage:
@@ -128,7 +114,7 @@ def check_trainable(plan: Plan, model: Student) -> None:
 
 def first_stage(plan: Plan, world: World, steps: int | None = None) -> Learner:
     """The learner of a plan's first stage, without a run, for benchmarks and tests of single steps."""
-    model = pretrained_model(plan)
+    model = plan.experiment.pretrained_model()
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     return build_learner(plan, plan.method.stages[0], steps or plan.steps, model, weights, world)
 
@@ -139,6 +125,9 @@ def _state(
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
     # CLIP's bound, ln 100, or the pretrained scale where that is higher, as in SigLIP.
     max_log_scale = max(MAX_LOG_SCALE, float(pretrained["clip.logit_scale"].max()))
+    # A teacher that moves averages each factor of an adapter, unless only B is trained.
+    moves = not isinstance(policy, Frozen | None)
+    trains_a = any(p.requires_grad for name, p in student.named_parameters() if name.endswith(A))
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
     world.prepare(student, shadow)
     if experiment.compile:
@@ -160,16 +149,8 @@ def _state(
         prefix=share_prefix(student, shadow.model, stage.distill_pairs)
         if shadow and shares(plan, stage)
         else None,
-        factor_gap=FactorGap(student, world) if shadow and _averages_both(student, policy) else None,
+        factor_gap=FactorGap(student, world) if moves and trains_a else None,
         chunk=experiment.chunk,
-    )
-
-
-def _averages_both(student: Student, policy: Teacher | None) -> bool:
-    """Whether a teacher averages both factors of adapters."""
-    named = student.named_parameters()
-    return not isinstance(policy, Frozen | None) and any(
-        p.requires_grad for name, p in named if name.endswith(A)
     )
 
 

@@ -17,7 +17,7 @@ from tracer.models.prefix import SharedPrefix
 from tracer.models.student import MAX_LOG_SCALE, Student
 from tracer.parallel import World
 from tracer.training.factor_gap import FactorGap
-from tracer.training.schedule import Schedule
+from tracer.training.optim import Schedule
 
 
 @dataclass

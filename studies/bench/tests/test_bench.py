@@ -28,9 +28,8 @@ from tracer.models.open_clip_compat import open_clip
 from tracer.models.prompts import templates
 from tracer.models.student import Student, load
 from tracer.models.zero_shot import zero_shot
-from tracer.training.memory.estimate import resident
-from tracer.training.optim import adamw
-from tracer.training.schedule import Schedule
+from tracer.training.estimate import resident
+from tracer.training.optim import Schedule, adamw
 from tracer.training.step import step
 
 

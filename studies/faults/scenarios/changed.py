@@ -83,10 +83,7 @@ def _judged(workspace: Workspace, what: str, place: Path, name: str, *, table: b
     except UserError as error:
         if name in HARMLESS:
             return lost(what, f"refused: {error}")
-        named = any(
-            word in str(error)
-            for word in ("with other", "another config", "other weights", "damaged", "cannot")
-        )
+        named = any(word in str(error) for word in ("with other", "in its", "damaged", "cannot"))
         if not named:
             return lost(what, f"the message names no change: {error}")
     else:

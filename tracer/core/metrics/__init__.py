@@ -32,38 +32,3 @@ from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, top5
 METRICS: dict[str, Metric[...]] = {
     metric.name: metric for metric in (accuracy, top5, macro_f1, nll, brier, ece, adaptive_ece, ece_batched)
 }
-
-__all__ = [
-    "METRICS",
-    "Bin",
-    "Curve",
-    "Interval",
-    "Metric",
-    "Spread",
-    "accuracy",
-    "adaptive_ece",
-    "agreement",
-    "bootstrap",
-    "brier",
-    "counted_interval",
-    "ece",
-    "ece_batched",
-    "kl",
-    "macro_f1",
-    "mean_interval",
-    "mean_std",
-    "metric_interval",
-    "nll",
-    "noise_floor",
-    "optimism",
-    "pair_ranks",
-    "paired",
-    "paired_interval",
-    "reliability",
-    "sigmoid_ece",
-    "t_interval",
-    "t_quantile",
-    "temperature",
-    "top5",
-    "wilson_interval",
-]

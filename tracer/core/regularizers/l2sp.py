@@ -10,8 +10,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from tracer.core.errors import unknown
 from tracer.core.regularizers.base import Attached, Pair, pairs
+from tracer.core.validation import require
+
+Form = Literal["loss", "decoupled"]
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,14 @@ class L2SP:
     """
 
     strength: float = 0.01
-    form: Literal["loss", "decoupled"] = "loss"
+    form: Form = "loss"
     head: bool = True
     copies: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.strength < math.inf:
             raise ValueError(f"L2-SP needs a strength of 0 or more, not {self.strength}")
-        if self.form not in ("loss", "decoupled"):
-            raise unknown("form of L2-SP", self.form, ("loss", "decoupled"))
+        require("form of L2-SP", self.form, Form)
 
     def attach(self, parameters: Mapping[str, Tensor], anchors: Mapping[str, Tensor]) -> Attached:
         return _AttachedL2SP(self, pairs(parameters, anchors, head=self.head))

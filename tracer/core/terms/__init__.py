@@ -2,11 +2,10 @@
 
 from tracer.core.terms.classify import classify, margin
 from tracer.core.terms.contrastive import anchored, contrastive
-from tracer.core.terms.distill import cross, feature, interactive, relational
+from tracer.core.terms.distill import cross, feature, interactive, relational, soft_classes, soft_pairs
 from tracer.core.terms.intermediate import intermediate, token_features
 from tracer.core.terms.probe import context, energy, spurious
 from tracer.core.terms.projections import cross_frobenius, orthogonal
-from tracer.core.terms.soft import soft_classes, soft_pairs
 
 __all__ = [
     "anchored",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from tracer.core.batch import Scene
+from tracer.core.batch import Scene, required
 from tracer.core.objective import Term
 
 _SCORES = frozenset({"scores"})
@@ -15,9 +15,10 @@ def classify(smoothing: float = 0.0) -> Term:
     """Cross-entropy of the classification head: L = mean_i −log softmax(scores_i)[label_i]."""
 
     def formula(scene: Scene) -> Tensor:
-        if scene.student.scores is None or scene.label is None:
-            raise ValueError("classify needs the head's scores and the labels")
-        return cross_entropy(scene.student.scores, scene.label, label_smoothing=smoothing)
+        scores = required(scene.student.scores, "classify needs the head's scores")
+        return cross_entropy(
+            scores, required(scene.label, "classify needs labels"), label_smoothing=smoothing
+        )
 
     return Term("classify", formula, needs=_SCORES)
 
@@ -30,11 +31,10 @@ def margin(strength: float = 0.3) -> Term:
     """
 
     def formula(scene: Scene) -> Tensor:
-        classes = scene.student.classes
-        if classes is None or scene.label is None:
-            raise ValueError("margin needs the head's class embeddings and the labels")
-        label_similarity = (classes @ classes.T)[scene.label]
+        classes = required(scene.student.classes, "margin needs the head's class embeddings")
+        label = required(scene.label, "margin needs labels")
+        label_similarity = (classes @ classes.T)[label]
         logits = scene.student.scale * (scene.student.image @ classes.T - strength * label_similarity)
-        return cross_entropy(logits, scene.label)
+        return cross_entropy(logits, label)
 
     return Term("margin", formula, needs=_SCORES)

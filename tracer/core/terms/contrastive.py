@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tracer.core.batch import Scene, required
-from tracer.core.errors import unknown
 from tracer.core.objective import Term
 from tracer.core.terms.sigmoid import over_pairs, pair_logits, sigmoid_loss
+from tracer.core.validation import require
 
 Targets = Literal["pair", "class"]
 
@@ -28,7 +28,7 @@ def contrastive(targets: Targets = "pair") -> Term:
     A model with a logit bias gets the sigmoid loss it was trained with: L = (1/n) Σ_ij −log σ(± l_ij), + where
     Y_ij > 0. Reference: SigLIP (arXiv 2303.15343).
     """
-    check_targets(targets)
+    require("targets", targets, Targets)
     return Term("contrastive", lambda scene: contrast(scene, targets), needs=frozenset({"text"}))
 
 
@@ -53,12 +53,6 @@ def contrast(scene: Scene, targets: Targets) -> Float[Tensor, ""]:
         logits = pair_logits(student, student.image, student.text)
         return over_pairs(scene, sigmoid_loss, logits, matches(scene, targets))
     return symmetric_infonce(student.logits, student.logits.T, positives(scene, targets))
-
-
-def check_targets(targets: str) -> None:
-    """Raise UserError unless `targets` is "pair" or "class"."""
-    if targets not in ("pair", "class"):
-        raise unknown("targets", targets, ("pair", "class"))
 
 
 def positives(scene: Scene, targets: Targets) -> Float[Tensor, "n n"] | None:

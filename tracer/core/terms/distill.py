@@ -1,4 +1,4 @@
-"""TRACER's four distillation losses (paper, appendix "Distillation Loss Definitions").
+"""Distillation: TRACER's four losses (paper, appendix "Distillation Loss Definitions"), and soft labels.
 
 U, V are image and text embeddings, s the inverse temperature; S is the student, T the teacher. Each term is
 the paper's equation; the coefficients are in tracer/methods. No gradient flows to the teacher.
@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import kl_div, log_softmax
+from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
 from tracer.core.batch import Embedding, Scene, required
 from tracer.core.objective import Term
-from tracer.core.terms.contrastive import Targets, check_targets, matches, positives, symmetric_infonce
+from tracer.core.terms.contrastive import Targets, matches, positives, symmetric_infonce
 from tracer.core.terms.sigmoid import (
     Loss,
     Rows,
     bernoulli_divergence,
+    bernoulli_entropy,
     over_pairs,
     pair_logits,
     sigmoid_loss,
 )
+from tracer.core.validation import require
 
 _PAIRS = frozenset({"text", "teacher"})
 
@@ -63,7 +65,7 @@ def interactive(targets: Targets = "pair") -> Term:
     L = ½ [ CE(s_S U_S V_Tᵀ, Y) + CE(s_S V_S U_Tᵀ, Y) ], Y = I or label-aware as in `contrastive`.
     With a logit bias: the sigmoid loss of both matrices, s_S U_S V_Tᵀ + b_S and s_S V_S U_Tᵀ + b_S, averaged.
     """
-    check_targets(targets)
+    require("targets", targets, Targets)
 
     def formula(scene: Scene) -> Tensor:
         if scene.student.bias is not None:
@@ -97,6 +99,38 @@ def cross() -> Term:
         return (divergence(target, image_logits) + divergence(target.T, text_logits)) / 2
 
     return Term("cross", formula, needs=_PAIRS)
+
+
+def soft_classes(temperature: float = 1.0) -> Term:
+    """KD: KL between the class probabilities of teacher and student.
+
+    L = τ² mean_i KL( softmax(z_i^T / τ) ‖ softmax(z_i^S / τ) ), z the heads' scores; τ² keeps the
+    scale of the gradient. Reference: Hinton et al. (arXiv 1503.02531).
+    """
+    if temperature <= 0:
+        raise ValueError(f"soft_classes needs a positive temperature, not {temperature}")
+
+    def formula(scene: Scene) -> Tensor:
+        message = "soft_classes needs the scores of student and teacher"
+        student, teacher = (required(each.scores, message) for each in scene.taught)
+        return temperature**2 * divergence(teacher.detach() / temperature, student / temperature)
+
+    return Term("soft_classes", formula, needs=frozenset({"scores", "teacher"}))
+
+
+def soft_pairs() -> Term:
+    """CaRot's self-distillation: the teacher's similarities are soft labels for the student, in both directions.
+
+    L = mean_i [ H(p_i^T, p_i^S) + H(q_i^T, q_i^S) ], p = softmax rows of s U Vᵀ, q of its transpose, each
+    model at its own temperature. The two cross-entropies are summed, not averaged. It differs from `relational`
+    by the teacher's entropy, a constant. Reference: CaRot (arXiv 2311.01723). With a logit bias:
+    L = (2/n) Σ_ij H(σ(l_ij^T), σ(l_ij^S)), l = s U Vᵀ + b.
+    """
+
+    def formula(scene: Scene) -> Tensor:
+        return both_directions(scene, soft_entropy, bernoulli_entropy)
+
+    return Term("soft_pairs", formula, needs=frozenset({"text", "teacher"}))
 
 
 def both_directions(scene: Scene, by_softmax: Loss, by_sigmoid: Loss) -> Float[Tensor, ""]:
@@ -135,6 +169,11 @@ def divergence(target: Float[Tensor, "n k"], logits: Float[Tensor, "n k"]) -> Fl
     return kl_div(
         log_softmax(logits, dim=1), log_softmax(target, dim=1), reduction="batchmean", log_target=True
     )
+
+
+def soft_entropy(target: Float[Tensor, "n k"], logits: Float[Tensor, "n k"]) -> Float[Tensor, ""]:
+    """mean_i H( softmax(target_i), softmax(logits_i) )."""
+    return cross_entropy(logits, softmax(target, dim=1))
 
 
 def _text(embedding: Embedding) -> Tensor:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from tracer.core.batch import Scene
+from tracer.core.batch import Scene, required
 from tracer.core.objective import Term
 
 
@@ -18,14 +21,8 @@ def token_features() -> Term:
     """
 
     def formula(scene: Scene) -> Tensor:
-        student, teacher = scene.taught
-        if student.tokens is None or teacher.tokens is None:
-            raise ValueError("token_features needs the tokens of student and teacher")
-        distances = []
-        for tokens, target in zip(student.tokens, teacher.tokens, strict=True):
-            a, b = (normalize(x, dim=1, eps=1e-10) for x in (tokens, target.detach()))
-            distances.append((a - b).square().mean())
-        return torch.stack(distances).mean()
+        changes = _changes(scene, "tokens", lambda tokens: normalize(tokens, dim=1, eps=1e-10))
+        return torch.stack([change.square().mean() for change in changes]).mean()
 
     return Term("token_features", formula, needs=frozenset({"tokens", "teacher"}))
 
@@ -37,13 +34,16 @@ def intermediate(unit: bool = True) -> Term:
     """
 
     def formula(scene: Scene) -> Tensor:
-        student, teacher = scene.taught
-        if student.features is None or teacher.features is None:
-            raise ValueError("intermediate needs the block outputs of student and teacher")
-        distances = []
-        for features, target in zip(student.features, teacher.features, strict=True):
-            a, b = (normalize(x, dim=1) if unit else x for x in (features, target.detach()))
-            distances.append((a - b).square().sum(dim=1))
-        return torch.stack(distances).sum(dim=0).mean()
+        changes = _changes(scene, "features", lambda block: normalize(block, dim=1) if unit else block)
+        return torch.stack([change.square().sum(dim=1) for change in changes]).sum(dim=0).mean()
 
     return Term("intermediate", formula, needs=frozenset({"features", "teacher"}))
+
+
+def _changes(
+    scene: Scene, field: Literal["tokens", "features"], scaled: Callable[[Tensor], Tensor]
+) -> list[Tensor]:
+    """Student minus teacher, layer by layer, each scaled first."""
+    message = f"distillation needs the {field} of student and teacher"
+    student, teacher = (required(getattr(each, field), message) for each in scene.taught)
+    return [scaled(own) - scaled(other.detach()) for own, other in zip(student, teacher, strict=True)]

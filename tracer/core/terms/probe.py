@@ -6,17 +6,17 @@ s an inverse temperature; S is the student, T the teacher.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from tracer.core.batch import Embedding, Scene, required
-from tracer.core.errors import unknown
 from tracer.core.objective import Term
 from tracer.core.terms.contrastive import matches
 from tracer.core.terms.distill import divergence
+from tracer.core.validation import require
 
 Direction = Literal["teacher", "student"]  # whose distribution comes first in KL(·‖·)
 
@@ -44,8 +44,7 @@ def context(direction: Direction = "teacher") -> Term:
     the two. The authors published no code, so the direction is unverified and an option. Reference: CAR-FT
     (arXiv 2211.16175).
     """
-    if direction not in get_args(Direction):
-        raise unknown("direction", direction, get_args(Direction))
+    require("direction", direction, Direction)
 
     def formula(scene: Scene) -> Tensor:
         student, teacher = scene.taught

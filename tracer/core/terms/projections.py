@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.linalg import matrix_norm
 
 from tracer.core.batch import Scene, required
-from tracer.core.errors import unknown
 from tracer.core.objective import Term
+from tracer.core.validation import require
 
 Side = Literal["columns", "rows"]
 
@@ -37,8 +37,7 @@ def orthogonal(of: Side = "columns") -> Term:
     of="rows" is ‖P_v P_vᵀ − I‖_F, as the released code has it for ResNets, whose projection is stored transposed: 2048
     rows of a ResNet-50 in 1024 dimensions cannot be orthonormal. Reference: CaRot (arXiv 2311.01723).
     """
-    if of not in get_args(Side):
-        raise unknown("side of the projection", of, get_args(Side))
+    require("side of the projection", of, Side)
 
     def formula(scene: Scene) -> Tensor:
         image, _ = required(scene.student.projections, "orthogonal needs the towers' projections")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ Line = dict[str, Any]  # a log line: {"step": …, "kind": …, …values}
 class Sink:
     """One tool. Its methods are called from one thread. An exception ends it with one warning, and the run goes on."""
 
+    first_step = 0  # lines before it are there already
+
     def __init__(self, folder: Path, description: dict[str, Any]) -> None:
         self.folder, self.description = folder, description
 
@@ -27,12 +29,26 @@ class Sink:
         raise NotImplementedError
 
     def write(self, line: Line) -> None:
-        """Add one line."""
+        """Add one line, if it is new."""
+        if line["step"] >= self.first_step:
+            self.add(line["step"], scalars(line))
+
+    def add(self, step: int, values: dict[str, float]) -> None:
+        """Add the values of curves at a step."""
         raise NotImplementedError
 
     def end(self) -> None:
         """Flush and close."""
         raise NotImplementedError
+
+    def stored_id(self, tool: str, last_step: int, create: Callable[[], str]) -> str:
+        """The tool's id of the run in this folder; a resumed run keeps it, and does not log a step twice."""
+        file = self.folder / tool / "id.txt"  # per folder: an experiment may be run in several
+        if file.exists():
+            self.first_step = last_step + 1
+        else:
+            write_text(file, create())
+        return file.read_text()
 
     def settings(self) -> dict[str, Any]:
         """The settings of the experiment and the options of its method, by name."""
@@ -58,29 +74,22 @@ class TensorBoard(Sink):
         rows = [(name, f"`{value}`") for name, value in self.settings().items()]
         self.writer.add_text("experiment", markdown_table(("setting", "value"), rows, align_right=False), 0)
 
-    def write(self, line: Line) -> None:
-        for name, value in scalars(line).items():
-            self.writer.add_scalar(name, value, line["step"])
+    def add(self, step: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
 
     def end(self) -> None:
         self.writer.close()
 
 
 class WeightsAndBiases(Sink):
-    """W&B; WANDB_PROJECT, WANDB_ENTITY and WANDB_MODE=offline work as usual.
-
-    One W&B run per run folder. A resumed run keeps its id and does not log a step twice.
-    """
+    """W&B; WANDB_PROJECT, WANDB_ENTITY and WANDB_MODE=offline work as usual. One W&B run per run folder."""
 
     def begin(self, last_step: int) -> None:
         wandb: Any = import_module("wandb")
-        file = self.folder / "wandb" / "id.txt"  # per folder: an experiment may be run in several
-        resumed = file.exists()
-        if not resumed:
-            write_text(file, f"{self.description['id']}-{secrets.token_hex(3)}")
         self.run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", "tracer"),
-            id=file.read_text(),
+            id=self.stored_id("wandb", last_step, lambda: f"{self.description['id']}-{secrets.token_hex(3)}"),
             name=self.folder.name,
             dir=self.folder,
             config=self.description["experiment"],
@@ -88,33 +97,24 @@ class WeightsAndBiases(Sink):
             settings=wandb.Settings(console="off", login_timeout=30),
         )
         # Online, the server gives the next step; offline it is 0 and the log decides.
-        self.first_step = self.run.step or (last_step + 1 if resumed else 0)
+        self.first_step = self.run.step or self.first_step
 
-    def write(self, line: Line) -> None:
-        if line["step"] >= self.first_step:
-            self.run.log(scalars(line), step=line["step"])
+    def add(self, step: int, values: dict[str, float]) -> None:
+        self.run.log(values, step=step)
 
     def end(self) -> None:
         self.run.finish()
 
 
 class MLflow(Sink):
-    """MLflow; MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME and the like work as usual.
-
-    One MLflow run per run folder. A resumed run keeps its id and does not log a step twice.
-    """
+    """MLflow; MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME and the like work as usual. One run per run folder."""
 
     def begin(self, last_step: int) -> None:
         mlflow: Any = import_module("mlflow")
         self.entities = mlflow.entities
         self.client = mlflow.MlflowClient()  # not the global functions: several runs may log in one process
-        file = self.folder / "mlflow" / "id.txt"  # per folder: an experiment may be run in several
-        resumed = file.exists()
-        if not resumed:
-            write_text(file, self._create_run())
-        self.id = file.read_text()
+        self.id = self.stored_id("mlflow", last_step, self._create_run)
         self.client.update_run(self.id, status="RUNNING")
-        self.first_step = last_step + 1 if resumed else 0
 
     def _create_run(self) -> str:
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "tracer")
@@ -125,11 +125,10 @@ class MLflow(Sink):
         self.client.log_batch(run.info.run_id, params=params)
         return run.info.run_id
 
-    def write(self, line: Line) -> None:
-        if line["step"] >= self.first_step:
-            now, step = int(1000 * time.time()), line["step"]
-            metrics = [self.entities.Metric(name, value, now, step) for name, value in scalars(line).items()]
-            self.client.log_batch(self.id, metrics=metrics)
+    def add(self, step: int, values: dict[str, float]) -> None:
+        now = int(1000 * time.time())
+        metrics = [self.entities.Metric(name, value, now, step) for name, value in values.items()]
+        self.client.log_batch(self.id, metrics=metrics)
 
     def end(self) -> None:
         self.client.set_terminated(self.id)
