@@ -75,7 +75,7 @@ def test_the_frontier_and_the_headline_use_the_shifts_where_nothing_was_retained
     group = grouped(evaluated(tmp_path / "a", retain="none"))
     both = frontier(group, "f", group.shifts)
     assert both is not None
-    start, end = ((s.x[0], s.y[0]) for s in both.series if not s.guide)
+    start, end = (s.points[0][:2] for s in both.series if not s.guide)
     assert (start, end) == (pytest.approx((0.35, 0.5)), pytest.approx((0.6, 0.9)))
     assert both.x.label == "OOD: mean accuracy on night and fog"
     assert both.y.label == "ID: accuracy on colours"

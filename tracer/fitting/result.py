@@ -22,6 +22,7 @@ from tracer.merging.merges import interpolation
 from tracer.merging.run_group import run_group
 from tracer.parallel import World
 from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.chart import Point as ChartPoint
 from tracer.report.commands import Command, training
 from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
@@ -128,20 +129,19 @@ def chart(search: Search, chosen: Point) -> Chart:
         path = search.paths[trial.name]
         if not path:
             continue
-        points = [before, *path]
-        x, y = tuple(p.retention(before) for p in points), tuple(p.accuracy for p in points)
-        notes = tuple(f"{trial}, α = {p.alpha:g}" for p in points)
-        slot = methods.index(trial.candidate.method)
-        series.append(Series(f"{trial.candidate}, path", slot, x, y, notes=notes, guide=True))
-        series.append(
-            Series(str(trial.candidate), slot, x[-1:], y[-1:], notes=notes[-1:], mark="points", named=False)
+        points = tuple(
+            ChartPoint(p.retention(before), p.accuracy, note=f"{trial}, α = {p.alpha:g}")
+            for p in (before, *path)
         )
-    series.append(Series(PRETRAINED, BASE, (1.0,), (before.accuracy,), mark="points"))
+        slot = methods.index(trial.candidate.method)
+        series.append(Series(f"{trial.candidate}, path", slot, points, guide=True))
+        series.append(Series(str(trial.candidate), slot, points[-1:], mark="points", named=False))
+    series.append(Series(PRETRAINED, BASE, (ChartPoint(1.0, before.accuracy),), mark="points"))
     if chosen.trial != PRETRAINED:
         trial = search.trials[chosen.trial]
         label, slot = f"chosen: {search.describe(chosen)}", methods.index(trial.candidate.method)
-        x, y = (chosen.retention(before),), (chosen.accuracy,)
-        series.append(Series(label, slot, x, y, mark="points", sizes=(2.0,)))
+        point = ChartPoint(chosen.retention(before), chosen.accuracy, size=2.0)
+        series.append(Series(label, slot, (point,), mark="points"))
     images = f"{len(before.hits)} held-out images"
     return Chart(
         name="fit-frontier",
