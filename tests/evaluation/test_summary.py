@@ -98,9 +98,9 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     assert f"retention: {advice('flyp')}" in printed.err
     assert "of 40 of 120 held-out images, evenly spaced, it still picks" in " ".join(printed.out.split())
     measures = measured(read_run(tmp_path / "known"), "after")
-    assert Key(("retention", "agreement")) in measures
-    assert measures[Key(("top5",))].known
-    assert measures[Key(("macro_f1",))].known
+    assert Key.of("retention", "agreement") in measures
+    assert measures[Key.of("top5")].known
+    assert measures[Key.of("macro_f1")].known
     assert "temperature" in read_run(tmp_path / "known").result["after"]
     monkeypatch.setattr(measurement, "MAX_COMPARED", 20)
     monkeypatch.setattr(measurement, "FEWEST_TO_FIT", 121)  # more than are held out
@@ -110,7 +110,7 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     assert "retention" not in printed.err
     assert "ImageNet name" not in printed.out
     random_start = read_run(tmp_path / "random")
-    assert Key(("retention", "agreement")) not in measured(random_start, "after")
+    assert Key.of("retention", "agreement") not in measured(random_start, "after")
     assert "temperature" not in random_start.result["after"]
 
 

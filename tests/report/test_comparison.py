@@ -19,7 +19,7 @@ from tracer.report.page import write_report
 from tracer.report.representation import representation
 from tracer.report.run_data import read_run
 
-TASK, DIGITS = Key(("accuracy",)), Key(("retain", "digits"))
+TASK, DIGITS = Key.of("accuracy"), Key.of("retain", "digits")
 
 
 def compared(*folders: Path) -> list[Group]:

@@ -103,7 +103,7 @@ class Group:
 
     @property
     def task(self) -> Key | None:
-        keys = (key for key in self.keys if key.metric == "accuracy" and not key.retained and not key.suite)
+        keys = (key for key in self.keys if key.metric == "accuracy" and not key.retained and key.role is None)
         return next(keys, None)
 
     @cached_property
@@ -121,7 +121,7 @@ class Group:
     @cached_property
     def shifts(self) -> tuple[Key, ...]:
         """Shifted test sets of every setting that `tracer eval` was run on."""
-        evaluated = [s for s in self.settings if any(key.suite for key in s.measures["after"])]
+        evaluated = [s for s in self.settings if any(key.role is not None for key in s.measures["after"])]
         return tuple(k for k in self.keys if k.shifted and all(k in s.measures["after"] for s in evaluated))
 
     @cached_property

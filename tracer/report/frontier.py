@@ -32,7 +32,7 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
     paths = {s: _path(s, retained) if learned == (group.task,) else None for s in points}
     start = before[0] if len(before) == 1 else None
     guides = [paths[s] or (start and _straight_line(start, point)) for s, point in points.items()]
-    shifted, tested = retained[0].shifted, learned[0].suite
+    shifted, tested = retained[0].shifted, learned[0].role is not None
     caption = f"Up: better on the task. Right: {'more robust to' if shifted else 'forgets less of'} "
     caption += f"{list_data(retained)}."
     if any(guides):
@@ -60,7 +60,7 @@ def _learned(group: Group, retained: Keys) -> Keys:
     scored = [s for s in group.settings if all(key in s.measures["after"] for key in retained)]
     own = [key for key in group.keys if key.role == "id" and key.metric == "accuracy"]
     own = [key for key in own if all(key in setting.measures["after"] for setting in scored)]
-    if own and any(key.suite for key in retained):
+    if own and any(key.role is not None for key in retained):
         return tuple(own)
     return () if group.task is None else (group.task,)
 

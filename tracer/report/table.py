@@ -60,7 +60,7 @@ def comparison(group: Group, *, further: bool = False) -> HtmlTable | None:
     """
     finished = group.finished
     start = MAX_MEASURES if further else 0
-    keys = [key for key in group.keys if not key.suite][start : start + MAX_MEASURES]
+    keys = [key for key in group.keys if key.role is None][start : start + MAX_MEASURES]
     if not finished or not keys:
         return None
     first = [(HtmlCell(name, ""), *_scores(s, keys, "before")) for name, s in starts(finished).items()]
