@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tracer.core.metrics import METRICS, accuracy, ece, ece_batched, sigmoid_ece
+from tracer.core.metrics import METRICS, Interval, accuracy, ece, ece_batched, sigmoid_ece
 from tracer.evaluation.score import SCALED_ECE, Row
 from tracer.evaluation.suites.shift import Suite
 from tracer.evaluation.tables import Cell, Column, Table, tabulated
@@ -67,5 +67,5 @@ def _retrieval(data: str, recalls: Mapping[str, Mapping[str, Cell]]) -> Table:
 def _cell(row: Row) -> Cell:
     metric = METRICS.get(row.metric)
     ordered = metric is not None and metric.ordered  # resampling would change the order: no interval
-    low, high = (None, None) if ordered else (row.low, row.high)
-    return Cell((row.value,), low, high, row.partial, row.n)
+    interval = Interval.unknown(row.value) if ordered else Interval(row.low, row.value, row.high)
+    return Cell(interval, row.partial, row.n)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from tracer.core.metrics import METRICS, Interval, t_interval, wilson_interval
+from tracer.core.metrics import METRICS, Interval, independent_mean, t_interval, wilson_interval
 from tracer.core.validation import fits
 from tracer.evaluation.verdict import INTERVALS, Change, verdict
 from tracer.report.paired import paired_sets
@@ -142,7 +142,7 @@ def mean_change(changes: Sequence[Change]) -> Change:
     """The mean over several data sets, whose errors are independent."""
     if len(changes) == 1:
         return changes[0]
-    return _combined(changes, _over_data, sum(change.n for change in changes))
+    return _combined(changes, independent_mean, sum(change.n for change in changes))
 
 
 def _combined(changes: Sequence[Change], mean: Callable[[list[Interval]], Interval], n: int) -> Change:
@@ -152,12 +152,6 @@ def _combined(changes: Sequence[Change], mean: Callable[[list[Interval]], Interv
 
 def _over_seeds(parts: list[Interval]) -> Interval:
     return t_interval(part.value for part in parts)
-
-
-def _over_data(parts: list[Interval]) -> Interval:
-    value = sum(part.value for part in parts) / len(parts)
-    half = math.hypot(*(part.half_width for part in parts)) / len(parts)
-    return Interval(value - half, value, value + half)
 
 
 def _changes(run: RunData) -> dict[Key, Change]:

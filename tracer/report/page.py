@@ -27,9 +27,9 @@ from tracer.report.headline import headline
 from tracer.report.per_class import class_table, confusion_table, matrix
 from tracer.report.representation import representation
 from tracer.report.run_data import find_runs, read_runs
-from tracer.report.suite import suite_tables
+from tracer.report.scores import comparison, suite_tables
 from tracer.report.svg import payload, svg
-from tracer.report.table import comparison, costs
+from tracer.report.table import costs
 from tracer.report.templates import HERE, environment
 from tracer.storage.atomic import write_bytes
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tracer.core.metrics import Metric
+from tracer.core.metrics import Interval, Metric, independent_mean
 from tracer.evaluation.suites.shift import Average, Role, Suite
 
 Mark = Literal["best", "second", ""]
@@ -16,21 +16,15 @@ ORDER = ("id", "ood", "average", "retain")  # of columns, as in the paper; retai
 
 @dataclass(frozen=True)
 class Cell:
-    """A value per seed, an interval and the number of images if known, and whether the data were incomplete."""
+    """A value with its interval, whether the data were incomplete, and the number of images if known."""
 
-    values: tuple[float, ...]
-    low: float | None = None
-    high: float | None = None
+    interval: Interval
     partial: bool = False
     n: int | None = None
 
     def __post_init__(self) -> None:
-        if not self.values or not all(map(math.isfinite, self.values)):
-            raise ValueError(f"a cell needs finite values, not {self.values}")
-
-    @property
-    def mean(self) -> float:
-        return math.fsum(self.values) / len(self.values)
+        if not math.isfinite(self.interval.value):
+            raise ValueError(f"a cell needs a finite value, not {self.interval.value}")
 
 
 class Column(NamedTuple):
@@ -67,8 +61,8 @@ class Table:
         complete = [cells[column] for _, cells in self.rows if column in cells and not cells[column].partial]
         if cell is None or cell.partial or len(complete) < 2:
             return ""
-        values = {float(self.shown(each.mean)) for each in complete}
-        rank = sorted(values, reverse=self.better == "higher").index(float(self.shown(cell.mean)))
+        values = {float(self.shown(each.interval.value)) for each in complete}
+        rank = sorted(values, reverse=self.better == "higher").index(float(self.shown(cell.interval.value)))
         return "best" if rank == 0 else "second" if rank == 1 else ""
 
 
@@ -80,26 +74,16 @@ def tabulated(metric: Metric[...], suite: Suite, results: Mapping[str, Mapping[s
     ]
     rows = []
     for name, cells in results.items():
-        means = {each.name: averaged(each, cells) for each in suite.averages}
-        rows.append((name, {**cells, **{key: mean for key, mean in means.items() if mean is not None}}))
+        means = ((each.name, averaged(each, cells)) for each in suite.averages)
+        rows.append((name, {**cells, **{key: mean for key, mean in means if mean is not None}}))
     columns = sorted([*test_sets, *averages], key=lambda column: ORDER.index(column.role))
     return Table(metric.name, metric.better, metric.percent, tuple(columns), tuple(rows))
 
 
 def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:
-    """The mean over the members that are there, seed by seed; partial if any is missing or partial.
-
-    Test sets are independent, so the squares of the half-widths of their intervals add up.
-    """
+    """The mean over the members that are there; partial if any is missing or partial."""
     members = [cells[name] for name in average.members if name in cells]
     if not members:
         return None
-    seeds = zip(*(member.values for member in members), strict=True)
-    values = tuple(math.fsum(seed) / len(members) for seed in seeds)
-    mean, low, high = math.fsum(values) / len(values), None, None
-    known = [(m.mean - m.low, m.high - m.mean) for m in members if m.low is not None and m.high is not None]
-    if len(known) == len(members):
-        below, above = (math.hypot(*widths) / len(members) for widths in zip(*known, strict=True))
-        low, high = mean - below, mean + above
     partial = len(members) < len(average.members) or any(member.partial for member in members)
-    return Cell(values, low, high, partial)
+    return Cell(independent_mean([member.interval for member in members]), partial)
