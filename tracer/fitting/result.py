@@ -12,7 +12,7 @@ from tracer.core.errors import UserError
 from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.measured import compared_indices
-from tracer.evaluation.verdict import Change, Verdict, plus_minus
+from tracer.evaluation.verdict import Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
 from tracer.fitting.parts import Parts
 from tracer.fitting.search import Search
@@ -104,7 +104,7 @@ def finish(search: Search) -> Fitted:
             run,
             alpha,
             choice.reason,
-            _verdict(known),
+            Verdict.from_json(known),
             known["sentence"],
             tuple(known["commands"]),
             search.folder,
@@ -165,8 +165,7 @@ def _tested(run: Run, parts: Parts, alpha: float, device: str) -> tuple[Run, dic
     verdict = merged.scores.verdict(evaluator.before)
     return run, {
         "weights": run.weights,
-        "task": verdict.task.to_json(),
-        "retain": {name: change.to_json() for name, change in verdict.retained.items()},
+        **verdict.to_json(),
         "agreement": list(wilson_interval(merged.scores.agreement, len(compared_indices(len(parts.test))))),
     }
 
@@ -199,7 +198,7 @@ def _sentence(search: Search, chosen: Point, known: dict[str, Any]) -> str:
     images, warning = "untouched test images", ""
     if search.warning:
         images, warning = "test images", f" Warning: {search.warning}."
-    verdict = _verdict(known)
+    verdict = Verdict.from_json(known)
     if not chosen.alpha:
         right = f"It gets {plus_minus(verdict.task.after)} of {verdict.task.n} {images}."
         return f"The pretrained model stays as it is: {known['reason']}. {right}{warning}"
@@ -209,11 +208,6 @@ def _sentence(search: Search, chosen: Point, known: dict[str, Any]) -> str:
     if not verdict.retained:
         kept = f" It gives {plus_minus(Interval(*known['agreement']))} of them the pretrained model's ImageNet name."
     return f"Chosen: {label}. {verdict.sentence(images)}{kept}{warning}"
-
-
-def _verdict(known: dict[str, Any]) -> Verdict:
-    retained = {name: Change.from_json(value) for name, value in known["retain"].items()}
-    return Verdict(Change.from_json(known["task"]), retained)
 
 
 def _earlier(folder: Path) -> dict[str, Any]:
