@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tracer.core.metrics import accuracy, ece
+from tracer.evaluation.render import PARTIAL, WARNING
 from tracer.evaluation.suites.imagenet import FOUR
-from tracer.evaluation.tables.render import PARTIAL, WARNING
-from tracer.evaluation.tables.table import ORDER
+from tracer.evaluation.tables import ORDER
 from tracer.report.comparison import Group, Setting
 from tracer.report.measures import Key, image_count
 from tracer.report.scored import WEIGHTS, Moment

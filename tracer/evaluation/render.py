@@ -10,7 +10,7 @@ from typing import Any
 
 from tracer.core.errors import unknown
 from tracer.core.markdown import markdown_table
-from tracer.evaluation.tables.table import Cell, Mark, Table
+from tracer.evaluation.tables import Cell, Mark, Table
 
 PARTIAL = "†"
 WARNING = f"{PARTIAL} measured on an incomplete copy of the data: not comparable with complete ones"

@@ -14,9 +14,10 @@ from tracer.core import metrics
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval
 from tracer.data.examples import Examples
+from tracer.evaluation.render import document
 from tracer.evaluation.suites.imagenet import FOUR, SETS
 from tracer.evaluation.suites.shift import Average, Shift, Suite
-from tracer.evaluation.tables import Cell, Column, Table, averaged, document, tabulated
+from tracer.evaluation.tables import Cell, Column, Table, averaged, tabulated
 
 
 def cell(value: float | Interval, partial: bool = False, n: int | None = None) -> Cell:

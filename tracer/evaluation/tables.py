@@ -1,17 +1,31 @@
-"""A table of results: a row per model, a column per test set, and averages."""
+"""Tables of results in the paper's layout: a row per model, a column per test set, and averages."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from tracer.core.metrics import Interval, Metric, independent_mean
+from tracer.core.metrics import (
+    METRICS,
+    Interval,
+    Metric,
+    accuracy,
+    ece,
+    ece_batched,
+    independent_mean,
+    sigmoid_ece,
+)
+from tracer.evaluation.score import SCALED_ECE, Row
 from tracer.evaluation.suites.shift import Average, Role, Suite
 
 Mark = Literal["best", "second", ""]
 ORDER = ("id", "ood", "average", "retain")  # of columns, as in the paper; retained data come last
+# After accuracy and the metrics that a test set's authors report.
+SHOWN = (ece, ece_batched, SCALED_ECE, sigmoid_ece)
+
+Results = Mapping[str, Sequence[Row]]  # by the name of the model's row in the tables
 
 
 @dataclass(frozen=True)
@@ -87,3 +101,58 @@ def averaged(average: Average, cells: Mapping[str, Cell]) -> Cell | None:
         return None
     partial = len(members) < len(average.members) or any(member.partial for member in members)
     return Cell(independent_mean([member.interval for member in members]), partial)
+
+
+def score_tables(results: Results, suite: Suite, *, published: bool = True) -> list[Table]:
+    """The tables of the models' results on a suite; notes under the last one say how each set was scored.
+
+    Without `published`, measures that only serve to compare with published tables are left out.
+    """
+    labelled = [shift for shift in suite if shift.classes]
+    own = [METRICS[shift.metric] for shift in labelled if shift.metric != accuracy.name]
+    shown = [metric for metric in SHOWN if published or metric is not ece_batched]
+    tables = []
+    for metric in dict.fromkeys((accuracy, *own, *shown)):
+        shifts = [shift for shift in labelled if metric not in own or shift.metric == metric.name]
+        cells = {
+            name: {row.shift: _cell(row) for row in rows if row.metric == metric.name}
+            for name, rows in results.items()
+        }
+        if any(cells.values()):
+            tables.append(tabulated(metric, replace(suite, shifts=tuple(shifts)), cells))
+    for shift in suite:
+        recalls = {
+            name: {row.metric: _cell(row) for row in rows if row.shift == shift.name and "@" in row.metric}
+            for name, rows in results.items()
+        }
+        if any(recalls.values()):
+            tables.append(_retrieval(shift.name, recalls))
+    tables[-1] = replace(tables[-1], notes=_notes(results, suite))
+    return tables
+
+
+def _notes(results: Results, suite: Suite) -> tuple[str, ...]:
+    """The classes and the classifier of each test set, and the test sets that are missing."""
+    rules = {
+        name: [*reversed({row.shift: row.rule for row in reversed(rows)}.values())]
+        for name, rows in results.items()
+    }
+    notes = next(iter(rules.values()))
+    if any(other != notes for other in rules.values()):  # one model has a head and another has not
+        notes = [f"{name}: {rule}" for name, own in rules.items() for rule in own]
+    scored = {row.shift for rows in results.values() for row in rows}
+    return (*notes, *(f"{shift.name}: not here" for shift in suite if shift.name not in scored))
+
+
+def _retrieval(data: str, recalls: Mapping[str, Mapping[str, Cell]]) -> Table:
+    """Recall in both directions at every depth, for one data set with captions."""
+    names = dict.fromkeys(name for cells in recalls.values() for name in cells)
+    columns = (Column(name, name.replace("_to_", "→").replace("@", " R@"), "id") for name in names)
+    return Table("recall", "higher", True, tuple(columns), tuple(recalls.items()), f"captions of {data}")
+
+
+def _cell(row: Row) -> Cell:
+    metric = METRICS.get(row.metric)
+    ordered = metric is not None and metric.ordered  # resampling would change the order: no interval
+    interval = Interval.unknown(row.value) if ordered else Interval(row.low, row.value, row.high)
+    return Cell(interval, row.partial, row.n)
