@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +11,11 @@ import pytest
 from tracer.cli.app import main
 from tracer.core.metrics import wilson_interval
 from tracer.evaluation import measured as measurement
-from tracer.evaluation import summary as outcome
+from tracer.evaluation import summary
 from tracer.evaluation.measured import MAX_COMPARED, compared_indices, describe_compared
 from tracer.evaluation.probe import can_name, emoji_probe
 from tracer.evaluation.summary import advice, warnings
-from tracer.evaluation.verdict import COLLAPSED, Change, names_kept
+from tracer.evaluation.verdict import COLLAPSED, Change, Verdict, names_kept
 from tracer.methods.base import methods, options
 from tracer.models.export import export
 from tracer.models.student import load
@@ -24,10 +23,10 @@ from tracer.report.measures import Key, measured
 from tracer.report.run_data import read_run
 
 
-def result(before: float = 0.8, after: float = 0.8, n: int = 1000) -> dict[str, Any]:
-    """A result with the accuracies of one retained set."""
+def outcome(before: float = 0.8, after: float = 0.8, n: int = 1000) -> Verdict:
+    """What happened to one retained set."""
     hits = [[i < round(share * n) for i in range(n)] for share in (before, after)]
-    return {"changes": {"retain": {"pets": Change.of(*hits).to_json()}}}
+    return Verdict(Change.of(hits[0], hits[0]), {"pets": Change.of(*hits)})
 
 
 def test_all_held_out_images_are_compared_or_a_thousand_from_everywhere() -> None:
@@ -49,11 +48,11 @@ def test_it_is_said_how_many_were_compared() -> None:
 
 
 def test_only_a_clear_loss_is_warned_of() -> None:
-    assert warnings(result(after=0.8 * COLLAPSED), "tracer") == []
-    lost, told = warnings(result(after=0.8 * COLLAPSED - 0.01), "ft")
+    assert warnings(outcome(after=0.8 * COLLAPSED), "tracer") == []
+    lost, told = warnings(outcome(after=0.8 * COLLAPSED - 0.01), "ft")
     assert lost == "pets fell from 80.0% to 39.0%"
     assert told == advice("ft")
-    assert warnings(result(before=0.8, after=0.2, n=3), "ft") == [], "three images show nothing"
+    assert warnings(outcome(before=0.8, after=0.2, n=3), "ft") == [], "three images show nothing"
 
 
 @pytest.mark.parametrize("method", methods())
@@ -84,7 +83,7 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(measurement, "can_name", lambda hits: True)
-    monkeypatch.setattr(outcome, "warnings", lambda *_: ["naming emoji fell", advice("flyp")])
+    monkeypatch.setattr(summary, "warnings", lambda *_: ["naming emoji fell", advice("flyp")])
     names = measurement.known_names()[:5]
     monkeypatch.setattr(measurement, "known_names", lambda: names)
     monkeypatch.setattr(measurement, "MAX_COMPARED", 40)
@@ -98,9 +97,9 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     assert f"retention: {advice('flyp')}" in printed.err
     assert "of 40 of 120 held-out images, evenly spaced, it still picks" in " ".join(printed.out.split())
     measures = measured(read_run(tmp_path / "known"), "after")
-    assert Key(("retention", "agreement")) in measures
-    assert measures[Key(("top5",))].known
-    assert measures[Key(("macro_f1",))].known
+    assert Key.of("retention", "agreement") in measures
+    assert measures[Key.of("top5")].known
+    assert measures[Key.of("macro_f1")].known
     assert "temperature" in read_run(tmp_path / "known").result["after"]
     monkeypatch.setattr(measurement, "MAX_COMPARED", 20)
     monkeypatch.setattr(measurement, "FEWEST_TO_FIT", 121)  # more than are held out
@@ -110,7 +109,7 @@ def test_a_collapse_is_printed_and_a_random_start_has_nothing_to_lose(
     assert "retention" not in printed.err
     assert "ImageNet name" not in printed.out
     random_start = read_run(tmp_path / "random")
-    assert Key(("retention", "agreement")) not in measured(random_start, "after")
+    assert Key.of("retention", "agreement") not in measured(random_start, "after")
     assert "temperature" not in random_start.result["after"]
 
 

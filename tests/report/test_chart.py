@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracer.report.chart import Axis, Chart, Series, slug, thinned
+from tracer.report.chart import Axis, Chart, Point, Series, slug
 from tracer.report.plots import write_figures
 from tracer.report.scale import Scale, scales
 from tracer.report.svg import LETTER, LINE, Area, described, payload, place_labels, svg
@@ -54,28 +54,27 @@ def test_ticks_read_as_what_they_mark() -> None:
 
 @given(st.integers(1, 500), st.integers(1, 100))
 def test_thinning_keeps_ends_order_and_mean(n: int, most: int) -> None:
-    series = Series("s", 0, tuple(float(i) for i in range(n)), tuple(math.sin(i) for i in range(n)))
-    fewer = thinned(series, most)
-    assert len(fewer.x) == min(n, most)
-    assert fewer.x[-1] == series.x[-1]
-    assert list(fewer.x) == sorted(set(fewer.x))
+    points = tuple(Point(float(i), math.sin(i)) for i in range(n))
+    fewer = Series("s", 0, points).thinned(most).points
+    assert len(fewer) == min(n, most)
+    assert fewer[-1].x == points[-1].x
+    assert [point.x for point in fewer] == sorted({point.x for point in fewer})
     if n % most == 0:
-        assert sum(fewer.y) / len(fewer.y) == pytest.approx(sum(series.y) / n, abs=1e-9)
+        means = [sum(point.y for point in each) / len(each) for each in (fewer, points)]
+        assert means[0] == pytest.approx(means[1], abs=1e-9)
 
 
 def test_thinning_averages_intervals_with_their_values() -> None:
     """The interval of the last neighbour need not even hold the mean."""
-    series = Series(
-        "s", 0, (0, 1, 2, 3), (0.0, 1.0, 0.0, 1.0), (-1.0, 0.9, None, None), (0.1, 1.1, None, 5.0)
-    )
-    fewer = thinned(series, 2)
-    assert fewer.y == (0.5, 0.5)
-    assert fewer.low == (pytest.approx(-0.05), None)
-    assert fewer.high == (pytest.approx(0.6), 5.0)
+    points = Point(0, 0.0, -1.0, 0.1), Point(1, 1.0, 0.9, 1.1), Point(2, 0.0), Point(3, 1.0, None, 5.0)
+    first, second = Series("s", 0, points).thinned(2).points
+    assert (first.y, second.y) == (0.5, 0.5)
+    assert (first.low, second.low) == (pytest.approx(-0.05), None)
+    assert (first.high, second.high) == (pytest.approx(0.6), 5.0)
 
 
 def test_csv_gives_the_numbers_back_exactly() -> None:
-    series = Series('=1+1, "x"\n', 0, (1.0, 2.0), (0.1, 1 / 3), (None, 0.2), (None, 0.4))
+    series = Series('=1+1, "x"\n', 0, (Point(1.0, 0.1), Point(2.0, 1 / 3, 0.2, 0.4)))
     rows = list(csv.DictReader(io.StringIO(chart(series).csv())))
     assert [float(row["loss"]) for row in rows] == [0.1, 1 / 3]
     assert [row["low"] for row in rows] == ["", "0.2"]
@@ -84,7 +83,7 @@ def test_csv_gives_the_numbers_back_exactly() -> None:
 
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=40))
 def test_pictures_are_well_formed_and_show_names_as_text(name: str) -> None:
-    drawn = chart(Series(name, 0, (0.5,), (0.5,), mark="points"), labelled=True)
+    drawn = chart(Series(name, 0, (Point(0.5, 0.5),), mark="points"), labelled=True)
     root = ElementTree.fromstring(svg(drawn))
     (shown,) = root.findall("text[@data-slot]")
     assert (shown.text or "") == cut(name)
@@ -92,12 +91,12 @@ def test_pictures_are_well_formed_and_show_names_as_text(name: str) -> None:
 
 
 def test_a_picture_is_described_in_words() -> None:
-    drawn = chart(Series("a", 0, (1.0, 2.0), (3.0, 1.5)), Series("b", 1, (1.0,), (2.0,)))
+    drawn = chart(Series("a", 0, (Point(1.0, 3.0), Point(2.0, 1.5))), Series("b", 1, (Point(1.0, 2.0),)))
     assert described(drawn) == "loss against step. a: from 3 to 1.5; b: 2 at 1."
 
 
 def test_the_page_is_given_the_same_scale_that_was_drawn() -> None:
-    drawn = chart(Series("a", 0, (0.0, 10.0), (1.0, 3.0)))
+    drawn = chart(Series("a", 0, (Point(0.0, 1.0), Point(10.0, 3.0))))
     told, (x, y) = payload(drawn), scales(drawn)
     assert (told["x"]["low"], told["x"]["high"]) == (x.low, x.high)
     assert (told["y"]["low"], told["y"]["high"]) == (y.low, y.high)
@@ -108,7 +107,7 @@ def test_the_page_is_given_the_same_scale_that_was_drawn() -> None:
 
 def test_names_do_not_cover_each_other_where_there_is_room() -> None:
     crowd = [
-        Series(f"method {i}", i, (0.9 + 0.001 * i,), (0.8 + 0.001 * i,), mark="points") for i in range(4)
+        Series(f"method {i}", i, (Point(0.9 + 0.001 * i, 0.8 + 0.001 * i),), mark="points") for i in range(4)
     ]
     drawn = chart(*crowd, labelled=True, x=Axis("x", percent=True), y=Axis("y", percent=True))
     labels = place_labels(drawn, *scales(drawn))
@@ -123,8 +122,8 @@ def test_names_do_not_cover_each_other_where_there_is_room() -> None:
 
 def test_figures_are_written_as_svg_pdf_and_csv_alike_each_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    lines = Series("$a_b$ <b>", 0, (1.0, 2.0), (3.0, 1.0), (2.0, 0.5), (4.0, 1.5))
-    points = Series("p", 1, (1.0, 2.0), (1.0, 2.0), (0.5, None), (1.5, None), mark="both")
+    lines = Series("$a_b$ <b>", 0, (Point(1.0, 3.0, 2.0, 4.0), Point(2.0, 1.0, 0.5, 1.5)))
+    points = Series("p", 1, (Point(1.0, 1.0, 0.5, 1.5), Point(2.0, 2.0)), mark="both")
     files = write_figures([chart(lines, points)], tmp_path / "one")
     again = write_figures([chart(lines, points)], tmp_path / "two")
     assert [file.suffix for file in files] == [".svg", ".pdf", ".csv"]

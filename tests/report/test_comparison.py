@@ -19,7 +19,7 @@ from tracer.report.page import write_report
 from tracer.report.representation import representation
 from tracer.report.run_data import read_run
 
-TASK, DIGITS = Key(("accuracy",)), Key(("retain", "digits"))
+TASK, DIGITS = Key.of("accuracy"), Key.of("retain", "digits")
 
 
 def compared(*folders: Path) -> list[Group]:
@@ -242,15 +242,15 @@ def test_what_moved_for_the_task_is_shown_where_it_was_analysed(tmp_path: Path) 
     analysis = {"task_share": {"inside": 0.6, "chance": 0.1}, "meter": meter}
     (folder / "analysis.json").write_text(json.dumps(analysis))
     (group,) = compared(folder, write_run(tmp_path / "b", method="flyp"))
-    share, layers = representation(group, "g1")
+    share, layers = representation(group)
     assert share.x.names == ("in the task's span", "by chance")
-    assert [series.y for series in share.series] == [(0.6, 0.1)]
-    assert [series.y for series in layers.series] == [(0.75, 0.5)]
+    assert [[point.y for point in series.points] for series in share.series] == [[0.6, 0.1]]
+    assert [[point.y for point in series.points] for series in layers.series] == [[0.75, 0.5]]
     points = ((0, 0.5), (0.4, math.nan), (0.5, 0.6), (1, 0.7))
     path = [{"alpha": alpha, "accuracy": y, "retain": {"digits": 0.5}} for alpha, y in points]
     (folder / "analysis.json").write_text(json.dumps({"path": path}))
-    ((line,),) = (chart.series for chart in representation(compared(folder)[0], "g1"))
-    assert line.x == (0.0, 0.5, 1.0)
+    ((line,),) = (chart.series for chart in representation(compared(folder)[0]))
+    assert [point.x for point in line.points] == [0.0, 0.5, 1.0]
     write_report([folder], tmp_path / "page.html")  # whose data may hold no NaN
     (folder / "analysis.json").write_text('{"meter": {"skipped": "no image"}, "task_share": null}')
-    assert representation(compared(folder)[0], "g1") == []
+    assert representation(compared(folder)[0]) == []

@@ -21,7 +21,7 @@ SECOND = Change.of([True] * 50 + [False] * 50, [True] * 60 + [False] * 40)
 
 
 def verdict(**sets: Change):
-    changes = {Key((SUITE, "id", name, "accuracy")): change for name, change in sets.items()}
+    changes = {Key.of(SUITE, "id", name, "accuracy"): change for name, change in sets.items()}
     setting: Any = SimpleNamespace(changes=changes)
     outcome = setting_verdict(setting)
     assert outcome is not None

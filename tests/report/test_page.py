@@ -129,7 +129,7 @@ def test_many_long_runs_stay_under_five_megabytes(tmp_path: Path) -> None:
     page = write_report(folders, out)
     assert out.stat().st_size < 5e6
     loss = next(chart for chart in page.charts if chart.name == "g1-loss")
-    assert len(loss.series[0].x) == 2000, "the figure itself keeps every point"
+    assert len(loss.series[0].points) == 2000, "the figure itself keeps every point"
 
 
 def test_an_ablation_becomes_a_curve_with_seeds(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_an_ablation_becomes_a_curve_with_seeds(tmp_path: Path) -> None:
     ]
     charts = {chart.name: chart for chart in read_page(folders).charts}
     (series,) = charts["g1-TRACER-beta-accuracy"].series
-    assert series.x == (0.2, 0.5, 0.7)
-    assert series.y == pytest.approx((0.205, 0.505, 0.705))
-    assert all(low is not None and low < value for low, value in zip(series.low, series.y, strict=True))
+    assert [point.x for point in series.points] == [0.2, 0.5, 0.7]
+    assert [point.y for point in series.points] == pytest.approx([0.205, 0.505, 0.705])
+    assert all(point.low is not None and point.low < point.y for point in series.points)
 
 
 def test_a_page_under_way_refreshes_and_a_finished_one_stands_still(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def predict(folder: Path, weights: str, right: int, data: str = "night") -> None
 
 def diagrams(folder: Path) -> list[Chart]:
     (group,) = compare([read_run(folder)])
-    return reliability(group, "g1")
+    return reliability(group)
 
 
 def test_the_teachers_predictions_are_not_the_results(tmp_path: Path) -> None:
@@ -35,7 +35,10 @@ def test_the_teachers_predictions_are_not_the_results(tmp_path: Path) -> None:
     for weights, right in (("pretrained", 8), ("result", 15), ("teacher", 3), ("student", 1)):
         predict(folder, weights, right)
     (chart,) = diagrams(folder)
-    assert {series.name: series.y for series in chart.series} == {"before": (0.4,), "after": (0.75,)}
+    assert {series.name: [point.y for point in series.points] for series in chart.series} == {
+        "before": [0.4],
+        "after": [0.75],
+    }
     assert chart.title == "TRACER on night"
 
 
@@ -48,7 +51,7 @@ def test_each_test_set_has_its_own_diagram_beside_the_analysis(tmp_path: Path) -
     found = {chart.title: chart for chart in diagrams(folder)}
     assert list(found) == ["TRACER", "TRACER on fog", "TRACER on night"]
     assert len({chart.name for chart in found.values()}) == 3
-    assert [series.y for series in found["TRACER on fog"].series] == [(0.25,)]
+    assert [[point.y for point in series.points] for series in found["TRACER on fog"].series] == [[0.25]]
 
 
 def test_sets_have_their_own_names_and_what_was_analysed_is_not_shown_twice(tmp_path: Path) -> None:

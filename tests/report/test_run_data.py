@@ -9,6 +9,7 @@ from written import write_run
 
 from tracer.core.errors import UserError
 from tracer.report.run_data import find_runs, read_run, read_runs
+from tracer.runs.record import Recorder
 
 
 def test_a_finished_run_has_nothing_to_note(tmp_path: Path) -> None:
@@ -37,6 +38,14 @@ def test_a_log_cut_short_is_read_up_to_the_cut(tmp_path: Path) -> None:
     assert run.step == 20
     assert run.notes[0] == "not finished: step 20 of 20"
     assert "1 of 21 lines of log.jsonl" in run.notes[1]
+
+
+def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    Recorder(folder / "log.jsonl").log(21, "note", text="one\u2028two\x85three")
+    run = read_run(folder)
+    assert run.notes == ()
+    assert run.step == 21
 
 
 def test_numbers_that_are_none_leave_gaps(tmp_path: Path) -> None:

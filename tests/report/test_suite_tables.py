@@ -15,7 +15,7 @@ from tracer.report.frontier import frontier
 from tracer.report.headline import headline
 from tracer.report.page import read_page, write_report
 from tracer.report.run_data import read_run
-from tracer.report.suite import suite_tables
+from tracer.report.scores import suite_tables
 
 NOTHING_RETAINED = '{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}'
 BEFORE = {"colours": ("id", 0.5), "night": ("ood", 0.4), "fog": ("ood", 0.3), "digits": ("retain", 0.9)}
@@ -66,16 +66,27 @@ def test_the_best_is_marked_and_fewer_images_do_not_compete(tmp_path: Path) -> N
     write_scores(part, {name: (role, 0.99) for name, (role, _) in BEFORE.items()}, n=20)
     accuracy, _ = suite_tables(grouped(*runs, part))
     marked = [[cell.best for cell in row[1:]] for row in accuracy.rows[1:]]
-    assert marked == [[True] * 5, [True, False, False, False, True], [False] * 5]
+    assert marked == [[False, True, True, True, False], [False] * 5, [False] * 5], (
+        "equal ones are not the best"
+    )
     assert accuracy.rows[3][1].text == "99.0 %†"
     assert "incomplete copy" in accuracy.caption
+
+
+def test_what_looks_the_same_is_not_bold(tmp_path: Path) -> None:
+    """As in the comparison above it: 70.01 and 70.04 % are both shown as 70.0 %."""
+    runs = [write_run(tmp_path / method, method=method) for method in ("tracer", "flyp", "ft")]
+    for run, share in zip(runs, (0.7001, 0.7004, 0.6), strict=True):
+        write_scores(run, {"night": ("ood", share)})
+    accuracy, _ = suite_tables(grouped(*runs))
+    assert [row[1].best for row in accuracy.rows] == [True, True, False]
 
 
 def test_the_frontier_and_the_headline_use_the_shifts_where_nothing_was_retained(tmp_path: Path) -> None:
     group = grouped(evaluated(tmp_path / "a", retain="none"))
     both = frontier(group, "f", group.shifts)
     assert both is not None
-    start, end = ((s.x[0], s.y[0]) for s in both.series if not s.guide)
+    start, end = (s.points[0][:2] for s in both.series if not s.guide)
     assert (start, end) == (pytest.approx((0.35, 0.5)), pytest.approx((0.6, 0.9)))
     assert both.x.label == "OOD: mean accuracy on night and fog"
     assert both.y.label == "ID: accuracy on colours"

@@ -64,7 +64,8 @@ def test_edited_names_are_scored_by_their_text(comparison: Comparison) -> None:
 
 @torch.no_grad()
 def test_a_search_finds_the_nearest_images(comparison: Comparison) -> None:
-    for model, found in zip(comparison.models, comparison.search("the digit 3", 5), strict=True):
+    for scorer, found in zip(comparison.scorers, comparison.search("the digit 3", 5), strict=True):
+        model = scorer.student
         text = model.embed_text(model.tokenise("the digit 3")).double()[0]
         count = len(comparison.examples)
         near = [

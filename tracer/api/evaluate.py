@@ -15,11 +15,11 @@ from tracer.data.classes import Spec
 from tracer.data.formats.memory import PREFIX as MEMORY
 from tracer.evaluation.overlap import divided, trained_warning
 from tracer.evaluation.predict import Scorer
+from tracer.evaluation.render import document
 from tracer.evaluation.score import Scored, score_test_sets
-from tracer.evaluation.score_tables import score_tables
 from tracer.evaluation.suites.own import GIVEN
 from tracer.evaluation.suites.shift import Opened, Suite
-from tracer.evaluation.tables import document
+from tracer.evaluation.tables import score_tables
 from tracer.evaluation.target import Target, target, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.evaluation.verdict import Change, Verdict, plus_minus

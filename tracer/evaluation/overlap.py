@@ -9,7 +9,8 @@ from tracer.data.checking.duplicates import trained_too
 from tracer.data.examples import Examples
 from tracer.data.scan import hashed, scan
 from tracer.data.sources import load
-from tracer.data.split import Division, divide
+from tracer.data.split import Division
+from tracer.runs.plan import divide_data
 from tracer.runs.run import Run
 
 MOST = 50_000  # images of the training data and of a test set that are compared, to bound the time
@@ -26,14 +27,8 @@ def divided(run: Run) -> Division | None:
     try:
         if len(load(experiment.data, split="train", **experiment.keywords)) > MOST:
             return None
-        division = divide(
-            experiment.data,
-            experiment.held_out,
-            experiment.held_out_share,
-            test_share=experiment.test_share,
-            check=partial(scan, strict=experiment.strict, skip_unreadable=experiment.skip_unreadable),
-            **experiment.keywords,
-        )
+        check = partial(scan, strict=experiment.strict, skip_unreadable=experiment.skip_unreadable)
+        division = divide_data(experiment, check)
     except UserError:
         return None
     same = division.train.content_fingerprint == run.description["data"].get("fingerprint")

@@ -125,7 +125,7 @@ class Scorer:
     ) -> Predictions:
         """Logits of every image over `classes`, by default those of the data set."""
         examples = features.examples
-        classify = self._classifier(tuple(classes or examples.classes), tuple(templates))
+        classify = self.classifier(tuple(classes or examples.classes), tuple(templates))
         logits = torch.cat([classify(part) for part in features.features.split(BATCH * self.world.size)])
         if not torch.isfinite(logits).all():
             raise NonFinite(
@@ -139,7 +139,7 @@ class Scorer:
         """Embed and score a data set."""
         return self.score(self.embed(examples), templates, classes)
 
-    def _classifier(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
+    def classifier(self, classes: tuple[str, ...], templates: tuple[str, ...]) -> Callable[[Tensor], Tensor]:
         """A function from image features to logits on the CPU."""
         student, world = self.student, self.world
         if self.by_head(classes):

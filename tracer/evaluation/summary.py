@@ -11,7 +11,7 @@ from tracer.core.metrics import agreement, kl, wilson_interval
 from tracer.core.weights import Weights
 from tracer.evaluation.measured import Measured, measure
 from tracer.evaluation.predict import Scorer
-from tracer.evaluation.verdict import Change
+from tracer.evaluation.verdict import Change, Verdict
 from tracer.methods.base import options
 from tracer.models.student import Student, initialise_from
 from tracer.parallel import World
@@ -47,14 +47,12 @@ def write_summary(plan: Plan, run: Run, world: World, before: Measured, after: M
     retained = {
         name: Change.of(each.hits, after.retained[name].hits) for name, each in before.retained.items()
     }
-    result["changes"] = {
-        "task": Change.of(before.hits, after.hits).to_json(),
-        "retain": {name: change.to_json() for name, change in retained.items()},
-    }
+    outcome = Verdict(Change.of(before.hits, after.hits), retained)
+    result["changes"] = outcome.to_json()
     result["intervals"] = {moment: result[moment].pop("intervals", {}) for moment in ("before", "after")}
     result["retention"] = _agreement(before, after)
     random = plan.experiment.pretrained == "none"  # nothing was known before, so nothing can be lost
-    result["warnings"] = [] if random else warnings(result, plan.experiment.method)
+    result["warnings"] = [] if random else warnings(outcome, plan.experiment.method)
     world.on_first_process(lambda: write_json(run.folder / "result.json", add_checksum(result)))
 
 
@@ -74,16 +72,16 @@ def _agreement(before: Measured, after: Measured) -> dict[str, Any]:
     return {"agreement": same, "kl": divergence, "n": n, "meaningful": True, "interval": interval}
 
 
-def warnings(result: dict[str, Any], method: str) -> list[str]:
+def warnings(outcome: Verdict, method: str) -> list[str]:
     """Warnings about lost accuracy on what should be retained, followed by advice for a run of this method.
 
     A loss that could be noise, or of something that the pretrained model could not do, is no warning.
     """
-    messages = []
-    for name, value in result["changes"]["retain"].items():
-        change = Change.from_json(value)
-        if change.collapsed:
-            messages.append(f"{name} fell from {change.before.value:.1%} to {change.after.value:.1%}")
+    messages = [
+        f"{name} fell from {change.before.value:.1%} to {change.after.value:.1%}"
+        for name, change in outcome.retained.items()
+        if change.collapsed
+    ]
     return [*messages, advice(method)] if messages else []
 
 

@@ -60,6 +60,17 @@ class Verdict(NamedTuple):
     task: Change
     retained: dict[str, Change]
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Verdict:
+        """The verdict that `to_json` wrote."""
+        retained = {name: Change.from_json(each) for name, each in value["retain"].items()}
+        return cls(Change.from_json(value["task"]), retained)
+
+    def to_json(self) -> dict[str, Any]:
+        """The changes, as in `result.json`."""
+        retained = {name: change.to_json() for name, change in self.retained.items()}
+        return {"task": self.task.to_json(), "retain": retained}
+
     @property
     def bad(self) -> bool:
         """Whether the task got clearly worse, or what the model could do collapsed."""
@@ -85,10 +96,7 @@ class Verdict(NamedTuple):
 def verdict(result: Mapping[str, Any]) -> Verdict | None:
     """The verdict of a `result.json`; None for one of version 0.1, which has no counts."""
     changes = result.get("changes")
-    if not changes:
-        return None
-    retained = {name: Change.from_json(value) for name, value in changes["retain"].items()}
-    return Verdict(Change.from_json(changes["task"]), retained)
+    return Verdict.from_json(changes) if changes else None
 
 
 def names_kept(result: Mapping[str, Any]) -> Interval | None:
@@ -120,6 +128,9 @@ def _part(name: str, change: Change, images: str) -> str:
     levels = f"{100 * change.before.value:.1f} → {100 * measured:.1f} % of {change.n} {images}"
     if f"{100 * change.luck:.1f}" != "0.0":
         levels += f", {100 * change.after.value:.1f} % less the luck of the choice"
+    if not change.n:
+        ends = f"{100 * change.before.value:.1f} % → {100 * change.after.value:.1f} %"
+        return f"{name}: {ends}, on an unknown number of images"
     if change.n < MIN_IMAGES:
         return f"{name}: {levels}, too few to tell"
     if change.none:

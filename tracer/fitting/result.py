@@ -12,7 +12,7 @@ from tracer.core.errors import UserError
 from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
 from tracer.evaluation.measured import compared_indices
-from tracer.evaluation.verdict import Change, Verdict, plus_minus
+from tracer.evaluation.verdict import Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
 from tracer.fitting.parts import Parts
 from tracer.fitting.search import Search
@@ -22,6 +22,7 @@ from tracer.merging.merges import interpolation
 from tracer.merging.run_group import run_group
 from tracer.parallel import World
 from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.chart import Point as ChartPoint
 from tracer.report.commands import Command, training
 from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
@@ -103,7 +104,7 @@ def finish(search: Search) -> Fitted:
             run,
             alpha,
             choice.reason,
-            _verdict(known),
+            Verdict.from_json(known),
             known["sentence"],
             tuple(known["commands"]),
             search.folder,
@@ -128,20 +129,19 @@ def chart(search: Search, chosen: Point) -> Chart:
         path = search.paths[trial.name]
         if not path:
             continue
-        points = [before, *path]
-        x, y = tuple(p.retention(before) for p in points), tuple(p.accuracy for p in points)
-        notes = tuple(f"{trial}, α = {p.alpha:g}" for p in points)
-        slot = methods.index(trial.candidate.method)
-        series.append(Series(f"{trial.candidate}, path", slot, x, y, notes=notes, guide=True))
-        series.append(
-            Series(str(trial.candidate), slot, x[-1:], y[-1:], notes=notes[-1:], mark="points", named=False)
+        points = tuple(
+            ChartPoint(p.retention(before), p.accuracy, note=f"{trial}, α = {p.alpha:g}")
+            for p in (before, *path)
         )
-    series.append(Series(PRETRAINED, BASE, (1.0,), (before.accuracy,), mark="points"))
+        slot = methods.index(trial.candidate.method)
+        series.append(Series(f"{trial.candidate}, path", slot, points, guide=True))
+        series.append(Series(str(trial.candidate), slot, points[-1:], mark="points", named=False))
+    series.append(Series(PRETRAINED, BASE, (ChartPoint(1.0, before.accuracy),), mark="points"))
     if chosen.trial != PRETRAINED:
         trial = search.trials[chosen.trial]
         label, slot = f"chosen: {search.describe(chosen)}", methods.index(trial.candidate.method)
-        x, y = (chosen.retention(before),), (chosen.accuracy,)
-        series.append(Series(label, slot, x, y, mark="points", sizes=(2.0,)))
+        point = ChartPoint(chosen.retention(before), chosen.accuracy, size=2.0)
+        series.append(Series(label, slot, (point,), mark="points"))
     images = f"{len(before.hits)} held-out images"
     return Chart(
         name="fit-frontier",
@@ -165,8 +165,7 @@ def _tested(run: Run, parts: Parts, alpha: float, device: str) -> tuple[Run, dic
     verdict = merged.scores.verdict(evaluator.before)
     return run, {
         "weights": run.weights,
-        "task": verdict.task.to_json(),
-        "retain": {name: change.to_json() for name, change in verdict.retained.items()},
+        **verdict.to_json(),
         "agreement": list(wilson_interval(merged.scores.agreement, len(compared_indices(len(parts.test))))),
     }
 
@@ -199,7 +198,7 @@ def _sentence(search: Search, chosen: Point, known: dict[str, Any]) -> str:
     images, warning = "untouched test images", ""
     if search.warning:
         images, warning = "test images", f" Warning: {search.warning}."
-    verdict = _verdict(known)
+    verdict = Verdict.from_json(known)
     if not chosen.alpha:
         right = f"It gets {plus_minus(verdict.task.after)} of {verdict.task.n} {images}."
         return f"The pretrained model stays as it is: {known['reason']}. {right}{warning}"
@@ -209,11 +208,6 @@ def _sentence(search: Search, chosen: Point, known: dict[str, Any]) -> str:
     if not verdict.retained:
         kept = f" It gives {plus_minus(Interval(*known['agreement']))} of them the pretrained model's ImageNet name."
     return f"Chosen: {label}. {verdict.sentence(images)}{kept}{warning}"
-
-
-def _verdict(known: dict[str, Any]) -> Verdict:
-    retained = {name: Change.from_json(value) for name, value in known["retain"].items()}
-    return Verdict(Change.from_json(known["task"]), retained)
 
 
 def _earlier(folder: Path) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import mean_std
+from tracer.evaluation.render import MISSING, PARTIAL, WARNING
 from tracer.evaluation.suites.imagenet import SETS
-from tracer.evaluation.tables.render import MISSING, PARTIAL, WARNING
 from tracer.methods.base import method, methods
 from tracer.report.scored import predictions, read_rows
 from tracer.runs.experiment import Experiment

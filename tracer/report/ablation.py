@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracer.report.chart import Axis, Chart, Series, slug
+from tracer.report.chart import Axis, Chart, Point, Series, slug
 from tracer.report.comparison import Group, Setting, show, varied
 from tracer.report.measures import Key
 from tracer.report.run_data import number
@@ -10,8 +10,10 @@ from tracer.report.run_data import number
 MIN_VALUES = 3  # of a curve
 MAX_CURVES = 8  # in one chart
 
+Curves = dict[str, list[tuple[float, Setting]]]
 
-def ablations(group: Group, prefix: str) -> list[Chart]:
+
+def ablations(group: Group) -> list[Chart]:
     """Charts of task, retained accuracy and calibration against each hyper-parameter with three values or more."""
     charts = []
     for title in dict.fromkeys(setting.runs[0].title for setting in group.finished):
@@ -20,13 +22,13 @@ def ablations(group: Group, prefix: str) -> list[Chart]:
         for name in names:
             curves = _curves(alike, name, [other for other in names if other != name])
             if curves:
-                charts += _charts(group, f"{prefix}-{slug(title)}-{slug(name)}", title, name, curves)
+                charts += _charts(group, title, name, curves)
     return charts
 
 
-def _curves(settings: list[Setting], name: str, others: list[str]) -> dict[str, list[tuple[float, Setting]]]:
+def _curves(settings: list[Setting], name: str, others: list[str]) -> Curves:
     """Settings by the values of `others`, each list ordered by the value of `name`."""
-    curves: dict[str, list[tuple[float, Setting]]] = {}
+    curves: Curves = {}
     for setting in settings:
         settled = setting.runs[0].settled
         at = number(settled.get(name))
@@ -38,9 +40,7 @@ def _curves(settings: list[Setting], name: str, others: list[str]) -> dict[str, 
     return full if 0 < len(full) <= MAX_CURVES else {}
 
 
-def _charts(
-    group: Group, prefix: str, title: str, name: str, curves: dict[str, list[tuple[float, Setting]]]
-) -> list[Chart]:
+def _charts(group: Group, title: str, name: str, curves: Curves) -> list[Chart]:
     places = [at for points in curves.values() for at, _ in points]
     axis = Axis(name.replace("_", " "), log=min(places) > 0 and max(places) / min(places) > 20)
     seeds = max(len(setting.finished) for points in curves.values() for _, setting in points)
@@ -57,18 +57,17 @@ def _charts(
         if series:
             y = Axis(key.label, percent=key.percent)
             heading = f"{key.label[0].upper()}{key.label[1:]} by {axis.label}"
-            file = f"{prefix}-{slug('-'.join(key.path))}"
+            file = "-".join(map(slug, (title, name, "-".join(key.path))))
             charts.append(Chart(file, heading, caption, axis, y, series, own_legend=True))
     return charts
 
 
 def _series(name: str, slot: int, points: list[tuple[float, Setting]], key: Key) -> Series | None:
     """The measure along the values; intervals are drawn only where they are over seeds."""
-    known = [(at, estimate) for at, setting in points if (estimate := setting.estimate(key)) is not None]
-    if not known:
-        return None
-    x, estimates = zip(*known, strict=True)
-    low, y, high = zip(*estimates, strict=True)
     over_seeds = any(setting.seeds(key) > 1 for _, setting in points)
-    low, high = (tuple(map(number, ends)) if over_seeds else () for ends in (low, high))
-    return Series(name, slot, x, y, low, high, mark="both")
+    known = ((at, estimate) for at, setting in points if (estimate := setting.estimate(key)) is not None)
+    places = tuple(
+        Point(at, value, number(low) if over_seeds else None, number(high) if over_seeds else None)
+        for at, (low, value, high) in known
+    )
+    return Series(name, slot, places, mark="both") if places else None

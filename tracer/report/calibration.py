@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -11,49 +10,58 @@ from tracer.core.errors import UserError
 from tracer.core.metrics import reliability as reliability_curve
 from tracer.evaluation.predict import Predictions
 from tracer.evaluation.score import file_name
-from tracer.report.chart import BASE, Axis, Chart, Series, slug
-from tracer.report.comparison import Group, Setting
+from tracer.report.chart import BASE, Axis, Chart, Point, Series, slug
+from tracer.report.comparison import Group
 from tracer.report.run_data import RunData, numeric
-from tracer.report.scored import WEIGHTS, predictions
+from tracer.report.scored import WEIGHTS, Moment, predictions
 
 COLUMNS = ("confidence", "accuracy", "size")
-Bins = Sequence[Sequence[float]]  # a row of these columns each
+Bins = list[list[float]]  # a row of these columns each
 SHARE = {"percent": True, "low": -0.01, "high": 1.01}
 
 
-def reliability(group: Group, prefix: str) -> list[Chart]:
+def reliability(group: Group) -> list[Chart]:
     """A diagram for each setting and data set: accuracy against confidence, before and after."""
     caption = "On the diagonal the model is calibrated, below it overconfident."
     axes = Axis("confidence", **SHARE), Axis("accuracy", **SHARE)
     charts = []
-    for setting in group.settings:
-        for data, curves in _curves(setting.finished[0]).items() if setting.finished else ():
-            name, title = f"{prefix}-reliability-{setting.slot}", setting.label
-            if data:
-                name, title = f"{name}-{slug(data)}", f"{title} on {data}"
-            series = tuple(_series(moment, bins, setting) for moment, bins in curves.items() if bins)
+    for setting in (setting for setting in group.settings if setting.finished):
+        slots = {"before": BASE, "after": setting.slot}
+        for data, curves in _curves(setting.finished[0]).items():
+            series = tuple(
+                Series(moment, slots[moment], _points(bins), mark="both")
+                for moment, bins in curves.items()
+                if bins
+            )
             if series:
+                name, title = f"reliability-{setting.slot}", setting.label
+                if data:
+                    name, title = f"{name}-{slug(data)}", f"{title} on {data}"
                 charts.append(Chart(name, title, caption, *axes, series, diagonal=True, own_legend=True))
     return charts
 
 
-def _series(name: str, bins: Bins, setting: Setting) -> Series:
-    confidence, accuracy, counts = zip(*bins, strict=True)
-    slot = BASE if name == "before" else setting.slot
-    notes = tuple(f"{count:.0f} samples" for count in counts)
-    sizes = tuple(0.6 + 1.4 * (count / max(counts)) ** 0.5 for count in counts)
-    return Series(name, slot, confidence, accuracy, notes=notes, sizes=sizes, mark="both")
+def _points(bins: Bins) -> tuple[Point, ...]:
+    """Each bin as a point whose area grows with the number of its samples."""
+    most = max(size for *_, size in bins)
+    return tuple(
+        Point(confidence, accuracy, note=f"{size:.0f} samples", size=0.6 + 1.4 * (size / most) ** 0.5)
+        for confidence, accuracy, size in bins
+    )
 
 
-def _curves(run: RunData) -> dict[str, dict[str, Bins]]:
+def _curves(run: RunData) -> dict[str, dict[Moment, Bins]]:
     """Bins by data set and moment; the data set "" is the held-out data of an analysis.
 
     Of saved predictions, those of the pretrained model and of the result are shown, not a teacher's.
     """
-    curves: dict[str, dict[str, Bins]] = {"": {}}
-    for moment in WEIGHTS:
-        rows = run.analysed("reliability", moment)
-        curves[""][moment] = numeric([row.get(name) for name in COLUMNS] for row in rows)
+    analysed = {moment: run.analysed("reliability", moment) for moment in WEIGHTS}
+    curves: dict[str, dict[Moment, Bins]] = {
+        "": {
+            moment: numeric([row.get(c) for c in COLUMNS] for row in rows)
+            for moment, rows in analysed.items()
+        }
+    }
     names = {file_name(row["shift"]): row["shift"] for row in run.scored["after"]}
     for file in sorted(predictions(run.folder, "after").glob("*.safetensors")):
         name = names.get(file.stem, file.stem)
@@ -70,4 +78,4 @@ def _predicted(file: Path) -> Bins:
         bins = reliability_curve(logits.float(), label).bins
     except (SafetensorError, OSError, KeyError, UserError, ValueError):
         return []
-    return [(bin.confidence, bin.accuracy, bin.size) for bin in bins]
+    return [[bin.confidence, bin.accuracy, bin.size] for bin in bins]

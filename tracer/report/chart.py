@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from statistics import fmean
+from typing import Literal, NamedTuple
 
 Mark = Literal["line", "points", "both"]
 BASE = -1  # the slot of the pretrained model, drawn in grey
@@ -42,37 +42,41 @@ class Axis:
     whole: bool = False  # ticks at integers only
 
 
+class Point(NamedTuple):
+    """A point with the ends of its interval, if known; `size` is its radius relative to the usual one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    size: float = 1.0
+
+
 @dataclass(frozen=True)
 class Series:
-    """Points of one colour; `low` and `high` are the ends of intervals, `notes` describe single points."""
+    """Points of one colour."""
 
     name: str
     slot: int
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    low: tuple[float | None, ...] = ()
-    high: tuple[float | None, ...] = ()
-    notes: tuple[str, ...] = ()
-    sizes: tuple[float, ...] = ()  # radius relative to the usual one
+    points: tuple[Point, ...]
     mark: Mark = "line"
     guide: bool = False  # a thin line that is not in the legend
     named: bool = True  # its name may be written beside it
 
-    def __post_init__(self) -> None:
-        parts = (self.x, self.y, self.low, self.high, self.notes, self.sizes)
-        lengths = {len(part) for part in parts if part}
-        if len(lengths) > 1:
-            raise ValueError(f"{self.name}: coordinates of different lengths {sorted(lengths)}")
-
-    @property
-    def points(self) -> list[tuple[float, float]]:
-        return list(zip(self.x, self.y, strict=True))
-
     @property
     def intervals(self) -> list[tuple[float, float, float]]:
         """Where an interval is known: the position, its low and its high end."""
-        ends = zip(self.x, self.low, self.high, strict=bool(self.low))
-        return [(at, low, high) for at, low, high in ends if low is not None and high is not None]
+        return [(p.x, p.low, p.high) for p in self.points if p.low is not None and p.high is not None]
+
+    def thinned(self, most: int) -> Series:
+        """The series with at most `most` points, each the mean of neighbours, as are the ends of its interval."""
+        n = len(self.points)
+        if n <= most:
+            return self
+        edges = [round(i * n / most) for i in range(most + 1)]
+        parts = (self.points[start:end] for start, end in pairwise(edges))
+        return replace(self, points=tuple(map(_merged, parts)))
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class Chart:
 
     def thinned(self, most: int) -> Chart:
         """The chart with at most `most` points per series."""
-        return replace(self, series=tuple(thinned(series, most) for series in self.series))
+        return replace(self, series=tuple(series.thinned(most) for series in self.series))
 
     def csv(self) -> str:
         """One line per point: series, x, y, ends of the interval and note."""
@@ -103,11 +107,9 @@ class Chart:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(["series", self.x.label, self.y.label, "low", "high", "note"])
         for series in self.series:
-            for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
+            for x, y, low, high, note, _ in series.points:
                 place = _cell(self.x.names[int(x)]) if self.x.names else repr(x)
-                rest = [series.low[i] if series.low else None, series.high[i] if series.high else None]
-                note = series.notes[i] if series.notes else ""
-                writer.writerow([_cell(series.name), place, repr(y), *rest, _cell(note)])
+                writer.writerow([_cell(series.name), place, repr(y), low, high, _cell(note)])
         return out.getvalue()
 
 
@@ -116,30 +118,15 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
-def thinned(series: Series, most: int) -> Series:
-    """The series with at most `most` points, each the mean of neighbours, as are the ends of its interval."""
-    n = len(series.x)
-    if n <= most:
-        return series
-    edges = [round(i * n / most) for i in range(most + 1)]
-    parts = [range(a, b) for a, b in pairwise(edges) if b > a]
+def _merged(points: Sequence[Point]) -> Point:
+    """The last of these points with the means of all of them."""
 
-    def mean(values: Sequence[float | None]) -> tuple[Any, ...]:
-        known = ([v for i in part if (v := values[i]) is not None] for part in parts) if values else ()
-        return tuple(math.fsum(each) / len(each) if each else None for each in known)
+    def mean(values: Iterable[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return fmean(known) if known else None
 
-    def pick(values: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(values[part[-1]] for part in parts) if values else ()
-
-    return replace(
-        series,
-        x=tuple(series.x[part[-1]] for part in parts),
-        y=mean(series.y),
-        low=mean(series.low),
-        high=mean(series.high),
-        notes=pick(series.notes),
-        sizes=pick(series.sizes),
-    )
+    y, low, high = fmean(p.y for p in points), mean(p.low for p in points), mean(p.high for p in points)
+    return points[-1]._replace(y=y, low=low, high=high)
 
 
 def slug(text: str) -> str:

@@ -9,11 +9,11 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from tracer.core.metrics import Interval, t_interval
+from tracer.core.metrics import Interval, independent_mean, t_interval
 from tracer.evaluation.verdict import Change
 from tracer.report.measures import Key, changes, measured
 from tracer.report.run_data import RunData, number
-from tracer.report.scored import Moment
+from tracer.report.scored import Moment, row_count
 
 # Paths of data do not distinguish settings: fingerprints decide whether runs are comparable.
 IGNORED = ("seed", "data", "held_out")
@@ -44,9 +44,6 @@ class Setting:
             for run in self.finished:
                 for key, value in measured(run, moment).items():
                     measures.setdefault(key, []).append(value)
-        for values in collected["before"].values():
-            if len({each.value for each in values}) == 1:
-                del values[1:]  # seeds that share a pretrained model measure one value, not several
         return collected
 
     @cached_property
@@ -60,23 +57,28 @@ class Setting:
 
     def estimate(self, key: Key, moment: Moment = "after") -> Interval | None:
         """The mean over seeds with its interval; a single value keeps its own interval, over samples."""
-        values = self.measures[moment].get(key)
-        if not values:
-            return None
-        return values[0] if len(values) == 1 else t_interval(each.value for each in values)
+        return _over_seeds(self.measures[moment].get(key, ()), moment)
 
-    def means(self, keys: Sequence[Key], moment: Moment = "after") -> list[float]:
+    def means(self, keys: Sequence[Key], moment: Moment = "after") -> list[Interval]:
         """The mean accuracy over these data sets, of each run that has all of them."""
         runs = [measured(run, moment) for run in self.finished]
         complete = [values for values in runs if all(key in values for key in keys)]
-        return [sum(values[key].value for key in keys) / len(keys) for values in complete]
+        return [independent_mean([values[key] for key in keys]) for values in complete]
 
     def mean(self, keys: Sequence[Key], moment: Moment = "after") -> Interval | None:
-        """The accuracy on one data set, or the mean over several with its interval over seeds."""
-        if len(keys) == 1:
-            return self.estimate(keys[0], moment)
-        means = self.means(keys, moment)
-        return t_interval(means) if means else None
+        """The accuracy on one data set, or the mean over several."""
+        return (
+            self.estimate(keys[0], moment)
+            if len(keys) == 1
+            else _over_seeds(self.means(keys, moment), moment)
+        )
+
+
+def _over_seeds(values: Sequence[Interval], moment: Moment) -> Interval | None:
+    """The mean with its interval; seeds that share a pretrained model measure one value, not several."""
+    if len(values) == 1 or (moment == "before" and len({each.value for each in values}) == 1):
+        return values[0]
+    return t_interval(each.value for each in values) if values else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,9 @@ class Group:
 
     @property
     def task(self) -> Key | None:
-        keys = (key for key in self.keys if key.metric == "accuracy" and not key.retained and not key.suite)
+        keys = (
+            key for key in self.keys if key.metric == "accuracy" and not key.retained and key.role is None
+        )
         return next(keys, None)
 
     @cached_property
@@ -121,8 +125,22 @@ class Group:
     @cached_property
     def shifts(self) -> tuple[Key, ...]:
         """Shifted test sets of every setting that `tracer eval` was run on."""
-        evaluated = [s for s in self.settings if any(key.suite for key in s.measures["after"])]
+        evaluated = [s for s in self.settings if any(key.role is not None for key in s.measures["after"])]
         return tuple(k for k in self.keys if k.shifted and all(k in s.measures["after"] for s in evaluated))
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The largest number of images that any run was scored on, for each test set of `tracer eval`."""
+        sizes: dict[str, int] = {}
+        for row in (row for run in self.runs for rows in run.scored.values() for row in rows):
+            sizes[row["shift"]] = max(sizes.get(row["shift"], 0), row_count(row))
+        return sizes
+
+    def partial(self, setting: Setting, keys: Sequence[Key], moment: Moment) -> bool:
+        """Whether some of these test sets were incomplete, or had fewer images than for another setting."""
+        names = {key.data for key in keys if key.role is not None}
+        rows = (row for run in setting.finished for row in run.scored[moment] if row["shift"] in names)
+        return any(row.get("partial") is True or row_count(row) < self.sizes[row["shift"]] for row in rows)
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from statistics import fmean
 
-from tracer.report.chart import Axis, Chart, Series
+from tracer.report.chart import Axis, Chart, Point, Series
 from tracer.report.comparison import Group, Setting
 
 STEP = Axis("step", whole=True)
@@ -45,62 +46,54 @@ TEACHER: Texts = {
 HELD_OUT = ("accuracy", "weight_gap")  # in lines about the held-out set; the others are of training batches
 
 
-def learning(group: Group, prefix: str) -> list[Chart]:
-    """Held-out accuracy, the loss and the temperature."""
-    return _charts(group, prefix, LEARNING)
+def learning(group: Group) -> list[Chart]:
+    """Losses and held-out accuracy."""
+    return _charts(group, LEARNING)
 
 
-def teaching(group: Group, prefix: str) -> list[Chart]:
+def teaching(group: Group) -> list[Chart]:
     """Measures of teacher and student; empty where no run has a teacher."""
-    return _charts(group, prefix, TEACHER)
+    return _charts(group, TEACHER)
 
 
-def terms(group: Group, prefix: str) -> list[Chart]:
+def terms(group: Group) -> list[Chart]:
     """The terms of the loss before weighting, one chart per setting."""
     charts = []
     for setting in group.settings:
         run = setting.runs[0]
         names = [name for name in run.names("train") if name not in (*LEARNING, *TEACHER, "lr")]
-        curves = ((slot, name, run.curve("train", name)) for slot, name in enumerate(names))
+        curves = ((name.replace("_", " "), slot, run.curve("train", name)) for slot, name in enumerate(names))
         series = tuple(
-            Series(name.replace("_", " "), slot, tuple(curve), tuple(curve.values()))
-            for slot, name, curve in curves
-            if curve
+            Series(name, slot, tuple(starmap(Point, curve.items()))) for name, slot, curve in curves if curve
         )
         if series:
-            values = [value for curve in series for value in curve.y]
+            values = [point.y for curve in series for point in curve.points]
             wide = min(values) > 0 and 50 < max(values) / min(values) < 1e7
             seed = f", seed {run.seed}" if len(setting.runs) > 1 else ""
-            name, caption = f"{prefix}-terms-{setting.slot}", f"Terms of the loss before weighting{seed}."
+            name, caption = f"terms-{setting.slot}", f"Terms of the loss before weighting{seed}."
             axis = Axis("value", log=wide)
             charts.append(Chart(name, setting.label, caption, STEP, axis, series, own_legend=True))
     return charts
 
 
-def _charts(group: Group, prefix: str, texts: Texts) -> list[Chart]:
+def _charts(group: Group, texts: Texts) -> list[Chart]:
     """A chart of each name that any run has logged, one line per setting."""
     charts = []
     for name, (title, caption, percent) in texts.items():
-        curves = (_series(setting, name) for setting in group.settings)
-        series = tuple(curve for curve in curves if curve is not None)
+        curves = ((setting, _curve(setting, name)) for setting in group.settings)
+        series = tuple(Series(each.label, each.slot, points) for each, points in curves if points)
         if series:
             axis = Axis(title.lower(), percent=percent)
-            file = f"{prefix}-{name.replace('_', '-')}"
-            charts.append(Chart(file, title, caption, STEP, axis, series))
+            charts.append(Chart(name.replace("_", "-"), title, caption, STEP, axis, series))
     return charts
 
 
-def _series(setting: Setting, name: str) -> Series | None:
+def _curve(setting: Setting, name: str) -> tuple[Point, ...]:
     """The curve of one run, or mean and range of several seeds at the steps that all of them have."""
     kind = "held_out" if name in HELD_OUT else "train"
     curves = [curve for run in setting.runs if (curve := run.curve(kind, name))]
-    if not curves:
-        return None
-    if len(curves) == 1:
-        return Series(setting.label, setting.slot, tuple(curves[0]), tuple(curves[0].values()))
-    steps = [step for step in curves[0] if all(step in curve for curve in curves)]
-    if not steps:
-        return None
-    at = [[curve[step] for curve in curves] for step in steps]
-    middle, low, high = (tuple(map(each, at)) for each in (fmean, min, max))
-    return Series(setting.label, setting.slot, tuple(steps), middle, low, high)
+    if len(curves) < 2:
+        return tuple(starmap(Point, curves[0].items())) if curves else ()
+    shared = [step for step in curves[0] if all(step in curve for curve in curves)]
+    values = ((step, [curve[step] for curve in curves]) for step in shared)
+    return tuple(Point(step, fmean(each), min(each), max(each)) for step, each in values)

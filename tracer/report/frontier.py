@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tracer.report.chart import BASE, Axis, Chart, Series
+from tracer.report.chart import BASE, Axis, Chart, Point, Series
 from tracer.report.comparison import Group, Setting, list_data
 from tracer.report.measures import Key
 from tracer.report.run_data import inner, number, numeric
@@ -32,7 +32,7 @@ def frontier(group: Group, name: str, retained: Keys) -> Chart | None:
     paths = {s: _path(s, retained) if learned == (group.task,) else None for s in points}
     start = before[0] if len(before) == 1 else None
     guides = [paths[s] or (start and _straight_line(start, point)) for s, point in points.items()]
-    shifted, tested = retained[0].shifted, learned[0].suite
+    shifted, tested = retained[0].shifted, learned[0].role is not None
     caption = f"Up: better on the task. Right: {'more robust to' if shifted else 'forgets less of'} "
     caption += f"{list_data(retained)}."
     if any(guides):
@@ -60,7 +60,7 @@ def _learned(group: Group, retained: Keys) -> Keys:
     scored = [s for s in group.settings if all(key in s.measures["after"] for key in retained)]
     own = [key for key in group.keys if key.role == "id" and key.metric == "accuracy"]
     own = [key for key in own if all(key in setting.measures["after"] for setting in scored)]
-    if own and any(key.suite for key in retained):
+    if own and any(key.role is not None for key in retained):
         return tuple(own)
     return () if group.task is None else (group.task,)
 
@@ -79,7 +79,7 @@ def _starts(finished: list[Setting], task: Keys, retained: Keys) -> list[Series]
             starts.setdefault((f"{x.value:.4f}", f"{y.value:.4f}"), model)
     label = "pretrained" if len(starts) == 1 else "pretrained {}"
     return [
-        Series(label.format(model), BASE, (float(x),), (float(y),), mark="points")
+        Series(label.format(model), BASE, (Point(float(x), float(y)),), mark="points")
         for (x, y), model in starts.items()
     ]
 
@@ -92,19 +92,21 @@ def _point(setting: Setting, task: Keys, retained: Keys) -> Series | None:
     seeds = len(setting.means(retained))
     if seeds > 1:
         note += f", mean of {seeds} seeds"
-    ends = (number(y.low),), (number(y.high),)
-    return Series(setting.label, setting.slot, (x.value,), (y.value,), *ends, (note,), mark="points")
+    point = Point(x.value, y.value, number(y.low), number(y.high), note)
+    return Series(setting.label, setting.slot, (point,), mark="points")
 
 
-def _unsurpassed(point: Series, points: Iterable[Series]) -> bool:
+def _unsurpassed(series: Series, others: Iterable[Series]) -> bool:
     """Whether none of the points is as good in both and better in one; the pointer shows the names of the others."""
-    (x,), (y,) = point.x, point.y
-    return not any(o.x[0] >= x and o.y[0] >= y and (o.x[0], o.y[0]) != (x, y) for o in points)
+    x, y, *_ = series.points[0]
+    points = [other.points[0][:2] for other in others]
+    return not any(kept >= x and learned >= y and (kept, learned) != (x, y) for kept, learned in points)
 
 
-def _straight_line(start: Series, point: Series) -> Series:
+def _straight_line(start: Series, series: Series) -> Series:
     """From the pretrained model to this setting."""
-    return Series(f"{point.name}, from", point.slot, start.x + point.x, start.y + point.y, guide=True)
+    points = (Point(*each.points[0][:2]) for each in (start, series))
+    return Series(f"{series.name}, from", series.slot, tuple(points), guide=True)
 
 
 def _path(setting: Setting, retained: Keys) -> Series | None:
@@ -113,10 +115,10 @@ def _path(setting: Setting, retained: Keys) -> Series | None:
     for run in setting.finished:
         known = numeric([inner(row, *place) for place in places] for row in run.analysed("path"))
         if len(known) > 2:
-            x = tuple(sum(own) / len(own) for _, _, *own in known)
-            y = tuple(accuracy for _, accuracy, *_ in known)
-            notes = tuple(f"α = {alpha:g}" for alpha, *_ in known)
-            return Series(f"{setting.label}, path", setting.slot, x, y, notes=notes, guide=True)
+            points = tuple(
+                Point(sum(own) / len(own), accuracy, note=f"α = {alpha:g}") for alpha, accuracy, *own in known
+            )
+            return Series(f"{setting.label}, path", setting.slot, points, guide=True)
     return None
 
 

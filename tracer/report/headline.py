@@ -89,13 +89,8 @@ def _single(group: Group, setting: Setting) -> str:
         after = setting.estimate(group.task) if group.task else None
         assert after is not None
         return f"{start}Task: {_level(after, 0)} after training; it was not measured before."
-    known = {name: change for name, change in outcome.retained.items() if change.n}
     images = "test images" if setting.tested else "held-out images"
-    sentence = Verdict(outcome.task, known).sentence(images).removesuffix(".")
-    for name, change in outcome.retained.items():
-        if not change.n:
-            levels = f"{shown(change.before.value, True)} → {shown(change.after.value, True)}"
-            sentence += f"; {name}: {levels}, on an unknown number of images"
+    sentence = outcome.sentence(images).removesuffix(".")
     sentence += "" if outcome.retained else "; nothing that it should retain was measured"
     seeds = len(setting.finished)
     sentence += f"; means over {seeds} seeds" if seeds > 1 else ""

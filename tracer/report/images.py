@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import NoReturn
@@ -15,12 +16,12 @@ from tracer.core.errors import UserError
 from tracer.data.encoded import BROKEN, draft
 from tracer.data.examples import Examples
 from tracer.data.formats.hub import PREFIX
-from tracer.data.split import divide
 from tracer.evaluation.target import Target
 from tracer.evaluation.test_sets import TestSets
 from tracer.report.paired import Paired
 from tracer.report.run_data import RunData
 from tracer.runs.experiment import Experiment
+from tracer.runs.plan import divide_data
 from tracer.runs.run import Run
 
 SIDE = 96  # pixels of the longer side of a thumbnail
@@ -76,14 +77,7 @@ def own_images(experiment: Experiment) -> tuple[Examples, Examples]:
     """The images that a run held out, and those it trained on; a UserError where they are not on this machine."""
     _require_local(experiment.data, experiment.held_out or "")
     share = None if experiment.held_out else experiment.held_out_share
-    parts = divide(
-        experiment.data,
-        experiment.held_out,
-        share,
-        test_share=experiment.test_share,
-        check=lambda examples: examples,
-        **experiment.keywords,
-    )
+    parts = divide_data(replace(experiment, held_out_share=share), lambda examples: examples)
     return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
 
 

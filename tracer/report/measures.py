@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from tracer.core.metrics import METRICS, Interval, t_interval, wilson_interval
+from tracer.core.metrics import METRICS, Interval, independent_mean, t_interval, wilson_interval
 from tracer.core.validation import fits
 from tracer.evaluation.verdict import INTERVALS, Change, verdict
 from tracer.report.paired import paired_sets
@@ -20,7 +19,7 @@ ORDER = ("accuracy", "retain", "ece", "calibration", "retention", "nll", "brier"
 NAMES = {"accuracy": "accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier score", "macro_f1": "macro F1"}
 NAMES |= {"adaptive_ece": "adaptive ECE", "ece_batched": "batched ECE", "top5": "top-5 accuracy"}
 SUITE = "suite"  # the first part of a test set's key: suite, role, name, metric
-ROLES = {"retain": "kept: ", "calibration": "kept: "}
+KEPT = ("retain", "calibration")  # the first part of the key of a measure of retained data
 # Measures that compare the result with the pretrained model and have no "before": (label, better, percent).
 AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
     ("retention", "agreement"): ("agrees with pretrained", "higher", True),
@@ -28,18 +27,30 @@ AGAINST: dict[tuple[str, ...], tuple[str, Better, bool]] = {
 }
 
 
-@dataclass(frozen=True)
-class Key:
-    """The path of a number in a result, e.g. ("retain", "digits")."""
+class Key(NamedTuple):
+    """What a number of a result measures; its path is that in the file, e.g. ("retain", "digits")."""
 
     path: tuple[str, ...]
+    label: str
+    metric: str | None = None  # one of METRICS
+    better: Better | None = None
+    percent: bool = False
+    role: str | None = None  # of a test set of `tracer eval`
+    data: str = ""  # name of the data set, if the path has one
 
-    @property
-    def metric(self) -> str | None:
-        known = [part for part in self.path[3 if self.suite else 0 :] if part in METRICS]
-        if known:
-            return known[-1]
-        return "accuracy" if self.path[0] == "retain" and len(self.path) == 2 else None
+    @classmethod
+    def of(cls, *path: str) -> Key:
+        """The measure at this path; that of a test set is suite, role, name and metric."""
+        if path in AGAINST:
+            label, better, percent = AGAINST[path]
+            return cls(path, label, better=better, percent=percent)
+        suite = path[0] == SUITE and len(path) == 4
+        known = [part for part in path[3 if suite else 0 :] if part in METRICS]
+        name = known[-1] if known else "accuracy" if path[0] == "retain" and len(path) == 2 else None
+        metric = METRICS[name] if name else None
+        better, percent = (metric.better, metric.percent) if metric else (None, False)
+        role, data = (path[1], path[2]) if suite else (None, "".join(path[1:2]))
+        return cls(path, _label(path[2:] if suite else path), name, better, percent, role, data)
 
     @property
     def retained(self) -> bool:
@@ -47,51 +58,22 @@ class Key:
         return self.path[0] == "retain" and self.metric == "accuracy"
 
     @property
-    def suite(self) -> bool:
-        """Whether it is from `tracer eval` on a test set."""
-        return self.path[0] == SUITE and len(self.path) == 4
-
-    @property
-    def role(self) -> str | None:
-        """The role of a test set in `tracer eval`."""
-        return self.path[1] if self.suite else None
-
-    @property
     def shifted(self) -> bool:
         """Whether it is the accuracy on a shifted test set."""
         return self.role == "ood" and self.metric == "accuracy"
 
-    @property
-    def data(self) -> str:
-        """The name of the data set; empty where the path has none."""
-        return self.path[2] if self.suite else "".join(self.path[1:2])
 
-    @property
-    def better(self) -> Better | None:
-        if self.path in AGAINST:
-            return AGAINST[self.path][1]
-        return METRICS[self.metric].better if self.metric else None
-
-    @property
-    def percent(self) -> bool:
-        if self.path in AGAINST:
-            return AGAINST[self.path][2]
-        return METRICS[self.metric].percent if self.metric else False
-
-    @property
-    def label(self) -> str:
-        if self.path == ("accuracy",):
-            return "task"
-        if self.path in AGAINST:
-            return AGAINST[self.path][0]
-        parts = [part for part in self.path[2 if self.suite else 0 :] if part != "accuracy"] or ["accuracy"]
-        role = ""
-        if parts[0] in ROLES and len(parts) > 1:
-            role, parts = ROLES[parts[0]], parts[1:]
-        return role + " · ".join(NAMES.get(part, part.replace("_", " ")) for part in parts)
+def _label(path: tuple[str, ...]) -> str:
+    """The path in words."""
+    if path == ("accuracy",):
+        return "task"
+    parts = [part for part in path if part != "accuracy"] or ["accuracy"]
+    kept = parts[0] in KEPT and len(parts) > 1
+    words = " · ".join(NAMES.get(part, part.replace("_", " ")) for part in parts[kept:])
+    return f"kept: {words}" if kept else words
 
 
-TASK = Key(("accuracy",))
+TASK = Key.of("accuracy")
 
 
 def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
@@ -105,11 +87,11 @@ def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
             values |= dict(_leaves(inner(result, "retention", name), ("retention", name)))
     intervals = inner(result, "intervals", moment)
     for name, ends in intervals.items() if isinstance(intervals, dict) else ():
-        key = Key((name,))
+        key = Key.of(name)
         if key in values and fits(ends, tuple[float, float, float]):
             values[key] = Interval(ends[0], values[key].value, ends[2])
     for row in run.scored[moment]:
-        values[Key((SUITE, row["role"], row["shift"], row["metric"]))] = _interval(row)
+        values[Key.of(SUITE, row["role"], row["shift"], row["metric"])] = _interval(row)
     for key, value in values.items():
         if not value.known and (key.metric == "accuracy" or key.path == ("retention", "agreement")):
             values[key] = wilson_interval(value.value, image_count(run, key))
@@ -119,10 +101,10 @@ def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
 def image_count(run: RunData, key: Key) -> int:
     """The number of images behind a measure; 0 where it is not known."""
     result = run.result or {}
-    if key.suite:
+    if key.role is not None:
         rows = [row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3]]
         return row_count(rows[0]) if rows else 0
-    if key.path[0] in ("retain", "calibration"):
+    if key.path[0] in KEPT:
         return inner(result, "changes", "retain", key.data, "n") or 0
     if key.path[0] == "retention":
         return inner(result, "retention", "n") or 0
@@ -139,7 +121,7 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]
         for name, part in value.items():
             yield from _leaves(part, (*path, name))
     elif path and (single := number(value)) is not None:
-        yield Key(path), Interval.unknown(single)
+        yield Key.of(*path), Interval.unknown(single)
 
 
 def _interval(row: dict[str, Any]) -> Interval:
@@ -160,7 +142,7 @@ def mean_change(changes: Sequence[Change]) -> Change:
     """The mean over several data sets, whose errors are independent."""
     if len(changes) == 1:
         return changes[0]
-    return _combined(changes, _over_data, sum(change.n for change in changes))
+    return _combined(changes, independent_mean, sum(change.n for change in changes))
 
 
 def _combined(changes: Sequence[Change], mean: Callable[[list[Interval]], Interval], n: int) -> Change:
@@ -172,22 +154,16 @@ def _over_seeds(parts: list[Interval]) -> Interval:
     return t_interval(part.value for part in parts)
 
 
-def _over_data(parts: list[Interval]) -> Interval:
-    value = sum(part.value for part in parts) / len(parts)
-    half = math.hypot(*(part.half_width for part in parts)) / len(parts)
-    return Interval(value - half, value, value + half)
-
-
 def _changes(run: RunData) -> dict[Key, Change]:
     """From the result of training and from saved predictions; in older runs from the accuracies alone."""
     before, after = measured(run, "before"), measured(run, "after")
-    pairs = {Key((SUITE, each.role, each.name, "accuracy")): each.change for each in paired_sets(run)}
+    pairs = {Key.of(SUITE, each.role, each.name, "accuracy"): each.change for each in paired_sets(run)}
     alone = [key for key in after if key.metric == "accuracy" and key in before and key not in pairs]
     result = pairs | {key: _unpaired(before[key], after[key], image_count(run, key)) for key in alone}
     summary = verdict(run.result or {})
     if summary is not None:
         result[TASK] = summary.task
-        result |= {Key(("retain", name)): change for name, change in summary.retained.items()}
+        result |= {Key.of("retain", name): change for name, change in summary.retained.items()}
     return {key: change for key, change in result.items() if key.role != ""}
 
 

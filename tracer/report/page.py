@@ -27,9 +27,9 @@ from tracer.report.headline import headline
 from tracer.report.per_class import class_table, confusion_table, matrix
 from tracer.report.representation import representation
 from tracer.report.run_data import find_runs, read_runs
-from tracer.report.suite import suite_tables
+from tracer.report.scores import comparison, suite_tables
 from tracer.report.svg import payload, svg
-from tracer.report.table import comparison, costs
+from tracer.report.table import costs
 from tracer.report.templates import HERE, environment
 from tracer.storage.atomic import write_bytes
 
@@ -66,7 +66,9 @@ class Panel(NamedTuple):
     @property
     def banded(self) -> bool:
         """Whether lines are means with a band of the range over seeds."""
-        return any(series.low and series.mark == "line" for chart in self.charts for series in chart.series)
+        return any(
+            series.intervals and series.mark == "line" for chart in self.charts for series in chart.series
+        )
 
 
 class Section(NamedTuple):
@@ -174,7 +176,7 @@ def _policy(style: str, script: str) -> str:
 def _section(number: int, group: Group) -> Section:
     prefix = f"g{number}"
     shifts = None if group.shifts == group.retained else frontier(group, f"{prefix}-shifts", group.shifts)
-    panels = (Panel(title, tuple(_distinct(draw(group, prefix)))) for title, draw in PANELS.items())
+    panels = (Panel(title, tuple(_named(prefix, draw(group)))) for title, draw in PANELS.items())
     return Section(
         number,
         group,
@@ -186,9 +188,9 @@ def _section(number: int, group: Group) -> Section:
     )
 
 
-def _distinct(charts: list[Chart]) -> Iterator[Chart]:
+def _named(prefix: str, charts: list[Chart]) -> Iterator[Chart]:
     """The charts with distinct names, which are ids and file names: repeated ones get a number."""
     counts: dict[str, int] = {}
     for chart in charts:
         count = counts[chart.name] = counts.get(chart.name, 0) + 1
-        yield replace(chart, name=f"{chart.name}-{count}") if count > 1 else chart
+        yield replace(chart, name=f"{prefix}-{chart.name}" + (f"-{count}" if count > 1 else ""))

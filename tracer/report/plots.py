@@ -67,10 +67,9 @@ def _draw(chart: Chart, axes: Any) -> None:
 def _series(series: Series, axes: Any, x_factor: float, y_factor: float) -> None:
     colour = "0.45" if series.slot == BASE else COLOURS[series.slot % len(COLOURS)]
     dash = "none" if series.mark == "points" else DASHES[max(0, series.slot) // len(COLOURS) % len(DASHES)]
-    x, y = [x_factor * value for value in series.x], [y_factor * value for value in series.y]
     axes.plot(
-        x,
-        y,
+        [x_factor * point.x for point in series.points],
+        [y_factor * point.y for point in series.points],
         color=colour,
         linestyle=dash,
         linewidth=0.8 if series.guide else 1.6,

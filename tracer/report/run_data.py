@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from tracer.core.validation import fits
 from tracer.methods.base import method, methods, options
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
 from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
+from tracer.runs.record import entries_of
 from tracer.storage.folders import no_such_folder, require_files
 
 
@@ -190,20 +190,11 @@ def _log(path: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
     if not path.is_file():
         notes.append("no log yet")
         return ()
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    entries = [_line(line) for line in lines if line.strip()]
-    broken = sum(entry is None for entry in entries)
-    if broken:
+    entries = list(entries_of(path))
+    readable = tuple(entry for entry in entries if entry is not None)
+    if broken := len(entries) - len(readable):
         notes.append(f"{broken} of {len(entries)} lines of {path.name} are cut short or unreadable")
-    return tuple(entry for entry in entries if entry is not None)
-
-
-def _line(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) and fits(value.get("step"), int) else None
+    return readable
 
 
 def _short_names(folders: Sequence[Path]) -> list[str]:

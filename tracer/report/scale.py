@@ -59,8 +59,9 @@ def scales(chart: Chart) -> tuple[Scale, Scale]:
     box, series = chart.box, chart.series
     plain = not chart.labelled and not chart.x.names and not chart.x.log
     margin = 0.0 if plain and all(each.mark == "line" for each in series) else 0.06
-    xs = [value for each in series for value in each.x]
-    ys = [value for each in series for value in (*each.y, *each.low, *each.high) if value is not None]
+    points = [point for each in series for point in each.points]
+    xs = [point.x for point in points]
+    ys = [value for _, *values, _, _ in points for value in values if value is not None]
     x = Scale.of(chart.x, xs, box.left, box.width - box.right, margin)
     return x, Scale.of(chart.y, ys, box.height - box.bottom, box.top)
 

@@ -29,14 +29,13 @@ def described(chart: Chart) -> str:
     """The chart in words: the first and last value of each series."""
     sentences = []
     for series in chart.series:
-        if not series.x or series.guide:
+        if series.guide:
             continue
-        first, last = (shown(series.y[i], chart.y.percent) for i in (0, -1))
-        at = shown(series.x[-1], chart.x.percent) if not chart.x.names else chart.x.names[int(series.x[-1])]
-        if len(series.x) == 1:
-            sentences.append(f"{series.name}: {last} at {at}")
-        else:
-            sentences.append(f"{series.name}: from {first} to {last}")
+        first, last = (shown(series.points[i].y, chart.y.percent) for i in (0, -1))
+        x = series.points[-1].x
+        at = chart.x.names[int(x)] if chart.x.names else shown(x, chart.x.percent)
+        values = f"{last} at {at}" if len(series.points) == 1 else f"from {first} to {last}"
+        sentences.append(f"{series.name}: {values}")
     return f"{chart.y.label} against {chart.x.label}. {'; '.join(sentences)}."
 
 
@@ -48,13 +47,16 @@ def payload(chart: Chart) -> dict[str, Any]:
         "x": _axis(x),
         "y": _axis(y),
         "nearest": "point" if chart.labelled or chart.diagonal else "x",
-        "series": [
-            {"name": s.name, "slot": s.slot, "x": list(s.x), "y": _short(s.y)}
-            | ({"low": _short(s.low), "high": _short(s.high)} if s.low else {})
-            | ({"notes": list(s.notes)} if s.notes else {})
-            for s in chart.series
-        ],
+        "series": [_series(series) for series in chart.series],
     }
+
+
+def _series(series: Series) -> dict[str, Any]:
+    """Coordinates, and intervals and notes where there are any."""
+    x, y, low, high, notes, _ = map(list, zip(*series.points, strict=True))
+    content = {"name": series.name, "slot": series.slot, "x": x, "y": _short(y)}
+    content |= {"low": _short(low), "high": _short(high)} if series.intervals else {}
+    return content | ({"notes": notes} if any(notes) else {})
 
 
 def _axis(scale: Scale) -> dict[str, Any]:
@@ -63,7 +65,7 @@ def _axis(scale: Scale) -> dict[str, Any]:
     return content | {"label": axis.label} | ({"names": list(axis.names)} if axis.names else {})
 
 
-def _short(values: tuple[float | None, ...]) -> list[float | None]:
+def _short(values: list[float | None]) -> list[float | None]:
     return [None if value is None else float(f"{value:.5g}") for value in values]
 
 
@@ -96,7 +98,8 @@ class Area(NamedTuple):
 
 def place_labels(chart: Chart, x: Scale, y: Scale) -> list[Label]:
     """A label for each named point where it overlaps least; in a crowd only those with little overlap."""
-    points = [(s, x(s.x[-1]), y(s.y[-1])) for s in chart.series if s.x and not s.guide]
+    ends = [(series, series.points[-1]) for series in chart.series if not series.guide]
+    points = [(series, x(end.x), y(end.y)) for series, end in ends]
     occupied = [Area(left - 6, top - 6, left + 6, top + 6) for _, left, top in points]
     occupied += [
         Area(x(at) - 2, y(high), x(at) + 2, y(low))

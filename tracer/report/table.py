@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tracer.core.metrics import Interval
-from tracer.report.comparison import Group, Moment, Setting
-from tracer.report.measures import Key, image_count
+from tracer.report.comparison import Group, Setting
 from tracer.report.run_data import RunData
 from tracer.report.scale import points, shown
-
-MAX_MEASURES = 8  # in one table of the comparison, which then fits its page
 
 
 @dataclass(frozen=True)
@@ -51,33 +47,6 @@ class HtmlTable:
 
 
 EMPTY = HtmlCell("–", None)
-
-
-def comparison(group: Group, *, further: bool = False) -> HtmlTable | None:
-    """Pretrained models, then every setting; a column per measure, with changes and intervals.
-
-    The first measures, or as many after them with `further`.
-    """
-    finished = group.finished
-    start = MAX_MEASURES if further else 0
-    keys = [key for key in group.keys if not key.suite][start : start + MAX_MEASURES]
-    if not finished or not keys:
-        return None
-    first = [(HtmlCell(name, ""), *_scores(s, keys, "before")) for name, s in starts(finished).items()]
-    rows = [(named(setting), *_scores(setting, keys, "after")) for setting in finished]
-    best = [None, *(_best([row[i] for row in rows], key.better) for i, key in enumerate(keys, 1))]
-    rows = [
-        tuple(replace(cell, best=cell.text == text) for cell, text in zip(row, best, strict=True))
-        for row in rows
-    ]
-    columns = [HtmlColumn("setting", numeric=False)]
-    columns += [HtmlColumn(key.label, better=key.better or "", detail=_images(finished, key)) for key in keys]
-    several = any(len(setting.finished) > 1 for setting in finished)
-    if several:
-        columns.append(HtmlColumn("seeds"))
-        first = [(*row, EMPTY) for row in first]
-        rows = [(*row, count_cell(len(s.finished))) for row, s in zip(rows, finished, strict=True)]
-    return HtmlTable(caption(several), tuple(columns), (*first, *rows), fixed=len(first))
 
 
 def costs(group: Group) -> HtmlTable:
@@ -120,36 +89,9 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def starts(settings: Sequence[Setting]) -> dict[str, Setting]:
-    """The names of the pretrained models that the settings start from, each with its first setting."""
-    models: dict[str, Setting] = {}
-    for setting in settings:
-        experiment = setting.runs[0].experiment
-        models.setdefault(f"Pretrained {experiment.get('model')} {experiment.get('pretrained')}", setting)
-    if not models:
-        return {}
-    random = settings[0].runs[0].experiment.get("pretrained") == "none"
-    return models if len(models) > 1 else {"Random start" if random else "Pretrained": settings[0]}
-
-
-def _images(settings: Sequence[Setting], key: Key) -> str:
-    """The number of images behind a column."""
-    counts = {image_count(run, key) for setting in settings for run in setting.finished}
-    return image_number(counts.pop()) if len(counts) == 1 else ""
-
-
 def image_number(count: int) -> str:
     """A number of images as text; empty where it is not known."""
     return f"{count:,} images".replace(",", "\u202f") if count else ""
-
-
-def _scores(setting: Setting, keys: Sequence[Key], moment: Moment) -> list[HtmlCell]:
-    cells = []
-    for key in keys:
-        estimate, before = setting.estimate(key, moment), setting.estimate(key, "before")
-        start = before.value if before is not None and moment == "after" else None
-        cells.append(EMPTY if estimate is None else score_cell(estimate, key.percent, start))
-    return cells
 
 
 def score_cell(estimate: Interval, percent: bool, start: float | None = None) -> HtmlCell:
@@ -168,24 +110,6 @@ def interval_text(estimate: Interval, percent: bool) -> str:
     form = "{:.1f}" if percent else "{:#.3g}"
     ends = f"[{form.format(factor * estimate.low)},\xa0{form.format(factor * estimate.high)}]"
     return ends.replace("-", "−")
-
-
-def _best(cells: Sequence[HtmlCell], better: str | None) -> str | None:
-    """The best value of a column as displayed; None where all are equal or no direction is better."""
-    texts = {cell.order: cell.text for cell in cells if isinstance(cell.order, float)}
-    if better is None or len({*texts.values()}) < 2:
-        return None
-    return texts[max(texts) if better == "higher" else min(texts)]
-
-
-def caption(several: bool) -> str:
-    """The caption of a table of scores."""
-    over = "over seeds (Student's t) where there are several, else over samples"
-    return (
-        "Below each value: change from the pretrained model in points, and the 95 % interval in brackets, "
-        f"{over if several else 'over samples where their number is known'}. "
-        "Bold: the best of its column, as rounded."
-    )
 
 
 def count_cell(value: int | None, detail: str = "") -> HtmlCell:

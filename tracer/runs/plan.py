@@ -55,6 +55,18 @@ class Plan:
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
+def divide_data(experiment: Experiment, check: Scan) -> Division:
+    """The data of an experiment; `check` is applied to each set that is read."""
+    return divide(
+        experiment.data,
+        experiment.held_out,
+        experiment.held_out_share,
+        test_share=experiment.test_share,
+        check=check,
+        **experiment.keywords,
+    )
+
+
 def plan(
     experiment: Experiment,
     *,
@@ -75,14 +87,7 @@ def plan(
         experiment.locate()
     reading = {"strict": experiment.strict, "skip_unreadable": experiment.skip_unreadable}
     check = partial(scan, progress=progress, **reading) if check_images else lambda examples: examples
-    division = division or divide(
-        experiment.data,
-        experiment.held_out,
-        experiment.held_out_share,
-        test_share=experiment.test_share,
-        check=check,
-        **experiment.keywords,
-    )
+    division = division or divide_data(experiment, check)
     train = division.train
     if not len(division.held_out):
         raise UserError(f"nothing is held out of {experiment.data} ({division.source}): {MEASURE}")

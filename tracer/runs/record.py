@@ -30,7 +30,7 @@ class Recorder:
         """
         if not self.path.exists():
             return 0
-        entries = [_entry(line) for line in self.path.read_bytes().splitlines()]
+        entries = list(entries_of(self.path))
         remaining = [entry for entry in entries if entry is not None and entry["step"] <= step]
         write_text(self.path, "".join(map(_line, remaining)))
         return sum(entry is None for entry in entries[:-1])
@@ -49,11 +49,13 @@ class NullRecorder(Recorder):
 
 def read(path: Path, kind: str | None = None) -> Iterator[dict[str, Any]]:
     """The lines of a log, of one kind if given. Unreadable lines, such as one cut by a crash, are skipped."""
+    return (entry for entry in entries_of(path) if entry is not None and kind in (None, entry.get("kind")))
+
+
+def entries_of(path: Path) -> Iterator[dict[str, Any] | None]:
+    """Each line of a log; None for one that is not readable."""
     with path.open("rb") as file:
-        for line in file:
-            entry = _entry(line)
-            if entry is not None and kind in (None, entry.get("kind")):
-                yield entry
+        yield from map(_entry, file)
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import UserError, printable
 from tracer.core.markdown import markdown_table
 from tracer.data.checking.report import command
-from tracer.report.chart import Axis, Chart, Series
+from tracer.report.chart import Axis, Chart, Point, Series
 from tracer.report.svg import svg
 from tracer.sweep.slurm import array_script
 
@@ -108,7 +108,7 @@ class _Tags(HTMLParser):
 
 
 def _tags(name: str) -> list[str]:
-    series = Series(name, 0, (0.0, 1.0), (0.0, 1.0), notes=(name, name), mark="both")
+    series = Series(name, 0, (Point(0.0, 0.0, note=name), Point(1.0, 1.0, note=name)), mark="both")
     axes = (Axis(name), Axis(name, names=(name, name)))
     parser = _Tags()
     parser.feed(str(svg(Chart(name, name, name, *axes, (series,)))))

@@ -10,7 +10,7 @@ from tracer.cli.flags import command
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
 from tracer.core.errors import printable, unknown
-from tracer.evaluation.tables import FORMATS
+from tracer.evaluation.render import FORMATS
 from tracer.evaluation.target import run_at, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.parallel import launched

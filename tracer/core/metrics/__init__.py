@@ -17,6 +17,7 @@ from tracer.core.metrics.intervals import (
     Interval,
     Spread,
     counted_interval,
+    independent_mean,
     mean_std,
     paired_interval,
     t_interval,

@@ -84,6 +84,15 @@ def t_interval(values: Iterable[float]) -> Interval:
     return Interval(mean - half, mean, mean + half)
 
 
+def independent_mean(parts: Sequence[Interval]) -> Interval:
+    """The mean of values whose errors are independent: the squares of the widths of their intervals add up."""
+    n = len(parts)
+    value = math.fsum(part.value for part in parts) / n
+    below = math.hypot(*(part.value - part.low for part in parts)) / n
+    above = math.hypot(*(part.high - part.value for part in parts)) / n
+    return Interval(value - below, value, value + above)
+
+
 def wilson_interval(share: float, n: int) -> Interval:
     """A share of n samples with its score interval (Wilson 1927), which stays inside [0, 1]."""
     if not 0 <= share <= 1 or n < 1:

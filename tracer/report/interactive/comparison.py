@@ -7,17 +7,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
 from tracer.data.encoded import rgb
 from tracer.data.examples import Examples
 from tracer.evaluation.measured import evenly_spaced
-from tracer.models.student import Student
-from tracer.models.zero_shot import zero_shot
+from tracer.evaluation.predict import Scorer
+from tracer.parallel import World
 from tracer.report.closer import Gallery, chosen_sets, gallery
 from tracer.report.images import own_images
 from tracer.report.paired import Paired, paired_sets
@@ -48,7 +46,8 @@ class Comparison:
         held_out, train = own_images(run.experiment)
         self.examples: Examples = held_out.take(evenly_spaced(len(held_out), MOST_IMAGES))
         self.templates = prompts_for(train, run.experiment.templates)
-        self.models = tuple(run.student(name).eval() for name in ("pretrained", run.weights))
+        models = [run.student(name).eval() for name in ("pretrained", run.weights)]
+        self.scorers = [Scorer(model, World("cpu", "fp32"), self.classes) for model in models]
 
     def image(self, index: int) -> Image.Image:
         """A held-out image."""
@@ -64,9 +63,12 @@ class Comparison:
         names = list(dict.fromkeys(name.strip() for name in names if name.strip()))
         if not 2 <= len(names) <= MOST_NAMES:
             raise UserError(f"give between 2 and {MOST_NAMES} different names, not {len(names)}")
-        before, after = (self._shares(model, rgb(image), names).tolist() for model in self.models)
-        rows = map(Row, names, before, after)
-        return sorted(rows, key=lambda row: -row.after)
+        shares = []
+        for scorer in self.scorers:
+            features = scorer.student.encode_image(scorer.student.preprocess(rgb(image)))
+            logits = scorer.classifier(tuple(names), self.templates)(features)
+            shares.append(logits[0].softmax(dim=0).tolist())
+        return sorted(map(Row, names, *shares), key=lambda row: -row.after)
 
     @torch.no_grad()
     def search(self, text: str, count: int = 8) -> tuple[list[int], list[int]]:
@@ -74,8 +76,9 @@ class Comparison:
         if not text.strip():
             raise UserError("give a text to search for")
         nearest = []
-        for model, images in zip(self.models, self._embedded, strict=True):
-            similarity = images @ model.embed_text(model.tokenise(text.strip()))[0]
+        for scorer, images in zip(self.scorers, self._embedded, strict=True):
+            student = scorer.student
+            similarity = images @ student.embed_text(student.tokenise(text.strip()))[0]
             nearest.append(similarity.topk(min(count, len(similarity))).indices.tolist())
         return nearest[0], nearest[1]
 
@@ -90,19 +93,12 @@ class Comparison:
             raise UserError(f"{self.run.folder} has no predictions of both models on the same images")
         return [(each, gallery(data, each, most)) for each in sets]
 
-    def _shares(self, model: Student, image: Image.Image, names: list[str]) -> Float[Tensor, " c"]:
-        features = model.encode_image(model.preprocess(image))
-        if model.head is not None and tuple(names) == self.classes:
-            return model.classify(features)[0].softmax(dim=0)
-        texts = zero_shot(model, names, self.templates)
-        return (model.scale * texts @ normalize(features, dim=-1)[0]).softmax(dim=0)
-
     @cached_property
     def _embedded(self) -> tuple[Tensor, ...]:
         """Unit-length embeddings of the held-out images by each model; each image is decoded once."""
         parts: tuple[list[Tensor], ...] = ([], [])
         for start in range(0, len(self.examples), PART):
             images = [self.image(i) for i in range(start, min(start + PART, len(self.examples)))]
-            for model, embeddings in zip(self.models, parts, strict=True):
-                embeddings.append(model.embed_image(model.preprocess(images)))
+            for scorer, embeddings in zip(self.scorers, parts, strict=True):
+                embeddings.append(scorer.student.embed_image(scorer.student.preprocess(images)))
         return tuple(torch.cat(each) for each in parts)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from io import StringIO
+from typing import Any
 
 from tracer.core.errors import unknown
 from tracer.core.markdown import markdown_table
-from tracer.evaluation.tables.table import Cell, Mark, Table
+from tracer.evaluation.tables import Cell, Mark, Table
 
 PARTIAL = "†"
 WARNING = f"{PARTIAL} measured on an incomplete copy of the data: not comparable with complete ones"
@@ -74,7 +74,7 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def to_csv(tables: Sequence[Table]) -> str:
-    """One line for each model, column and seed, in full precision, without titles and notes."""
+    """One line for each model and column, in full precision, without titles and notes."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_FIELDS)
@@ -83,18 +83,33 @@ def to_csv(tables: Sequence[Table]) -> str:
             for column in table.columns:
                 fields = (name, *column, table.metric, table.better, int(table.percent))
                 cell = cells.get(column.name)
-                if cell is None:
-                    writer.writerow((*fields, *[None] * 6))
-                    continue
-                for seed, value in enumerate(cell.values):
-                    writer.writerow((*fields, seed, value, cell.low, cell.high, int(cell.partial), cell.n))
+                values = [None] * 6
+                if cell is not None:
+                    value, low, high = _ends(cell)
+                    values = [0, value, low, high, int(cell.partial), cell.n]
+                writer.writerow((*fields, *values))
     return out.getvalue()
 
 
 def to_json(tables: Sequence[Table]) -> str:
     """A list of the whole tables, titles and notes included."""
-    contents = (asdict(table) | {"columns": [c._asdict() for c in table.columns]} for table in tables)
+    contents = []
+    for table in tables:
+        rows = [[name, {column: _json(cell) for column, cell in cells.items()}] for name, cells in table.rows]
+        columns = [column._asdict() for column in table.columns]
+        contents.append({**vars(table), "columns": columns, "rows": rows})
     return f"[{', '.join(json.dumps(each, indent=1, ensure_ascii=False) for each in contents)}]"
+
+
+def _json(cell: Cell) -> dict[str, Any]:
+    value, low, high = _ends(cell)
+    return {"values": [value], "low": low, "high": high, "partial": cell.partial, "n": cell.n}
+
+
+def _ends(cell: Cell) -> tuple[float, float | None, float | None]:
+    """The value, and the ends of its interval if they are known."""
+    low, value, high = cell.interval
+    return (value, low, high) if cell.interval.known else (value, None, None)
 
 
 FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
@@ -130,7 +145,7 @@ def _rows(table: Table, marks: Marks, partial: str) -> list[list[str]]:
         row = [name]
         for column in table.columns:
             cell = cells.get(column.name)
-            value = MISSING if cell is None else table.shown(cell.mean)
+            value = MISSING if cell is None else table.shown(cell.interval.value)
             sign = partial if cell is not None and cell.partial else ""
             row.append(marks[table.mark(index, column.name)].format(f"{value}{sign}"))
         rows.append(row)
@@ -138,10 +153,9 @@ def _rows(table: Table, marks: Marks, partial: str) -> list[list[str]]:
 
 
 def _with_interval(table: Table, cell: Cell) -> str:
-    value = f"{table.shown(cell.mean)}{PARTIAL if cell.partial else ''}"
-    if cell.low is None or cell.high is None:
-        return value
-    return f"{value} [{table.shown(cell.low)}, {table.shown(cell.high)}]"
+    value = f"{table.shown(cell.interval.value)}{PARTIAL if cell.partial else ''}"
+    low, _, high = cell.interval
+    return f"{value} [{table.shown(low)}, {table.shown(high)}]" if cell.interval.known else value
 
 
 def _metric(table: Table) -> str:

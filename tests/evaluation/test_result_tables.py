@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 
@@ -15,16 +14,15 @@ from tracer.core import metrics
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval
 from tracer.data.examples import Examples
+from tracer.evaluation.render import document
 from tracer.evaluation.suites.imagenet import FOUR, SETS
 from tracer.evaluation.suites.shift import Average, Shift, Suite
-from tracer.evaluation.tables import Cell, Column, Table, averaged, document, tabulated
+from tracer.evaluation.tables import Cell, Column, Table, averaged, tabulated
 
 
-def cell(values: float | Interval | Sequence[float], partial: bool = False, n: int | None = None) -> Cell:
-    """A cell of one value, of a value with its interval, or of one value per seed."""
-    if isinstance(values, Interval):
-        return Cell((values.value,), values.low, values.high, partial, n)
-    return Cell((values,) if isinstance(values, float) else tuple(values), partial=partial, n=n)
+def cell(value: float | Interval, partial: bool = False, n: int | None = None) -> Cell:
+    """A cell of a value, or of a value with its interval."""
+    return Cell(value if isinstance(value, Interval) else Interval.unknown(value), partial, n)
 
 
 def unread() -> Examples:
@@ -69,8 +67,8 @@ def test_averages_are_those_of_the_paper() -> None:
     table = paper()
     for name, cells in table.rows:
         values, average = PAPER[name]
-        assert table.shown(cells["OOD"].mean) == f"{average:.2f}"
-        assert cells[FOUR.name].mean == pytest.approx(sum(values[1:5]) / 400)
+        assert table.shown(cells["OOD"].interval.value) == f"{average:.2f}"
+        assert cells[FOUR.name].interval.value == pytest.approx(sum(values[1:5]) / 400)
 
 
 def test_best_and_second_best() -> None:
@@ -115,35 +113,26 @@ def test_partial_numbers_are_marked_and_do_not_compete() -> None:
 
 def test_what_is_partial_or_absent_touches_its_averages() -> None:
     both = Average("both", ("x", "y"))
-    assert averaged(both, {"x": cell(0.25), "y": cell(0.75)}) == Cell((0.5,))
-    assert averaged(both, {"x": cell(0.25), "y": cell(0.75, partial=True)}) == Cell((0.5,), partial=True)
-    assert averaged(both, {"x": cell(0.25)}) == Cell((0.25,), partial=True)
+    assert averaged(both, {"x": cell(0.25), "y": cell(0.75)}) == cell(0.5)
+    assert averaged(both, {"x": cell(0.25), "y": cell(0.75, partial=True)}) == cell(0.5, partial=True)
+    assert averaged(both, {"x": cell(0.25)}) == cell(0.25, partial=True)
     assert averaged(both, {}) is None
-
-
-def test_averages_over_seeds_are_taken_seed_by_seed() -> None:
-    both = Average("both", ("x", "y"))
-    mean = averaged(both, {"x": cell([0.1, 0.3]), "y": cell([0.5, 0.3])})
-    assert mean is not None
-    assert mean.values == pytest.approx((0.3, 0.3))
-    with pytest.raises(ValueError, match="shorter"):
-        averaged(both, {"x": cell([0.1, 0.3]), "y": cell([0.5])})
 
 
 def test_intervals_of_independent_sets_add_in_squares() -> None:
     cells = {"x": cell(Interval(0.17, 0.2, 0.23)), "y": cell(Interval(0.36, 0.4, 0.44))}
     mean = averaged(Average("both", ("x", "y")), cells)
     assert mean is not None
-    assert mean.low is not None
-    assert 0.3 - mean.low == pytest.approx(math.hypot(0.03, 0.04) / 2)
-    assert mean.high == pytest.approx(0.325)
+    low, value, high = mean.interval
+    assert value - low == pytest.approx(math.hypot(0.03, 0.04) / 2)
+    assert high == pytest.approx(0.325)
     half = averaged(Average("both", ("x", "y")), {**cells, "y": cell(0.4)})
     assert half is not None
-    assert (half.low, half.high) == (None, None)
+    assert not half.interval.known
 
 
 def test_text() -> None:
-    table = small(metrics.accuracy, ours=cell([0.81, 0.83]), theirs=0.5)
+    table = small(metrics.accuracy, ours=0.82, theirs=0.5)
     assert document([table]).splitlines() == [
         "                ours  theirs  images",
         "─────────────  ─────  ──────  ──────",
@@ -157,9 +146,7 @@ def test_markdown() -> None:
 
 
 def test_latex() -> None:
-    table = replace(
-        small(metrics.accuracy, **{"L2_SP & 50%": cell([0.81, 0.83]), "b": 0.5}), title="T", notes=("n",)
-    )
+    table = replace(small(metrics.accuracy, **{"L2_SP & 50%": 0.82, "b": 0.5}), title="T", notes=("n",))
     assert document([table], "latex").splitlines() == [
         "% T",
         "% n",
@@ -183,7 +170,7 @@ def test_a_number_that_is_missing_is_a_dash() -> None:
 
 
 def rich() -> Table:
-    odd = {'IN, the "first"': {"ImageNet": cell([1 / 3, 2 / 3]), "ImageNet-A": cell(0.1, partial=True)}}
+    odd = {'IN, the "first"': {"ImageNet": cell(2 / 3), "ImageNet-A": cell(0.1, partial=True)}}
     more = {"b": {name: cell(Interval(0.1, 0.2, 0.30000000000000004)) for name in NAMES}}
     return replace(tabulated(metrics.ece, layout(), odd | more), title="Títle", notes=("one", "two"))
 
@@ -192,11 +179,12 @@ def test_json_holds_every_number_and_the_notes() -> None:
     for table in (paper(), rich()):
         content = json.loads(document([table], "json"))[0]
         assert (content["title"], tuple(content["notes"])) == (table.title, table.notes)
-        rows = {
-            name: {key: Cell(**cells | {"values": tuple(cells["values"])}) for key, cells in each.items()}
-            for name, each in content["rows"]
-        }
-        assert rows == dict(table.rows)
+        for (name, cells), (own, written) in zip(table.rows, content["rows"], strict=True):
+            assert (name, list(cells)) == (own, list(written))
+            for each, values in zip(cells.values(), written.values(), strict=True):
+                low, value, high = each.interval
+                ends = [low, high] if each.interval.known else [None, None]
+                assert list(values.values()) == [[value], *ends, each.partial, each.n]
 
 
 def test_csv_has_a_line_for_each_number_in_full_precision() -> None:
@@ -205,8 +193,8 @@ def test_csv_has_a_line_for_each_number_in_full_precision() -> None:
         for name, cells in table.rows:
             for column in table.columns:
                 own = [line for line in lines if (line["model"], line["column"]) == (name, column.name)]
-                values = cells[column.name].values if column.name in cells else ()
-                assert tuple(float(line["value"]) for line in own if line["value"]) == values
+                values = [cells[column.name].interval.value] if column.name in cells else []
+                assert [float(line["value"]) for line in own if line["value"]] == values
 
 
 def test_unknown_formats_are_told() -> None:
@@ -214,8 +202,8 @@ def test_unknown_formats_are_told() -> None:
         document([paper()], "latx")
 
 
-@pytest.mark.parametrize("wrong", [[], [math.nan], [0.1, math.inf]])
-def test_a_cell_holds_numbers(wrong: list[float]) -> None:
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_a_cell_holds_numbers(wrong: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         cell(wrong)
 
