@@ -76,7 +76,9 @@ def test_one_row_without_a_split_is_refused(written, blank):
         load(written(["train", "train", blank, "test", "test", "test"]))
 
 
-@pytest.mark.parametrize("cells", [["train set"] * 3 + ["test set"] * 3, ["train_1", "test_1"] * 3])
+@pytest.mark.parametrize(
+    "cells", [["tr", "te"] * 3, ["train set"] * 3 + ["test set"] * 3, ["train_1", "test_1"] * 3]
+)
 def test_names_that_allude_to_splits_are_not_passed_over(written, cells):
     with pytest.raises(UserError, match="holds other names than train, val and test"):
         load(written(cells))
@@ -138,7 +140,12 @@ def test_two_columns_of_splits_must_agree(tmp_path):
 
 @pytest.mark.parametrize(
     "cells",
-    [["Training", "PublicTest", "PrivateTest"], ["train_1", "test-1", "val-1"], ["TrainSet", "TestSet"]],
+    [
+        ["Training", "PublicTest", "PrivateTest"],
+        ["train_1", "test-1", "val-1"],
+        ["TrainSet", "TestSet"],
+        ["tr", "te"],
+    ],
 )
 def test_names_of_splits_with_more_to_them_are_refused_in_any_column(written, cells):
     """FER-2013 has a column Usage: all of its rows were trained on, tests among them."""

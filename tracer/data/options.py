@@ -17,6 +17,8 @@ SYNONYMS = {
     **dict.fromkeys(("test", "testing"), "test"),
 }
 SPLITS = ("train", "val", "test")
+# Never taken for splits, since they are codes of languages too, but refused where they seem to be meant.
+ABBREVIATIONS = {"tr": "train", "trn": "train", "va": "val", "te": "test", "tst": "test"}
 COLUMNS = ("image", "caption", "label")  # options that name a column
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tracer.core.errors import UserError, unknown
 from tracer.data.formats.values import text, texts
-from tracer.data.options import SPLITS, SYNONYMS, Options, Splits, canonical, splits_by_name
+from tracer.data.options import ABBREVIATIONS, SPLITS, SYNONYMS, Options, Splits, canonical, splits_by_name
 
 T = TypeVar("T")
 
@@ -209,7 +209,9 @@ def _read(name: str, cells: list[str], source: str) -> Splits:
 
 
 def _alluded(text: str) -> set[str]:
-    """The splits whose names are words of a text, as in "test set", "train_1" or "isTrain"."""
+    """The splits whose names are words of a text, as in "test set", "train_1" or "isTrain", or shortened to "te"."""
+    if abbreviated := ABBREVIATIONS.get(text.strip().lower()):
+        return {abbreviated}
     words = re.findall(r"[^\W\d_A-Z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*", text)
     return {SYNONYMS[word.lower()] for word in words if word.lower() in SYNONYMS}
 

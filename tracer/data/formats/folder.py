@@ -12,7 +12,7 @@ from posixpath import commonpath
 from tracer.core.errors import UserError
 from tracer.data.encoded import SUFFIXES, Files
 from tracer.data.examples import Examples, assemble
-from tracer.data.options import SPLITS, Options, Splits, canonical, splits_by_name
+from tracer.data.options import ABBREVIATIONS, SPLITS, Options, Splits, canonical, splits_by_name
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
 OTHER_SUFFIXES = frozenset(
@@ -201,6 +201,8 @@ def _refuse_one_folder(root: Path, split: str, folders: list[list[str]]) -> None
 
 def _split_in(name: str) -> tuple[str, str]:
     """The split that is part of a name, as in test-photos, empty if there is none; and the other words of it."""
+    if abbreviated := ABBREVIATIONS.get(name.lower()):
+        return abbreviated, ""
     words = [word for word in re.split(r"[\W_\d]+", name.lower()) if word]
     splits = [canonical(word) for word in words if canonical(word) in SPLITS]
     others = [word for word in words if canonical(word) not in SPLITS]
