@@ -88,6 +88,7 @@ def test_lists(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["trian"], "unknown command 'trian': did you mean train"),
         (["train", "tracr"], "unknown method 'tracr': did you mean tracer"),
+        (["train", "ft", "--tune=image"], "--tune is not an option of ft, but of carot"),
         (
             ["train", "--data", "digits", "--model", "ViT-B-61"],
             "no run or folder 'ViT-B-61', and no model of this name: did",

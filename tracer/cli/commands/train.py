@@ -70,10 +70,22 @@ def requested(arguments: list[str]) -> tuple[Experiment, Output]:
             [f"More flags, explained by `{prog} --help-all`:", *_lines(sections, flags), "", after]
         )
         sections = {None: EXPLAINED}
+    _refuse_options_of_others(arguments, name)
     values = parse(parts, arguments[has_method:], prog, about, after, sections)
     own = {option.name: values[option.name] for option in options(name)}
     settings = {each.name: values[each.name] for each in fields(Settings)}
     return Experiment(method=name, options=own, **settings), call(Output, values)
+
+
+def _refuse_options_of_others(arguments: list[str], name: str) -> None:
+    """Raise UserError for a flag that this method does not have and others have, and name them."""
+    own = {option.name for option in options(name)}
+    for word in arguments:
+        key = word.partition("=")[0].removeprefix("--").replace("-", "_")
+        owners = [each for each in methods() if key in {option.name for option in options(each)}]
+        if word.startswith("--") and owners and key not in own:
+            listed = ", ".join(owners[:5]) + (" and others" if len(owners) > 5 else "")
+            raise UserError(f"{word.partition('=')[0]} is not an option of {name}, but of {listed}")
 
 
 def _sections(name: str) -> dict[str | None, Sequence[str]]:
