@@ -16,7 +16,7 @@ from tracer.methods.base import Method, method, methods, options
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.setup import first_stage
+from tracer.training.setup import first_stage, pretrained_model
 from tracer.training.step import step
 
 Make = Callable[..., Experiment]
@@ -100,7 +100,7 @@ def test_a_radius_of_zero_returns_the_pretrained_weights(experiment: Make) -> No
     made = plan(experiment("flyp"))
     assert same(
         student(with_method(made, made.method.regularized(FTP(radius=0.0)))),
-        dict(made.experiment.pretrained_model().state_dict()),
+        dict(pretrained_model(made).state_dict()),
     )
 
 
@@ -146,14 +146,15 @@ def test_starfts_weight_falls_at_the_start_of_each_epoch() -> None:
 
 def test_replicas_see_other_data_and_end_as_one(experiment: Make) -> None:
     from tracer.core.model_stock import stock
+    from tracer.training.learner import ReplicatedLearner
 
     learner = first_stage(plan(experiment("stock")), World("cpu", "fp32"), 3)
-    assert learner.replicas
+    assert isinstance(learner, ReplicatedLearner)
     assert not torch.equal(*(batch.image for batch in learner.data[0]))
     for state, batch in zip(learner.states, learner.data[0], strict=True):
         step(state, batch)
     apart = [{k: v.clone() for k, v in state.student.state_dict().items()} for state in learner.states]
     assert not same(*apart)
-    learner.merge(learner.replicas)
+    learner.merge()
     merged, _ = stock(learner.start, apart)
     assert all(same(dict(state.student.state_dict()), merged) for state in learner.states)

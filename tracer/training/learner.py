@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.utils.data import Dataset
@@ -17,59 +18,65 @@ from tracer.training.step import State, step
 
 
 class Learner:
-    """Takes training steps with one student, or with `replicas` of it that are merged; can be saved and restored.
+    """Takes training steps on batches of its data; can be saved and restored."""
 
-    Each replica has its own optimiser and its own order of the data, as in Model Stock.
-    """
+    def __init__(self, state: State, batches: Batches, seed: int) -> None:
+        self.state, self.batches, self.seed = state, batches, seed
+        self.data: Dataset[Any] = batches  # the batches for `step`, indexed by the number of the step, from 0
 
-    def __init__(
-        self,
-        states: Sequence[State],
-        batches: Sequence[Batches],
-        seed: int,
-        replicas: Replicas | None = None,
-    ) -> None:
-        self.states, self.seed, self.replicas = states, seed, replicas
-        self.state, self.batches = states[0], batches[0]  # of the first, or only, student
-        self.data = JointBatches(batches)
-        self.start = (
-            {name: tensor.clone() for name, tensor in self.state.student.state_dict().items()}
-            if replicas
-            else {}
-        )
-
-    def step(self, number: int, batch: Sequence[Batch]) -> tuple[Loss, ...]:
-        """Take step `number` of the run, from 1, with a batch for each student. Returns the loss of each."""
-        losses = tuple(
-            seeded_step(state, own, self.seed, number - 1 + (replica << 40))
-            for replica, (state, own) in enumerate(zip(self.states, batch, strict=True))
-        )
-        if self.replicas:
-            last = self.state.step == self.state.schedule.steps
-            if last or self.replicas.due(self.state.step, self.batches.per_epoch):
-                self.merge(self.replicas)
-        return losses
-
-    @torch.no_grad()
-    def merge(self, replicas: Replicas) -> None:
-        """Replace the weights of every replica by their merge; the optimisers stay as they are."""
-        world, weights = self.state.world, [state.student.state_dict() for state in self.states]
-        start, *ends = (world.full_tensors(each, everywhere=True) for each in (self.start, *weights))
-        merged = replicas.merge(start, ends)
-        for state, own in zip(self.states, weights, strict=True):
-            state.student.load_state_dict(world.shard_like(merged, own))
+    def step(self, number: int, batch: Any) -> tuple[Loss, ...]:
+        """Take step `number` of the run, from 1. Returns the loss of each replica."""
+        return (seeded_step(self.state, batch, self.seed, number - 1),)
 
     def capture(self) -> Checkpoint:
-        """A checkpoint of the current state; names of further replicas than the first are numbered."""
-        first, *others = [checkpoints.capture(state) for state in self.states]
-        for index, other in enumerate(others, start=1):
-            first.tensors.update({f"{owner}-{index}": weights for owner, weights in other.tensors.items()})
-            first.counters[f"replica-{index}"] = other.counters
-        return first
+        """A checkpoint of the current state."""
+        return checkpoints.capture(self.state)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Load a checkpoint."""
         checkpoints.restore(self.state, checkpoint)
+
+
+class ReplicatedLearner(Learner):
+    """Several copies of one student, each with its own optimiser and its own order of the data, as in Model Stock."""
+
+    def __init__(
+        self, states: Sequence[State], batches: Sequence[Batches], seed: int, replicas: Replicas
+    ) -> None:
+        super().__init__(states[0], batches[0], seed)
+        self.states, self.data, self.replicas = states, _JointBatches(batches), replicas
+        self.start = {name: tensor.clone() for name, tensor in states[0].student.state_dict().items()}
+
+    def step(self, number: int, batch: Any) -> tuple[Loss, ...]:
+        losses = tuple(
+            seeded_step(state, own, self.seed, number - 1 + (replica << 40))
+            for replica, (state, own) in enumerate(zip(self.states, batch, strict=True))
+        )
+        last = self.state.step == self.state.schedule.steps
+        if last or self.replicas.due(self.state.step, self.batches.per_epoch):
+            self.merge()
+        return losses
+
+    @torch.no_grad()
+    def merge(self) -> None:
+        """Replace the weights of every replica by their merge; the optimisers stay as they are."""
+        world, weights = self.state.world, [state.student.state_dict() for state in self.states]
+        start, *ends = (world.full_tensors(each, everywhere=True) for each in (self.start, *weights))
+        merged = self.replicas.merge(start, ends)
+        for state, own in zip(self.states, weights, strict=True):
+            state.student.load_state_dict(world.shard_like(merged, own))
+
+    def capture(self) -> Checkpoint:
+        """The checkpoint of the first replica, with those of the others added under numbered names."""
+        first, *others = [checkpoints.capture(state) for state in self.states]
+        tensors, counters = dict(first.tensors), dict(first.counters)
+        for index, other in enumerate(others, start=1):
+            tensors |= {f"{owner}-{index}": weights for owner, weights in other.tensors.items()}
+            counters[f"replica-{index}"] = other.counters
+        return Checkpoint(tensors, counters)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        super().restore(checkpoint)
         for index, state in enumerate(self.states[1:], start=1):
             suffix = f"-{index}"
             tensors = {
@@ -80,8 +87,8 @@ class Learner:
             checkpoints.restore(state, Checkpoint(tensors, checkpoint.counters[f"replica-{index}"]))
 
 
-class JointBatches(Dataset[list[Batch]]):
-    """The batches of all students at a step, indexed by the number of the step, from 0."""
+class _JointBatches(Dataset[list[Batch]]):
+    """The batches of all replicas at a step."""
 
     def __init__(self, replicas: Sequence[Batches]) -> None:
         self.replicas = replicas

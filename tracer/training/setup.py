@@ -26,7 +26,7 @@ from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan
 from tracer.training.factor_gap import FactorGap
-from tracer.training.learner import Learner, step_seed
+from tracer.training.learner import Learner, ReplicatedLearner, step_seed
 from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State
 
@@ -52,7 +52,9 @@ def build_learner(
     students = [student, *(deepcopy(student) for _ in range(replicas.count - 1 if replicas else 0))]
     states = [_state(plan, stage, steps, each, pretrained, world) for each in students]
     data = [_batches(plan, state, replica) for replica, state in enumerate(states)]
-    return Learner(states, data, experiment.seed, replicas)
+    if replicas:
+        return ReplicatedLearner(states, data, experiment.seed, replicas)
+    return Learner(states[0], data[0], experiment.seed)
 
 
 def fit(stage: Stage, student: Student) -> Stage:
