@@ -16,7 +16,7 @@ from tracer.methods.base import Method, method, methods, options
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
-from tracer.training.setup import first_stage, pretrained_model
+from tracer.training.setup import first_stage
 from tracer.training.step import step
 
 Make = Callable[..., Experiment]
@@ -100,7 +100,7 @@ def test_a_radius_of_zero_returns_the_pretrained_weights(experiment: Make) -> No
     made = plan(experiment("flyp"))
     assert same(
         student(with_method(made, made.method.regularized(FTP(radius=0.0)))),
-        dict(pretrained_model(made).state_dict()),
+        dict(made.experiment.pretrained_model().state_dict()),
     )
 
 
