@@ -1,4 +1,4 @@
-"""Shapes and types of the pure core are checked at every call; models that many tests share are built once."""
+"""Shapes and types of the pure core are checked in every test; models that many tests share are built once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import config, install_import_hook
+from typechecking import next_test
 
 CHECKED = (
     *(
@@ -43,6 +44,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def checked_anew() -> None:
+    """The first calls of every function are checked in every test."""
+    next_test()
 
 
 @pytest.fixture(scope="session")

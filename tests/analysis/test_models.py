@@ -44,7 +44,8 @@ TOWERS = [
 
 def tower(name: str) -> nn.Module:
     """The vision tower of an architecture without memory or weights."""
-    return open_clip.create_model(name, device="meta", load_weights=False).visual.eval()
+    with torch.device("meta"):  # else they are drawn at random first
+        return open_clip.create_model(name, device="meta", load_weights=False).visual.eval()
 
 
 @pytest.mark.parametrize(("name", "layers", "widths"), TOWERS)

@@ -34,7 +34,8 @@ for name in [name for name in sys.modules if name.startswith("torchvision")]:
     del sys.modules[name]
 sys.path.remove({str(SITE)!r})
 site.addsitedir({str(SITE)!r})
-sys.modules["wandb"] = None  # timm would import it, which takes seconds too
+for name in ("transformers", "wandb"):  # are optional, and importing them takes as long as the rest
+    sys.modules[name] = None
 import open_clip, torchvision.transforms
 print(open_clip.list_models()[0])
 """

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.torch import load_file
+from starting import environment
 
 from studies.faults.process import CommandProcess
 
@@ -67,7 +68,7 @@ def newest(run: Path) -> int:
 def test_a_killed_rank_stops_the_other_and_the_run_goes_on(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*LAUNCHED, *command(tmp_path)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from starting import environment
 from test_lost import LAUNCHED, command, newest
 
 HANDLED = ["--signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGUSR1"]
@@ -37,7 +38,7 @@ def test_a_signal_to_the_launcher_and_its_group_saves(
     arguments = [*command(tmp_path), "--workers", "2", "--save-every", "100000"]
     process = subprocess.Popen(
         [*LAUNCHED[:4], *options, *LAUNCHED[4:], *arguments],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

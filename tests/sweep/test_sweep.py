@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from starting import environment
 
 from studies.faults.process import CommandProcess
 from tracer.cli import app as cli
@@ -199,8 +200,11 @@ def test_a_killed_sweep_goes_on_to_the_same_tables(mine: str, tmp_path: Path) ->
 
 
 def test_the_command_runs_all_skips_what_is_done_and_names_what_failed(
-    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In worker processes that are started as a user's are."""
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
     folder = tmp_path / "sweep"
     plain = ["sweep", mine, "--out", str(folder), "--device", "cpu", "--seeds", "1"]
     assert cli.main([*plain, "--rates", "1e-3", "1e30"]) == 1
