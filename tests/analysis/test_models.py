@@ -176,10 +176,10 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("method", ["ft", "tracer"])
 def test_the_ends_of_an_analysed_path_are_the_runs_result(
-    method: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    method: str, photos: Path, minute: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = {"data": str(photos), "held_out": str(photos), "retain": (str(photos),), "templates": "name"}
-    size = {"model": "tiny-28", "pretrained": "none", "steps": 3, "batch": 8, "lr": 1e-3, "augment": "none"}
+    size = {"model": minute, "pretrained": "none", "steps": 3, "batch": 8, "lr": 1e-3, "augment": "none"}
     made = plan(Experiment(method=method, **data, **size))
     run = Run.create(made, tmp_path / "run")
     Training(made, run, World("cpu", "fp32")).finish()
@@ -211,10 +211,10 @@ def test_the_ends_of_an_analysed_path_are_the_runs_result(
 
 
 def test_a_point_of_the_path_does_not_depend_on_those_before_it(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    photos: Path, minute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = {"data": str(photos), "held_out": str(photos), "templates": "name", "augment": "none"}
-    size = {"model": "tiny-28", "pretrained": "none", "steps": 1, "batch": 8, "lr": 1e-3}
+    size = {"model": minute, "pretrained": "none", "steps": 1, "batch": 8, "lr": 1e-3}
     settled = plan(Experiment(method="flyp", **data, **size))
     world = World("cpu", "fp32")
     run = Training(settled, Run.create(settled, tmp_path / "run"), world).finish()
@@ -276,11 +276,15 @@ def test_too_few_held_out_images_are_refused_at_once(
 
 
 def test_a_folder_of_runs_is_analysed_run_by_run_and_unfinished_ones_are_skipped(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    photos: Path,
+    minute: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
     data = {"data": str(photos), "held_out": str(photos), "templates": "name", "augment": "none"}
-    size = {"model": "tiny-28", "pretrained": "none", "steps": 1, "batch": 8, "lr": 1e-3}
+    size = {"model": minute, "pretrained": "none", "steps": 1, "batch": 8, "lr": 1e-3}
     for seed in (0, 1):
         made = plan(Experiment(method="flyp", seed=seed, **data, **size))
         Training(made, Run.create(made, tmp_path / str(seed)), World("cpu", "fp32")).finish()
