@@ -103,6 +103,7 @@ def equal(difference: dict[str, float]) -> None:
     told = dict(difference)
     assert told.pop("accuracy") == 0
     assert told.pop("weight_gap") < 1e-6  # measured in fp32
-    for name in ("loss", "first loss", "scale", "gradient"):
+    for name in ("first loss", "scale", "gradient"):
         assert told.pop(name, 0.0) < EXACT, name
+    assert told.pop("loss") < 100 * EXACT  # of later steps, behind Adam
     assert all(value < MOVED for value in told.values()), told

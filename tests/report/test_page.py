@@ -200,7 +200,7 @@ def test_the_command_shown_is_the_experiment(tmp_path: Path) -> None:
     """Parse the line that the page shows with the real parser, and compare what would run."""
     options = {"beta": 0.3, "targets": "pair"}
     run = read_run(write_run(tmp_path / "it's here", options=options, clip=1.0, seed=3))
-    experiment, _ = training_command.parse(shlex.split(training(run))[2:])
+    experiment, _ = training_command.requested(shlex.split(training(run))[2:])
     for name, value in run.experiment.items():
         if name not in ("options", "retain"):
             assert getattr(experiment, name) == value, name
