@@ -19,7 +19,7 @@ from tracer.runs.plan import Plan, plan
 from tracer.training import estimate as estimates
 from tracer.training.estimate import Estimate
 
-TINY = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--device", "cpu", "--batch", "256"]
+TINY = ["--data", "digits", "--model", "tiny-28", "--pretrained", "none", "--device", "cpu", "--batch", "64"]
 
 
 def lines(capsys: pytest.CaptureFixture[str], *flags: str) -> list[str]:
@@ -36,7 +36,7 @@ def test_it_fits(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch
     monkeypatch.setattr(dry_run, "free_memory", lambda device: 64 * 2**30)
     shown = lines(capsys, "--dry-run", "--lr", "3e-6")
     assert shown[0].startswith("fits: needs ")
-    assert re.search(r"steps of 256 images, about [\d.]+ (s|min|h) on this machine; ", shown[1])
+    assert re.search(r"steps of 64 images, about [\d.]+ (s|min|h) on this machine; ", shown[1])
     assert "held out" in shown[1]
     names = settings(shown)
     assert {"method", "data", "model", "lr", "steps", "batch"} <= set(names)
@@ -49,6 +49,7 @@ def test_it_does_not_fit_and_a_chunk_would(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The chunk that is named is the largest that the estimate itself lets through."""
+    large = ("--dry-run", "--batch", "256")
     needs: dict[int | None, Estimate] = {}
     real = dry_run.estimate
 
@@ -61,16 +62,17 @@ def test_it_does_not_fit_and_a_chunk_would(
         return needs[chunk].total - needs[chunk].process
 
     monkeypatch.setattr(dry_run, "CHUNKS", (64, 32))
+    monkeypatch.setattr(dry_run, "_duration", lambda settled, device: "")
     monkeypatch.setattr(dry_run, "estimate", estimate)
     monkeypatch.setattr(dry_run, "free_memory", lambda device: 10 * 2**20)
-    assert "use a smaller --model" in lines(capsys, "--dry-run")[0]
+    assert "use a smaller --model" in lines(capsys, *large)[0]
     assert on_device(32) < on_device(64) < on_device(None)
     between = (on_device(32) + on_device(64)) // 2
     monkeypatch.setattr(dry_run, "free_memory", lambda device: between)
-    first = lines(capsys, "--dry-run")[0]
+    first = lines(capsys, *large)[0]
     assert first.startswith("does not fit in ")
     assert ": use --chunk 32 (" in first
-    assert lines(capsys, "--dry-run", "--chunk", "32")[0].startswith("fits")
+    assert lines(capsys, *large, "--chunk", "32")[0].startswith("fits")
 
 
 @pytest.mark.parametrize(("cost", "timed"), [(0.01, 60), (0.1, 16)])

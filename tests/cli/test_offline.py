@@ -17,6 +17,7 @@ from tracer.models import download
 from tracer.models.download import Download, host_and_port, unreachable
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models, locate
+from tracer.training.memory.estimate import Estimate
 
 
 @pytest.fixture
@@ -62,6 +63,7 @@ def test_a_dry_run_says_that_the_weights_are_not_here(
     monkeypatch.setattr(download, "unreachable", lambda url: problem)
     monkeypatch.setattr(download.constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(open_clip, "download_pretrained", no_download)
+    monkeypatch.setattr(dry_run, "estimate", lambda settled: Estimate(1, 1, 1, 1, 1, 1, 1, None))
     monkeypatch.setattr(dry_run, "_duration", lambda settled, device: "")
     monkeypatch.setattr(dry_run, "_verdict", lambda *_: "fits")
     assert main(["train", "--data", "digits", "--model", "ViT-B-32", "--dry-run", "--device", "cpu"]) == 0

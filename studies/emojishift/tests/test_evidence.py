@@ -499,8 +499,9 @@ def test_earlier_rows_are_kept_and_are_those_that_the_study_defines(tmp_path: Pa
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_scale_has_a_page(tmp_path: Path, scale: str) -> None:
+def test_every_scale_has_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scale: str) -> None:
     """The figure shows some studies only; a scale without them has tables and no figure."""
+    monkeypatch.setattr(compare, "DRAWS", 20)
     first = studies(scale)[0]
     rows = [
         synthetic(arm.name, lambda shift, rng, count: rng.random(count) < 0.5, study=first.name)

@@ -166,7 +166,7 @@ def test_columns_can_be_told(ft: Path, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_columns_are_those_of_the_run_unless_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    some_digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = ["--image-column", "where", "--label-column", "what", "--templates", "the digit {}"]
     data = table(tmp_path, "train", (0, 1), columns="where,what")
@@ -184,8 +184,8 @@ def test_columns_are_those_of_the_run_unless_told(
     same = Predictions.read(tmp_path / "same" / f"{test.name}.safetensors")
     torch.testing.assert_close(found.logits, same.logits)
     assert main(["eval", str(run), "--data", str(table(tmp_path, "test", (0, 1))), *CPU]) == 2
-    assert main(["eval", str(run), "--data", "digits", *CPU]) == 0, (
-        "a run's columns are no reason to refuse digits"
+    assert main(["eval", str(run), "--data", str(some_digits), *CPU]) == 0, (
+        "a run's columns are no reason to refuse an archive"
     )
 
 
