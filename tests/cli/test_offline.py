@@ -17,7 +17,7 @@ from tracer.models import download
 from tracer.models.download import Download, host_and_port, unreachable
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models, locate
-from tracer.training.memory.estimate import Estimate
+from tracer.training.estimate import Estimate
 
 
 @pytest.fixture
