@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def divide(
     *,
     test_share: float | None = None,
     check: Scan = scan,
-    **options: str | None,
+    **options: Any,
 ) -> Division:
     """The training split of `data`, and what is held out: `held_out` if given, else its split val, else a share.
 

@@ -13,6 +13,8 @@ from tracer.models.export import attach_head, head_classes
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
 from tracer.runs.run import DESCRIPTION, Run
+from tracer.storage.checksum import short_hash
+from tracer.storage.safetensors_io import tensors_blake2b
 
 
 class Target(NamedTuple):
@@ -22,16 +24,21 @@ class Target(NamedTuple):
     student: Callable[[], Student]
     trained_on: tuple[str, ...] = ()
     temperature: float | None = None  # fitted on held-out images of these classes
-    keep: Path | None = None  # folder for predictions and scores
+    keep: Path | None = None  # folder for what it answers
     run: Run | None = None
+    weights: str = ""  # of the run
 
     @property
-    def templates(self) -> str | None:
-        """The --templates of the run, if any; raises UserError if they are a file that was changed since."""
-        if self.run is None:
-            return None
-        self.run.require_templates()
-        return self.run.experiment.templates
+    def templates(self) -> tuple[str, ...] | None:
+        """The prompts of the run, if it was given any: those that it began with, whatever their file holds by now."""
+        given = self.run is not None and self.run.experiment.templates is not None
+        return self.run.templates if self.run is not None and given else None
+
+    def by(self, student: Student) -> str:
+        """Who answers, for `Store`: the weights of the run, else those of the student with the classes of its head."""
+        if self.run is not None:
+            return self.run.by(self.weights)
+        return short_hash([tensors_blake2b(student.state_dict()), list(self.trained_on), student.config])
 
 
 def targets(
@@ -70,8 +77,9 @@ def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target
         partial(run.student, weights),
         tuple(run.description["classes"]),
         float(temperature) if fits(temperature, float) and 0 < temperature < math.inf else None,
-        out or run.folder / "predictions" / weights,
+        out or run.answers(weights).folder,
         run,
+        weights,
     )
 
 

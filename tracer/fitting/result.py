@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
-from tracer.evaluation.measured import compared_indices
-from tracer.evaluation.verdict import Verdict, plus_minus
+from tracer.evaluation.measured import KNOWN_PROMPT, compared_indices, known_names
+from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
 from tracer.fitting.parts import Parts
 from tracer.fitting.search import Search
-from tracer.fitting.trial import read_state, write_state
-from tracer.merging.evaluator import Evaluator
+from tracer.fitting.trial import AGREEMENT, read_state, write_state
+from tracer.measure.answers import Answers, Key, Role, Store
+from tracer.merging.evaluator import Evaluator, Scores
 from tracer.merging.merges import interpolation
 from tracer.merging.run_group import run_group
 from tracer.parallel import World
@@ -27,6 +29,7 @@ from tracer.report.commands import Command, training
 from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
 from tracer.report.run_data import read_run
+from tracer.runs.plan import prompts_for
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
 from tracer.storage.lock import lock
@@ -34,6 +37,8 @@ from tracer.storage.lock import lock
 FILE = "fit.json"
 BEST = "best"
 PAGE = "report.html"
+TESTED = "tested"  # answers to the test, of the pretrained model and of the choice
+TASK = "test"
 
 
 @dataclass(frozen=True)
@@ -85,17 +90,25 @@ def finish(search: Search) -> Fitted:
         if name == PRETRAINED:
             name = next(each.name for each in search.trials.values() if each.candidate.method == "zeroshot")
         run = search.trials[name].run
-        if (known.get("run"), known.get("alpha")) != (name, alpha):
-            looks = known.get("looks", 0) + 1
+        test = Test.of(run, search.parts, search.folder / TESTED)
+        weights = (
+            f"wise-{alpha:g}" if 0 < alpha < 1 else "result"
+        )  # the pretrained model's run has it as its result
+        measured, looks = test.read(weights), known.get("looks", 0)
+        if measured is None:
+            looks += 1
+            if differs := test.differs(weights):
+                search.tell(
+                    f"The test has other {differs} than when this choice was tested before: look {looks}."
+                )
             search.tell(f"Testing the choice on {len(search.parts.test)} images.")
-            run, known = _tested(run, search.parts, alpha, search.machine.device)
-            known["looks"] = looks
+            run, measured = test.carry_out(weights, alpha, search.machine.device)
         # The same model may be chosen for another reason, out of more trials.
-        known |= _story(search, choice, run)
+        known = {"weights": weights, **measured, "looks": looks, **_story(search, choice, run)}
         known["sentence"] = _sentence(search, choice.point, known)
         write_state(search.folder / FILE, known)
-        write_json(run.folder / CHOSEN_FILE, {"weights": known["weights"], "sentence": known["sentence"]})
-        run.weights = known["weights"]
+        write_json(run.folder / CHOSEN_FILE, {"weights": weights, "sentence": known["sentence"]})
+        run.weights = weights
         link = search.folder / f".{BEST}.tmp"  # renamed, so that there is always one
         link.unlink(missing_ok=True)
         link.symlink_to(run.folder.relative_to(search.folder))
@@ -155,19 +168,83 @@ def chart(search: Search, chosen: Point) -> Chart:
     )
 
 
-def _tested(run: Run, parts: Parts, alpha: float, device: str) -> tuple[Run, dict[str, Any]]:
-    """Keep the mixture in its run, and score it beside the pretrained model on the test parts."""
-    evaluator = Evaluator(run_group([run]), World(device, "fp32"), parts.test, parts.test_retain)
-    alpha = alpha or 1.0  # the run of the pretrained model holds it as its result
-    merged = interpolation(evaluator, (alpha,))
-    if alpha < 1:
-        run = keep_merged(evaluator, merged)
-    verdict = merged.scores.verdict(evaluator.before)
-    return run, {
-        "weights": run.weights,
-        **verdict.to_json(),
-        "agreement": list(wilson_interval(merged.scores.agreement, len(compared_indices(len(parts.test))))),
-    }
+@dataclass(frozen=True)
+class Test:
+    """What a choice is tested on, and the answers of earlier tests, in `folder`."""
+
+    run: Run
+    parts: Parts
+    folder: Path
+    keys: dict[tuple[str, Role], Key]
+
+    @classmethod
+    def of(cls, run: Run, parts: Parts, folder: Path) -> Test:
+        """The test of weights of this run: images of the task, retained ones, and names of the pretrained model."""
+        task, templates = parts.test, run.templates
+        keys: dict[tuple[str, Role], Key] = {(TASK, "task"): Key.of(task, templates=templates)}
+        for each in parts.test_retain:
+            keys[each.name, "retain"] = Key.of(each, templates=prompts_for(each))
+        compared = task.take(compared_indices(len(task)))
+        keys[AGREEMENT, "names"] = Key.of(compared, known_names(), KNOWN_PROMPT, "as pretrained")
+        return cls(run, parts, folder, keys)
+
+    def read(self, weights: str) -> dict[str, Any] | None:
+        """What these weights and the pretrained model answered to this very test; None if they were not asked."""
+        before, after = self._read("pretrained"), self._read(weights)
+        return None if before is None or after is None else _outcome(before, after)
+
+    def differs(self, weights: str) -> str:
+        """What is different in the test that these weights were asked before; empty if there was none."""
+        store, by = self._store(weights), self._by(weights)
+        parts = [store.near(name, by, key) for (name, _), key in self.keys.items()]
+        return next(filter(None, parts), "")
+
+    def carry_out(self, weights: str, alpha: float, device: str) -> tuple[Run, dict[str, Any]]:
+        """Keep the mixture in its run, and score it beside the pretrained model."""
+        group = run_group([self.run])
+        evaluator = Evaluator(group, World(device, "fp32"), self.parts.test, self.parts.test_retain)
+        merged = interpolation(evaluator, (alpha or 1.0,))
+        run = keep_merged(evaluator, merged) if weights != "result" else self.run
+        for each, scores in (("pretrained", evaluator.before), (weights, merged.scores)):
+            self._write(each, scores)
+        measured = self.read(weights)
+        assert measured is not None
+        return run, measured
+
+    def _write(self, weights: str, scores: Scores) -> None:
+        same = round(scores.agreement * len(compared_indices(len(self.parts.test))))
+        hits = {TASK: scores.hits, **scores.retained_hits}
+        hits[AGREEMENT] = [i < same for i in range(len(compared_indices(len(self.parts.test))))]
+        for (name, role), key in self.keys.items():
+            answers = Answers(name, role, key, self._by(weights), hits=tuple(hits[name]))
+            self._store(weights).write(answers)
+
+    def _read(self, weights: str) -> dict[Role, dict[str, Sequence[bool]]] | None:
+        hits: dict[Role, dict[str, Sequence[bool]]] = {"task": {}, "retain": {}, "names": {}}
+        for (name, role), key in self.keys.items():
+            answers = self._store(weights).read(name, role, self._by(weights), key)
+            if answers is None:
+                return None
+            hits[role][name] = answers.hits
+        return hits
+
+    def _store(self, weights: str) -> Store:
+        return Store(self.folder / ("before" if weights == "pretrained" else "after"))
+
+    def _by(self, weights: str) -> str:
+        """Who answers; nobody that is known, where the mixture was not made yet."""
+        made = weights == "pretrained" or self.run.weights_file(weights).exists()
+        return self.run.by(weights) if made else ""
+
+
+def _outcome(
+    before: dict[Role, dict[str, Sequence[bool]]], after: dict[Role, dict[str, Sequence[bool]]]
+) -> dict[str, Any]:
+    """The changes as `fit.json` holds them."""
+    retained = {name: Change.of(hits, after["retain"][name]) for name, hits in before["retain"].items()}
+    verdict = Verdict(Change.of(before["task"][TASK], after["task"][TASK]), retained)
+    names = after["names"][AGREEMENT]
+    return {**verdict.to_json(), "agreement": list(wilson_interval(sum(names) / len(names), len(names)))}
 
 
 def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:

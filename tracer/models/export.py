@@ -22,6 +22,7 @@ from tracer.storage.atomic import write_folder, write_json, write_text
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
 
 HEAD_FILE, CLASSES_FILE = "head.safetensors", "classes.json"  # beside the model
+HEAD = "trained_head"  # in the config: that these files belong to the model
 FORMATS = ("open_clip", "hf", "onnx")
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
 TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # unlike in length, capitals and signs
@@ -100,6 +101,7 @@ def _write_open_clip(student: Student, folder: Path, repository: str | None) -> 
     if tower_config := getattr(text_tower(student.clip), "config", None):
         tower_config.save_pretrained(folder)
     content = {"model_cfg": config, "preprocess_cfg": student.preprocess_cfg}
+    content |= {HEAD: True} if student.head is not None else {}
     write_json(folder / CONFIG_FILE, {**content, WEIGHTS_DIGEST: file_blake2b(folder / WEIGHTS_FILE)})
 
 
@@ -111,17 +113,35 @@ def write_head(student: Student, folder: Path) -> None:
 
 
 def head_classes(folder: Path) -> tuple[str, ...]:
-    """The classes of the head in the folder of an export; none if there is no head, or no names for it."""
-    if not (folder / HEAD_FILE).is_file():
+    """The classes of the head in the folder of an export; none if there is no head.
+
+    A head without its class names is refused, and so is an export that has lost it: scored by class names in prompts,
+    the model would be another one.
+    """
+    file, head = folder / CLASSES_FILE, folder / HEAD_FILE
+    missing = [each.name for each in (head, file) if not each.is_file()]
+    if missing and (head.is_file() or _had_head(folder)):
+        raise UserError(
+            f"{folder} is a model with a trained head, and {' and '.join(missing)} is missing: bring it back"
+        )
+    if missing:
         return ()
-    file = folder / CLASSES_FILE
     try:
-        names = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
+        names = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"the class names of the head cannot be read: {file}: {error}") from error
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UserError(f"{file} must be a list of class names")
     return tuple(names)
+
+
+def _had_head(folder: Path) -> bool:
+    """Whether the model was exported with a head."""
+    try:
+        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(config, dict) and config.get(HEAD) is True
 
 
 def attach_head(student: Student, folder: Path) -> None:

@@ -14,6 +14,8 @@ from tracer.storage.checksum import verify_checksum
 
 DESCRIPTION = "experiment.json"
 RESULT = "result.json"
+CLASS_NAMES = "class names"  # in the description: what --classes stood for, a list or a mapping
+TEMPLATES = "templates"  # likewise: the prompts
 CONTENT = "content"  # in the description: hashes of what determines the run
 FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network
 
@@ -68,6 +70,8 @@ SHAPES: dict[str, dict[str, Any]] = {
         "steps": int,
         "data": Data,
         "classes": list[str],
+        CLASS_NAMES: str | list[str] | dict[str, str] | None,
+        TEMPLATES: list[str],
         "versions": dict[str, str],
         "git": str | None,
         "created": str,

@@ -12,6 +12,7 @@ from tracer.models.download import TOKENIZER_SUFFIXES
 from tracer.models.source import CONFIG_FILE, SCHEMAS
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan
+from tracer.storage.checksum import short_hash
 from tracer.storage.safetensors_io import file_blake2b
 
 MODEL_CONFIG = "model config"  # a key of `content`
@@ -93,8 +94,3 @@ def _checksum(file: Path) -> str:
 def _file_checksum(file: Path, *_state: int) -> str:
     """The checksum of a file in this state, computed once: weights are large."""
     return file_blake2b(file)
-
-
-def short_hash(value: object, size: int = 8) -> str:
-    """A hash of a value that JSON can hold."""
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=size).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -12,10 +13,11 @@ from typing import Any
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
-from tracer.models.prompts import templates
+from tracer.data.classes import Spec
+from tracer.measure.answers import Store
 from tracer.models.student import Student, Weights, initialise_from, read_weights
 from tracer.runs.experiment import Experiment
-from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
+from tracer.runs.files import CLASS_NAMES, CONTENT, DESCRIPTION, FETCHED, RESULT, TEMPLATES, read_json
 from tracer.runs.identity import (
     MODEL_CONFIG,
     content,
@@ -23,17 +25,16 @@ from tracer.runs.identity import (
     first_identity,
     identity,
     model_config,
-    short_hash,
     start,
 )
 from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
-from tracer.storage.checksum import add_checksum
+from tracer.storage.checksum import add_checksum, short_hash
 from tracer.storage.folders import folders_inside, no_such_folder, require_files, require_utf8
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
-from tracer.storage.safetensors_io import write_weights
+from tracer.storage.safetensors_io import tensors_blake2b, weights_blake2b, write_weights
 
 
 class Run:
@@ -97,6 +98,16 @@ class Run:
         """The settings of the run."""
         return Experiment.from_json(self.description["experiment"])
 
+    @property
+    def class_names(self) -> Spec | None:
+        """What --classes stood for when the run began; None if it was not given."""
+        return self.description.get(CLASS_NAMES)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The prompts of the run."""
+        return tuple(self.description.get(TEMPLATES, ()))
+
     def require(self, plan: Plan) -> None:
         """Raise unless this run is one of `plan`: the same experiment, data and pretrained weights."""
         self.require_start()
@@ -120,12 +131,6 @@ class Run:
         parts = {"weights": start(experiment), **fetched(experiment), MODEL_CONFIG: model_config(experiment)}
         self._require_unchanged(experiment.model, parts)
 
-    def require_templates(self) -> None:
-        """Raise if the file of prompt templates was changed since the run began."""
-        if name := self.experiment.templates:
-            remedy = "bring back those it was trained with, or give others on purpose, with --templates"
-            self._require_unchanged(name, {"templates": short_hash(templates(name))}, remedy)
-
     @property
     def _began(self) -> dict[str, str | None]:
         """Hashes of what the run began with, by name; version 0.1 wrote that of the weights only."""
@@ -136,16 +141,12 @@ class Run:
             **description.get(FETCHED, {}),
         }
 
-    def _require_unchanged(
-        self,
-        source: str,
-        parts: Mapping[str, str | None],
-        remedy: str = "bring it back, give the new one another name, or choose another --out",
-    ) -> None:
+    def _require_unchanged(self, source: str, parts: Mapping[str, str | None]) -> None:
         """Raise, naming it, if a part of `source` is another than the run began with, as far as that is known."""
         began = self._began
         for name, digest in parts.items():
             if began.get(name) not in (None, digest):
+                remedy = "bring it back, give the new one another name, or choose another --out"
                 raise UserError(f"{source} has changed since {self.folder} began, in its {name}: {remedy}")
 
     @property
@@ -183,9 +184,30 @@ class Run:
             raise UserError(f"{self.folder} has no {name} weights; it has: {', '.join(names) or 'none'}")
         return read_weights(self.weights_file(name))
 
-    def keep(self, name: str, weights: Weights, like: str | None = None) -> None:
-        """Write named weights, atomically; if they are those of the file of `like`, as another name of that file."""
+    def by(self, weights: str) -> str:
+        """Who answers with these weights: a hash of them and of what else makes them a model. No weights are read."""
+        description = self.description
+        if weights == "pretrained":
+            return short_hash(["pretrained", description["id"], self._began])
+        model = [
+            description["experiment"].get("model"),
+            self._began.get(MODEL_CONFIG),
+            description["classes"],
+        ]
+        return short_hash([weights_blake2b(self.weights_file(weights)), *model])
+
+    def answers(self, weights: str) -> Store:
+        """What these weights have answered."""
+        return Store(self.folder / "predictions" / weights)
+
+    def keep(self, name: str, weights: Weights, like: str | None = None) -> bool:
+        """Write named weights, atomically; if they are those of the file of `like`, as another name of that file.
+
+        Returns whether other weights of this name are replaced; what was measured of those is removed.
+        """
         self.require_own_files()
+        file = self.weights_file(name)
+        replaced = file.exists() and weights_blake2b(file) != tensors_blake2b(weights)
 
         def fill(file: Path) -> None:
             with suppress(OSError):  # a file system may have no such names
@@ -194,7 +216,11 @@ class Run:
             if not file.exists():
                 write_weights(file, weights)
 
-        write_file(self.weights_file(name), fill)
+        if replaced:  # first: numbers without weights mislead nobody, those of other weights do
+            shutil.rmtree(self.answers(name).folder, ignore_errors=True)
+            (self.folder / "merges" / f"{name}.json").unlink(missing_ok=True)
+        write_file(file, fill)
+        return replaced
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "not finished"
@@ -265,6 +291,8 @@ def describe(plan: Plan) -> dict[str, Any]:
             "held_out_fingerprint": plan.held_out.content_fingerprint,
         },
         "classes": list(plan.train.classes),
+        CLASS_NAMES: plan.names,
+        TEMPLATES: list(plan.templates),
         "versions": versions(),
         "git": commit(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

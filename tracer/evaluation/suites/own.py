@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.classes import Spec, match_names
+from tracer.data.classes import Spec, match_names, read_names
+from tracer.data.formats.hub import PREFIX
 from tracer.data.formats.memory import PREFIX as MEMORY
-from tracer.data.sources import load
+from tracer.data.sources import embedded_name, load
 from tracer.data.split import align_labels
-from tracer.evaluation.suites.shift import ROLES, Role, Shift
+from tracer.evaluation.suites.shift import ROLES, Shift
+from tracer.measure.answers import Role
 from tracer.models.prompts import templates
 
 GIVEN = "data"  # the name of a set that was given from Python: that of its content is a hash
@@ -34,10 +36,11 @@ def own(
     easier task if they are fewer. Data with splits give their test split. `prompts` default to those of the data, else
     "openai"; `options` go to `load`. The name is that of the file or folder, and "data" for data given from Python.
     """
-    examples = load(spec, classes=classes, **options)
+    options["classes"] = classes if classes in (None, "imagenet") else read_names(classes)
+    examples = load(spec, **options)
     if examples.splits and "split" not in options:
-        split = next((each for each in ("test", "val") if each in examples.splits), "train")
-        examples = load(spec, classes=classes, split=split, **options)
+        options["split"] = next((each for each in ("test", "val") if each in examples.splits), "train")
+        examples = load(spec, **options)
     if not examples.labelled and not examples.captioned:
         raise UserError(f"{spec} has neither labels nor captions to score against")
     comparable = examples.labelled and classes is None and role != "retain"
@@ -51,7 +54,18 @@ def own(
         load=lambda: examples,
         classes=examples.classes,
         templates=examples.templates if own_prompts else templates(prompts or "openai"),
+        source={
+            "data": _place(str(spec)),
+            "options": {name: value for name, value in options.items() if value is not None},
+        },
     )
+
+
+def _place(spec: str) -> str:
+    """The spec from any folder: the whole path of a file, everything else as it is."""
+    hub, path = (PREFIX, spec.removeprefix(PREFIX)) if spec.startswith(PREFIX) else ("", spec)
+    local = "://" not in spec and not spec.startswith(MEMORY) and embedded_name(spec) is None
+    return f"{hub}{Path(path).absolute()}" if local and (not hub or Path(path).exists()) else spec
 
 
 def with_role(spec: str) -> tuple[Role, str]:
