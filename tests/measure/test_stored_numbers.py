@@ -125,7 +125,7 @@ def nothing() -> None:
 CHANGES: list[tuple[Callable[[], None], str, float]] = [
     (nothing, "", 1.0),
     (rotate, "labels", 0.0),
-    (fewer, "images, labels and captions", 1.0),
+    (fewer, "images and labels", 1.0),
     (repaint, "images", 2 / 3),
     (other_prompts, "templates", 1.0),  # the head answers, whatever the prompts are
     (other_names, "", 1.0),  # the names of the run are those that it began with
@@ -366,7 +366,7 @@ def test_fit_tests_its_choice_on_the_images_that_are_there(home: Path, capsys: S
     green.rename(red)
     (home / "red").rename(green)
     said, changed = fitted()
-    assert "The test has other images and labels than when this choice was tested before: look 2." in said
+    assert "The test has other images than when this choice was tested before: look 2." in said
     assert (changed["looks"], changed["task"]["n"]) == (2, 30)
     assert changed["task"]["after"][1] == pytest.approx(1 / 3)
     shutil.copy(home / "test-2-0.png", red / "more.png")

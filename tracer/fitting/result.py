@@ -93,7 +93,7 @@ def finish(search: Search) -> Fitted:
         test = Test.of(run, search.parts, search.folder / TESTED)
         weights = (
             f"wise-{alpha:g}" if 0 < alpha < 1 else "result"
-        )  # the pretrained model's run has it as its result
+        )  # of the pretrained model's run: that model
         measured, looks = test.read(weights), known.get("looks", 0)
         if measured is None:
             looks += 1

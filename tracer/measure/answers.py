@@ -62,7 +62,7 @@ class Key(NamedTuple):
         return cls(
             images=digests["images"],
             labels=short_hash([names[label] if label >= 0 else "" for label in examples.labels.tolist()]),
-            captions=digests["captions"],
+            captions=digests["captions"] if examples.captioned else "",
             class_names=short_hash([sorted(classes or names), sorted(names)]),
             templates=short_hash(list(templates)),
             rule=short_hash(rule),
