@@ -13,15 +13,13 @@ import pytest
 from kept import estimates
 from PIL import Image
 
-import tracer
 from tracer.cli.app import main
 from tracer.measure.answers import Store
 from tracer.models.export import export
 from tracer.models.student import load
+from tracer.report.comparison import compare
 from tracer.report.paired import paired_sets
 from tracer.report.run_data import read_run, read_runs
-from tracer.report.scores import suite_tables
-from tracer.runs.run import Run
 
 CPU = ["--device", "cpu"]
 COLOURS = ("red", "green", "blue")
@@ -42,6 +40,13 @@ def pictures(folder: Path, table: str, each: int, seed: int) -> None:
     (folder / f"{table}.csv").write_text("\n".join(lines))
 
 
+def train(model: Path, *words: str) -> None:
+    """A probe that tells the colours apart; as a user gives files, by relative paths."""
+    asked = ["train", "lp", "--solver", "lbfgs", "--unit", "--model", str(model), "--batch", "8"]
+    asked += ["--data", "train.csv", "--classes", "names.txt", "--templates", "prompts.txt"]
+    assert main([*asked, "--workers", "0", *CPU, *words]) == 0
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory, minute_model: Path) -> Path:
     """Pictures of three colours, and a probe that tells them apart, trained once with files of names and of prompts."""
@@ -51,21 +56,9 @@ def made(tmp_path_factory: pytest.TempPathFactory, minute_model: Path) -> Path:
     (home / "names.txt").write_text("\n".join(COLOURS))
     (home / "prompts.txt").write_text("a {} picture\n")
     export(load(str(minute_model), seed=0), home / "model")
-    asked = [
-        "train",
-        "lp",
-        "--solver",
-        "lbfgs",
-        "--data",
-        str(home / "train.csv"),
-        "--model",
-        str(home / "model"),
-    ]
-    asked += ["--classes", str(home / "names.txt"), "--templates", str(home / "prompts.txt")]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
-        given = [word.removeprefix(f"{home}/") for word in asked]  # as a user gives them: relative
-        assert main([*given, "--batch", "8", "--workers", "0", *CPU, "--out", "run"]) == 0
+        train(home / "model", "--out", "run")
     return home
 
 
@@ -179,27 +172,32 @@ def test_only_after_is_measured_anew_and_the_report_pairs_it_with_no_other_befor
 ) -> None:
     evaluated(capsys, "--data", "test.csv")
     rotate()
-    tracer.evaluate(Run(home / "run"), "test.csv", weights="result", device="cpu")
+    evaluated(capsys, "--data", "test.csv", "--weights", "result", "--format", "json")
     data = read_run(home / "run")
     assert [each.role for each in paired_sets(data)] == ["task"]
     assert {each.data for each in data.scored["after"]} == {"test.csv"}
     assert {each.data for each in data.scored["before"]} == {"test.csv (other labels)"}
 
 
-def test_runs_that_were_asked_other_questions_of_one_name_share_no_column(home: Path, capsys: Say) -> None:
-    shutil.copytree("run", "runs/a")
-    shutil.copytree("run", "runs/b")
-    evaluated(capsys, "--data", "test.csv", run="runs/a")
+def test_runs_that_were_asked_other_questions_of_one_name_share_no_column(
+    home: Path, made: Path, capsys: Say
+) -> None:
+    train(made / "model", "--seed", "1", "--out", "second")
+    evaluated(capsys, "--data", "test.csv")
     rotate()
-    evaluated(capsys, "--data", "test.csv", run="runs/b")
-    runs, _ = read_runs([home / "runs/a", home / "runs/b"])
-    from tracer.report.comparison import compare
-
+    evaluated(capsys, "--data", "test.csv", run="second")
+    runs, _ = read_runs([home / "run", home / "second"])
     (group,) = compare(runs)
-    heads = [
-        column.text if hasattr(column, "text") else column.label for column in suite_tables(group)[0].columns
-    ]
-    assert any("test.csv (other labels)" in head for head in heads), heads
+    columns = {
+        key.data: len(values) for key, values in group.settings[0].measures["after"].items() if key.role
+    }
+    assert columns == {"test.csv": 1, "test.csv (other labels)": 1}
+    evaluated(capsys, "--data", "test.csv")
+    (group,) = compare(read_runs([home / "run", home / "second"])[0])
+    columns = {
+        key.data: len(values) for key, values in group.settings[0].measures["after"].items() if key.role
+    }
+    assert columns == {"test.csv": 2}
 
 
 @pytest.mark.parametrize("order", [(2, 0, 1), (1, 2, 0), (0, 1, 2)])
