@@ -277,6 +277,18 @@ def test_a_merge_of_a_name_again_says_so_and_takes_what_was_measured_with_it(hom
     assert json.loads((home / "run" / "merges" / "m.json").read_text())["alpha"] == 0.9
 
 
+def test_the_card_tells_what_was_measured_of_these_very_weights(home: Path, capsys: Say) -> None:
+    merged(capsys, "--wise", "0.5")
+
+    def card(name: str) -> str:
+        assert main(["export", "run", "--weights", "wise-0.5", "--out", name]) == 0
+        return Path(name, "README.md").read_text(encoding="utf-8")
+
+    assert "task, held out" in card("first")
+    shutil.copy("run/weights/result.safetensors", "run/weights/wise-0.5.safetensors")
+    assert "task, held out" not in card("second")
+
+
 def test_merges_of_other_weights_have_other_names(home: Path, capsys: Say) -> None:
     assert "Kept as wise-0.5." in merged(capsys, "--wise", "0.5")
     assert "Kept as wise-0.5-student." in merged(capsys, "--wise", "0.5", "--weights", "student")
@@ -370,3 +382,10 @@ def test_fit_tests_its_choice_on_the_images_that_are_there(home: Path, capsys: S
     shutil.copy(home / "test-2-0.png", red / "more.png")
     said, more = fitted()
     assert (more["looks"], more["task"]["n"]) == (3, 31)
+    Path("fit/fit.json").unlink()
+    _, without = fitted()
+    assert without["task"] == more["task"], "from the answers"
+    shutil.move(home / "d/val/red/retained-0-0.png", home / "d/val/blue")
+    assert main(asked) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search("holds another experiment .*, with other .*(held-out|retained)", said), said

@@ -207,7 +207,12 @@ def keep(
     if run.keep(name, merged.weights):
         warn(f"other weights were called {name}: they are replaced, and what was measured of them is removed")
     candidates = [{"alpha": each.alpha, **each.scores.to_json()} for each in merged.candidates]
-    story = {"way": merged.name, "runs": [str(each.folder) for each in runs], "notes": merged.notes}
+    story = {
+        "way": merged.name,
+        "by": run.by(name),
+        "runs": [str(each.folder) for each in runs],
+        "notes": merged.notes,
+    }
     scores = {
         "before": evaluator.before.to_json(),
         "after": merged.scores.to_json(),

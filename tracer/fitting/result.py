@@ -107,7 +107,7 @@ def finish(search: Search) -> Fitted:
         known = {"weights": weights, **measured, "looks": looks, **_story(search, choice, run)}
         known["sentence"] = _sentence(search, choice.point, known)
         write_state(search.folder / FILE, known)
-        write_json(run.folder / CHOSEN_FILE, {"weights": weights, "sentence": known["sentence"]})
+        write_json(run.folder / CHOSEN_FILE, {"by": run.by(weights), "sentence": known["sentence"]})
         run.weights = weights
         link = search.folder / f".{BEST}.tmp"  # renamed, so that there is always one
         link.unlink(missing_ok=True)
