@@ -184,34 +184,28 @@ def chosen(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def table(starts: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Task and kept accuracy of both settings by tower and steps, and the paired difference on the task."""
+    """Both settings by tower and steps: the task, its paired difference, and what the task does not have."""
     lines = []
-    for tower, steps in product(TOWERS, STEPS):
+    for tower, steps, rates in product(TOWERS, STEPS, ((TINY_RATE,), RATES)):
         before = [row for row in starts if row["tower"] == tower]
-        own = [row for row in rows if (row["tower"], row["steps"]) == (tower, steps)]
-        tiny = [row for row in own if row["rate"] == TINY_RATE]
-        for title, choose, some_rows in (
-            (f"{TINY_RATE:g}", list, tiny),
-            ("chosen", chosen, [row for row in own if row["rate"] != TINY_RATE]),
-        ):
-            if not some_rows:
-                continue
-            pair = [choose([row for row in some_rows if row["setting"] == name]) for name in SETTINGS]
-            kept, trained = (right(each, "test") for each in pair)
-            gain = paired_interval(trained, kept)
-            lines.append(
-                (
-                    tower,
-                    str(steps),
-                    title if title != "chosen" else " and ".join(f"{each[0]['rate']:g}" for each in pair),
-                    share(right(before, "test")),
-                    *(share(each) for each in (kept, trained)),
-                    f"{100 * gain.value:+.1f} ± {100 * gain.half_width:.1f}",
-                    *(f"{100 * np.mean(right(each, 'kept')):.1f}" for each in (before, *pair)),
-                )
+        own = [row for row in rows if (row["tower"], row["steps"]) == (tower, steps) and row["rate"] in rates]
+        if not own:
+            continue
+        pair = [chosen([row for row in own if row["setting"] == name]) for name in SETTINGS]
+        gain = paired_interval(*(right(each, "test") for each in reversed(pair)))
+        names = dict.fromkeys(f"{each[0]['rate']:g}" for each in pair)
+        lines.append(
+            (
+                tower,
+                str(steps),
+                ", ".join(names),
+                *(share(right(each, "test")) for each in (before, *pair)),
+                f"{100 * gain.value:+.1f} ± {100 * gain.half_width:.1f}",
+                *(share(right(each, "kept")) for each in (before, *pair)),
             )
-    names = ("tower", "steps", "rate", "before", "kept", "updated", "difference")
-    return markdown_table((*names, "else: before", "kept", "updated"), lines)
+        )
+    names = ("tower", "steps", "rate", "task before", "kept", "updated", "difference")
+    return markdown_table((*names, "else before", "kept", "updated"), lines)
 
 
 def share(hits: Sequence[bool]) -> str:
