@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracer.core.validation import fits
-from tracer.models.export import attach_head, head_classes
+from tracer.models.export import attach_head, attach_level, head_classes
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
 from tracer.runs.run import DESCRIPTION, Run
@@ -56,6 +56,7 @@ def exported(model: str, pretrained: str) -> Student:
     """A model by its name or folder, with the head that an export has beside it."""
     student = load(model, pretrained_tag(model, pretrained))
     attach_head(student, Path(model))
+    attach_level(student, Path(model))
     return student
 
 

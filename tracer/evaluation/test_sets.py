@@ -60,7 +60,7 @@ class TestSets:
             suite=single.get("suite"),
             root=Path(single["root"]) if "root" in single else None,
             templates=single.get("templates"),
-            reading=Reading(**{field.name: single.get(field.name) for field in fields(Reading)}),
+            reading=Reading.from_flags(single),
             allow_partial="allow_partial" in values,
         )
 

@@ -10,14 +10,15 @@ from pathlib import Path
 from posixpath import commonpath
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import SUFFIXES, Files
+from tracer.data.encoded import Files
 from tracer.data.examples import Examples, assemble
 from tracer.data.options import ABBREVIATIONS, SPLITS, Options, Splits, canonical, splits_by_name
+from tracer.storage.images import SUFFIXES
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
 OTHER_SUFFIXES = frozenset(
     (
-        *(".heic", ".heif", ".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
+        *(".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
         *(".tga", ".wmf", ".emf", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".exr"),
         ".hdr",
     )
