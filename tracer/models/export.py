@@ -128,18 +128,18 @@ def head_classes(folder: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def attach_level(student: Student, folder: Path) -> None:
-    """Give a student the white level in the folder that it was loaded from, if there is one."""
+def white_level_of(folder: Path) -> float | None:
+    """The value that is white in images of more than eight bits, for the model of an export; None if it saw none."""
     file = folder / PIXELS_FILE
     if not file.is_file():
-        return
+        return None
     try:
         level = json.loads(file.read_text(encoding="utf-8"))["white_level"]
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
         raise UserError(f"the white level cannot be read: {file}: {error}") from error
     if not fits(level, float) or not 0 < level < math.inf:
         raise UserError(f"{file}: the white level is a number above 0, not {level!r:.60}")
-    student.white_level = float(level)
+    return float(level)
 
 
 def attach_head(student: Student, folder: Path) -> None:
