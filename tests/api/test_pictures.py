@@ -95,8 +95,9 @@ def test_the_lines_for_other_programs_show_the_same_picture(where: str, tmp_path
     Image.fromarray(pixels).save(file, "PNG", exif=tags)
     (tmp_path / "photo.jpg").write_bytes(file.getvalue())
     monkeypatch.chdir(tmp_path)
-    names = {"Image": Image, "ImageOps": ImageOps, "image": Image.open("photo.jpg")}
-    exec(shown_lines()[where], names)
+    with Image.open("photo.jpg") as opened:
+        names = {"Image": Image, "ImageOps": ImageOps, "image": opened}
+        exec(shown_lines()[where], names)
+        transform = Transform(tracer.load("tiny-28", "none").preprocess_cfg)
+        assert torch.equal(transform(names["image"]), transform(opened))
     assert np.array_equal(np.asarray(names["image"]), np.asarray(read(file.getvalue()).image))
-    transform = Transform(tracer.load("tiny-28", "none").preprocess_cfg)
-    assert torch.equal(transform(names["image"]), transform(Image.open("photo.jpg")))

@@ -172,6 +172,20 @@ def test_nothing_is_left_to_apply_and_the_image_of_the_user_stays() -> None:
     assert not shown.info
 
 
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "YCbCr", "HSV", "CMYK", "RGBX", "I", "F"])
+def test_an_image_of_any_mode_that_was_made_in_memory(mode: str) -> None:
+    grey = Image.new("RGB", (2, 2), (255, 255, 255)).convert("L").convert(mode if mode in "1LIF" else "RGB")
+    image = grey if mode in "1LIF" else grey.convert(mode)
+    assert np.asarray(seen(image, 255)).tolist() == [[[255] * 3] * 2] * 2
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "PA", "RGBa", "La"])
+def test_what_is_clear_is_white(mode: str) -> None:
+    clear = Image.new("RGBA", (2, 2), (0, 0, 0, 0))
+    image = clear.convert("LA").convert(mode) if mode == "La" else clear.convert(mode)
+    assert np.asarray(seen(image)).tolist() == [[[255] * 3] * 2] * 2
+
+
 def photograph(turn: int, width: int, height: int) -> tuple[bytes, bytes]:
     """A smooth picture as a JPEG that is stored upright, and one that is stored in another way."""
     coarse = np.random.default_rng(0).integers(256, size=(7, 9, 3), dtype=np.uint8)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from PIL import ExifTags, Image, ImageCms, features
+from PIL.TiffImagePlugin import TiffImageFile
 
 from tracer.storage.levels import Range, from_both_bytes, grey, has_two_bytes, is_deep, value_range
 
@@ -51,6 +52,7 @@ TURNS = {  # by the number in EXIF
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+METADATA = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")  # that may hold the orientation
 ON_ITS_SIDE = (5, 6, 7, 8)
 FROM_THE_RIGHT, FROM_BELOW = (
     (2, 3, 6, 7),
@@ -100,7 +102,7 @@ def seen(image: Image.Image, white: float | None = None) -> Image.Image:
     See `read`; the image itself is not changed, and what is returned is its own picture.
     """
     image = from_both_bytes(image, white)
-    image.load()  # first: Pillow turns TIFF while it decodes
+    image.load()  # first: in PNG, EXIF may come last
     turn = TURNS.get(_orientation(image))
     shown = _colours(image, white)
     if turn is not None:
@@ -164,8 +166,11 @@ def _opened(encoded: bytes) -> Image.Image:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The number of the orientation in EXIF, or in XMP where there is none; 1 if it means nothing."""
+    """The number of the orientation in EXIF, or in XMP where there is none; 1 if it means nothing, or in TIFF, which
+    Pillow turns while it decodes."""
     number = 1
+    if isinstance(image, TiffImageFile) or not any(name in image.info for name in METADATA):
+        return number
     with suppress(*BROKEN):
         number = image.getexif().get(ExifTags.Base.Orientation, 1)
     return number if number in TURNS else 1
@@ -178,6 +183,8 @@ def _colours(image: Image.Image, white: float | None) -> Image.Image:
         return _in_srgb(grey(image, white), profile)
     if image.mode not in TRANSPARENT and "transparency" not in image.info:
         return _in_srgb(image, profile)
+    if image.mode == "La":  # of which Pillow makes nothing but this
+        image = image.convert("LA")
     rgba = image.convert("RGBA")
     colours = _in_srgb(image.getchannel("L") if image.mode == "LA" else rgba.convert("RGB"), profile)
     colours.putalpha(rgba.getchannel("A"))
