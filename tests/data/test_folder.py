@@ -165,13 +165,13 @@ def test_images_of_kinds_that_are_not_read_are_counted(picture, tmp_path):
     picture("cat/1.png")
     picture("dog/1.png")
     assert load(tmp_path).warnings == ()
-    for name in ("cat/2.HEIC", "cat/3.heic", "dog/4.svg", "dog/notes.md"):
+    for name in ("cat/2.JXL", "cat/3.jxl", "dog/4.svg", "dog/notes.md"):
         (tmp_path / name).write_bytes(b"x")
     (warning,) = load(tmp_path).warnings
-    assert "are left out (2 .heic, 1 .svg): convert them to JPEG or PNG" in warning
+    assert "are left out (2 .jxl, 1 .svg): convert them to JPEG or PNG" in warning
     for file in tmp_path.rglob("*.png"):
         file.unlink()
-    with pytest.raises(UserError, match=r"no images in .* \(2 \.heic, 1 \.svg\): convert them"):
+    with pytest.raises(UserError, match=r"no images in .* \(2 \.jxl, 1 \.svg\): convert them"):
         load(tmp_path)
 
 

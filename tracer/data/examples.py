@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from PIL import Image
 from tracer.data.classes import Classes, Spec, classes
 from tracer.data.formats.values import says_missing
 from tracer.data.options import WHOLE, Split
+from tracer.storage.images import READING
 
 
 class Images(Protocol):
@@ -21,6 +22,13 @@ class Images(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Image.Image: ...
+
+
+@dataclass(frozen=True)
+class Levelled:
+    """Images that may have more than eight bits, with the value that is white in those, once it is known."""
+
+    white: float | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,20 @@ class Subset:
 
     def __getitem__(self, index: int) -> Image.Image:
         return self.images[int(self.indices[index])]
+
+
+def origin(images: Images, index: int) -> tuple[Images, int]:
+    """The collection that a subset is taken from, and the index of an image in it."""
+    while isinstance(images, Subset):
+        images, index = images.images, int(images.indices[index])
+    return images, index
+
+
+def with_white(images: Images, white: float | None) -> Images:
+    """The images with this white in those of more than eight bits."""
+    if isinstance(images, Subset):
+        return replace(images, images=with_white(images.images, white))
+    return replace(images, white=white) if isinstance(images, Levelled) else images
 
 
 class LeftOut(NamedTuple):
@@ -106,6 +128,14 @@ class Examples:
         return len(self.classes) > 0
 
     @property
+    def white_level(self) -> float | None:
+        """The value that is white in images of more than eight bits; None if there are none, or if it is not known."""
+        images = self.images
+        while isinstance(images, Subset):
+            images = images.images
+        return images.white if isinstance(images, Levelled) else None
+
+    @property
     def captioned(self) -> bool:
         return any(self.captions)
 
@@ -137,8 +167,13 @@ class Examples:
 
     @property
     def digests(self) -> dict[str, str]:
-        """A hash of the images (of their ids if they have not been read), labels, captions and class names."""
+        """A hash of the images (of their ids if they have not been read), labels, captions and class names.
+
+        That of encoded images is also of how they are read, so that other pixels are other data.
+        """
         images = self.contents if self.contents is not None else list(self.ids)
+        if isinstance(self.images, Subset | Levelled):
+            images = [_digest(images), READING, self.white_level]
         parts = {"images": images, "labels": self.labels.astype(np.int64), "captions": list(self.captions)}
         return {name: _digest(part) for name, part in (parts | {"class names": self.classes}).items()}
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import BROKEN, refuse_black
+from tracer.data.encoded import refuse_black
 from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.formats.columns import find_columns, row_splits
 from tracer.data.options import Options, splits_by_name
+from tracer.storage.images import BROKEN
 
 MAX_RATIO = 200  # of unpacked to packed bytes; images are packed by a factor of 2 to 20
 UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio

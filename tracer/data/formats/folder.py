@@ -11,22 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import SUFFIXES, Files
+from tracer.data.encoded import Files
 from tracer.data.examples import Examples, assemble, left_out
 from tracer.data.options import ABBREVIATIONS, SPLITS, Options, Splits, canonical, splits_by_name
+from tracer.storage.images import SUFFIXES
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
 OTHER_SUFFIXES = frozenset(
     (
-        *(".heic", ".heif", ".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
+        *(".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
         *(".tga", ".wmf", ".emf", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".exr"),
         ".hdr",
     )
 )
 
-# The first bytes of JPEG, PNG, GIF, WebP, BMP, TIFF and AVIF: of files whose names do not say what they are.
+# The first bytes of JPEG, PNG, GIF, WebP, BMP, TIFF, AVIF and HEIC: of files whose names do not say what they are.
 SIGNATURE = re.compile(
-    rb"\xff\xd8\xff|\x89PNG\r\n|GIF8[79]a|RIFF....WEBP|BM....\0\0\0\0|II\*\0|MM\0\*|....ftypavif", re.DOTALL
+    rb"\xff\xd8\xff|\x89PNG\r\n|GIF8[79]a|RIFF....WEBP|BM....\0\0\0\0|II\*\0|MM\0\*|....ftyp(?:avif|hei|hev|mif1)",
+    re.DOTALL,
 )
 
 

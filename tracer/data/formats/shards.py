@@ -19,11 +19,12 @@ import numpy as np
 from fsspec.core import url_to_fs
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.encoded import SUFFIXES, Encoded
+from tracer.data.encoded import Encoded
 from tracer.data.examples import Examples, assemble, left_out
 from tracer.data.formats.columns import find_columns, row_splits
 from tracer.data.formats.values import parse_json
 from tracer.data.options import Options, Splits, splits_by_name
+from tracer.storage.images import SUFFIXES
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
 MAX_BYTES = 1 << 20  # of a caption or label; anything longer is an error
