@@ -121,7 +121,7 @@ def test_the_command_goes_on_without_unreadable_images(tmp_path, picture, capsys
     assert main(["check", str(tmp_path)]) == 2
     assert "--skip-unreadable" in capsys.readouterr().err
     assert main(["check", str(tmp_path), "--skip-unreadable"]) == 0
-    assert f"tracer train --data {tmp_path} --skip-unreadable" in capsys.readouterr().out
+    assert f"tracer train --data {shlex.quote(str(tmp_path))} --skip-unreadable" in capsys.readouterr().out
 
 
 def test_pixels_are_compared_where_there_are_no_files():
