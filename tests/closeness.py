@@ -2,7 +2,7 @@
 
 Processors add in different orders and round fused products once instead of twice, so two ways never agree to the last
 bit everywhere. Each of n roundings in a row is off by at most half of `eps`, up or down as if by chance; together they
-are off by more than λ·√n·eps/2 with a probability below 2·exp(−λ²/2) (Higham and Mary, 2019), and two ways by twice that.
+are off by more than λ·√n·eps/2 with a probability below 2·exp(−λ²/2) (Higham and Mary, 2019), two ways by twice that.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from torch import Tensor, nn
 
 from tracer.training import optim
 
-LAMBDA = 8  # 2·exp(−λ²/2) is 3e-14
+LAMBDA = 4
 
 
 def bound(sums: float, size: float = 1.0, dtype: torch.dtype = torch.float64) -> float:
     """The largest distance that rounding explains.
 
     Args:
-        sums: How many numbers are added one behind the other on the way, in all layers; `length` counts those of a model.
+        sums: How many numbers are added one behind the other on the way, in all layers; see `length`.
         size: The largest number on the way that is not made smaller again.
-        dtype: What is computed with.
+        dtype: The type that is computed with.
     """
     return LAMBDA * math.sqrt(max(1.0, sums)) * torch.finfo(dtype).eps * size
 
@@ -52,7 +52,9 @@ def same(
     most = bound(sums, size, dtype)
     for at, part in mine.items():
         apart = (part.double() - theirs[at].double()).abs()
-        assert bool((apart <= most).all()), f"{at or 'they'} differ by {apart.max():.3g}, more than {most:.3g}"
+        assert bool((apart <= most).all()), (
+            f"{at or 'they'} differ by {apart.max():.3g}, more than {most:.3g}"
+        )
 
 
 def near(one: Any, other: Any, sums: float, **more: Any) -> bool:
@@ -65,8 +67,8 @@ def near(one: Any, other: Any, sums: float, **more: Any) -> bool:
 
 
 def length(model: nn.Module) -> float:
-    """How many numbers a model adds one behind the other, forth and back: every matrix row by row, three times."""
-    return 3.0 * sum(p.numel() / len(p) for p in model.parameters() if p.ndim > 1)
+    """How many numbers a model adds one behind the other, in the products with its matrices."""
+    return sum(p.numel() / len(p) for p in model.parameters() if p.ndim > 1)
 
 
 @contextmanager
