@@ -32,7 +32,7 @@ settings.load_profile("patient")
 
 # Some virtual machines announce AMX and do not execute it. oneDNN reads this when it is first used.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-torch.set_num_threads(1)  # the tests themselves run side by side
+torch.set_num_threads(int(os.environ.get("TEST_THREADS", "1")))  # the tests themselves run side by side
 
 
 # Tests write below a folder with a space and the package's own name in its path, and have a home of their own: what holds
@@ -55,6 +55,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of modules that compare by `closeness` are marked: `make test-exact` runs them on other instructions."""
+    for item in items:
+        names = vars(item.module).values() if isinstance(item, pytest.Function) else ()
+        if any(getattr(each, "__module__", getattr(each, "__name__", "")) == "closeness" for each in names):
+            item.add_marker("exact")
 
 
 @pytest.fixture(autouse=True)
