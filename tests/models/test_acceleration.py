@@ -265,7 +265,7 @@ def test_an_attention_pool_is_short_while_scoring_and_whole_afterwards(resnet: S
 INDUCTOR = pytest.param(
     "inductor",
     marks=[
-        pytest.mark.evidence,  # generating and building C++ takes a minute or two
+        pytest.mark.slow,  # generating and building C++ takes a minute or two
         pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler on a CPU"),
     ],
 )

@@ -157,7 +157,7 @@ def test_the_outputs_of_all_blocks(name: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        pytest.param(kind, name, marks=() if (kind, name) in QUICK else pytest.mark.evidence)
+        pytest.param(kind, name, marks=() if (kind, name) in QUICK else pytest.mark.slow)
         for kind in KINDS
         for name in methods()
         if name != "zeroshot"

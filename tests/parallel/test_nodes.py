@@ -33,7 +33,7 @@ def launched(rank: int, port: int) -> list[str]:
     return [sys.executable, "-m", "torch.distributed.run", *node, *where]
 
 
-@pytest.mark.evidence  # seven starts of Python, a minute and a half of one core
+@pytest.mark.slow  # seven starts of Python, a minute and a half of one core
 def test_two_machines_train_what_one_process_does(tmp_path: Path) -> None:
     """The whole model is cut on each machine, and the machines average their gradients."""
     port = free_port()

@@ -18,7 +18,7 @@ Found = dict[str, Any]
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=() if case in STRUCTURES else pytest.mark.evidence) for case in CASES],
+    [pytest.param(case, marks=() if case in STRUCTURES else pytest.mark.slow) for case in CASES],
 )
 def test_two_processes_train_what_one_does(found: Found, case: str) -> None:
     equal(found["runs"][f"{case} ddp"])
@@ -38,7 +38,7 @@ def test_the_pairs_of_a_sigmoid_loss_are_divided_among_processes(found: Found, c
     "thrift",
     [
         "chunk",
-        pytest.param("compiled", marks=pytest.mark.evidence),
+        pytest.param("compiled", marks=pytest.mark.slow),
         "seldom",
         "pairs",
         "last",

@@ -14,7 +14,7 @@ from starting import environment, own_frames
 from test_lost import LAUNCHED, command, newest
 
 HANDLED = ["--signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGUSR1"]
-SLOW = pytest.mark.evidence  # each starts Python three times
+SLOW = pytest.mark.slow  # each starts Python three times
 CASES = [
     pytest.param(signal.SIGTERM, [], id="TERM"),
     pytest.param(signal.SIGINT, [], id="INT", marks=SLOW),

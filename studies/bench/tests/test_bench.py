@@ -144,7 +144,7 @@ def test_chunks_and_the_whole_batch_have_one_gradient() -> None:
     assert chunk_gap("tiny-28", 6, 2) < bound(length(load("tiny-28")), dtype=torch.float32)
 
 
-@pytest.mark.evidence  # starts Python with a model of some size
+@pytest.mark.slow  # starts Python with a model of some size
 def test_a_process_measures_its_own_memory_and_not_its_parent_s() -> None:
     ballast = torch.ones(200 * 2**20 // 4)  # 200 MiB, touched
     assert in_new_process(resident) < resident() - ballast.nbytes // 2
