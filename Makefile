@@ -59,7 +59,7 @@ photoshift: $(VENV)/ready
 	$(PHOTOS) study --scale full variants lengths knowledge carot --results studies/photoshift/results/photoshift.json
 	$(PHOTOS) page --results studies/photoshift/results/photoshift.json --out docs/photoshift.md
 
-# A few inputs of each scenario are part of `make test`.
+# A few inputs of each scenario are part of `make test-slow`.
 faults: $(VENV)/ready
 	$(RUN) studies.faults --out studies/faults/results/faults.json --page docs/reliability.md  # --go-on: what is missing
 
