@@ -202,7 +202,7 @@ def test_test_sets_are_measured_again_by_the_commands_that_gave_them(tmp_path: P
     file.write_text(json.dumps([*suite, suite[0] | {"shift": "own", "asked": ["--data", "own.csv"]}]))
     lines = {command.gives: command.line for command in commands(read_run(run))}
     assert lines["V2, R, A and 1 more, before and after"] == again
-    assert lines["own, before and after"] == f"tracer eval {run} --data own.csv"
+    assert lines["own, before and after"] == shlex.join(["tracer", "eval", str(run), "--data", "own.csv"])
 
 
 def test_a_run_that_held_out_a_part_of_its_data_can_be_measured_on_that_part_again(
