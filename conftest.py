@@ -34,8 +34,8 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 torch.set_num_threads(int(os.environ.get("TEST_THREADS", "1")))  # the tests themselves run side by side
 
 
-# Tests write below a folder with a space and the package's own name in its path, and have a home of their own: what holds
-# only in some folders or only for some users fails at once.
+# Tests write below a folder whose path has a space and the package's own name, and have a home of their own: what
+# holds only in some folders or only for some users fails at once.
 PLACE = Path(tempfile.gettempdir()) / f"tests of {os.getuid()}" / "tracer"
 os.environ["PYTEST_DEBUG_TEMPROOT"] = str(PLACE)
 os.environ["HOME"] = str(PLACE / "home")
