@@ -97,7 +97,7 @@ test-exact: $(VENV)/ready
 	for threads in 1 2; do for instructions in default avx2 native; do \
 	  echo "$$instructions, $$threads threads"; \
 	  [ $$instructions = native ] || export ATEN_CPU_CAPABILITY=$$instructions; \
-	  TEST_THREADS=$$threads $(RUN) pytest -m 'exact and not slow' || exit 1; unset ATEN_CPU_CAPABILITY; \
+	  TEST_THREADS=$$threads $(RUN) pytest -n 2 --dist worksteal -m 'exact and not slow' || exit 1; unset ATEN_CPU_CAPABILITY; \
 	done; done
 
 test-elsewhere: $(VENV)/ready
