@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 from starting import own_frames
-from torchrun import Launch, forked, ranks, started
+from torchrun import Launch, forked, ranks, running, started
 
 from studies.faults.process import CommandProcess
 
@@ -45,7 +45,7 @@ def newest(run: Path) -> int:
 def test_a_killed_rank_stops_the_other_and_the_run_goes_on(tmp_path: Path, launch: Launch) -> None:
     process = launch(command(tmp_path), ())
     run, deadline = tmp_path / "run", time.monotonic() + 120
-    while newest(run) < 4 and time.monotonic() < deadline:
+    while newest(run) < 4 and running(process.child) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.kill(ranks(process.child)[1], signal.SIGKILL)
     killed = time.monotonic()

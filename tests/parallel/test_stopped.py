@@ -38,14 +38,14 @@ def test_a_signal_to_the_launcher_and_its_group_saves(
 ) -> None:
     process = launch([*command(tmp_path), "--workers", "2", "--save-every", "100000"], options)
     run, deadline = tmp_path / "run", time.monotonic() + 120
-    while not trains(run) and time.monotonic() < deadline:
+    while not trains(run) and running(process.child) and time.monotonic() < deadline:
         time.sleep(0.02)
     both = ranks(process.child)
     os.killpg(process.child, number)
     while any(map(running, both.values())) and time.monotonic() < deadline:  # they may outlive the launcher
         time.sleep(0.02)
     code, output, _ = process.wait()
-    assert sorted(both) == [0, 1]
+    assert sorted(both) == [0, 1], output
     assert code != 0
     assert newest(run) > 0, output
     assert f"saved. Go on with: tracer resume {shlex.quote(str(run))}" in output.replace("\n", ""), output
