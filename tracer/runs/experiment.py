@@ -35,6 +35,7 @@ ADDED: dict[str, Any] = {
     "test_share": None,
     "skip_unreadable": False,
     "adapter": None,
+    "white_level": None,
 }
 
 FIRST_SHARE = 0.02  # held out by version 0.1, whose experiments do not name a share
