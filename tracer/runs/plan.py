@@ -99,7 +99,7 @@ def plan(
     settled = replace(
         experiment,
         held_out_share=division.share,
-        white_level=experiment.white_level or train.white_level,
+        white_level=train.white_level,
         adapter=None if adapted is None else str(adapted),
     )
     resolved, steps, warmup = _resolve(settled, len(train))
