@@ -179,7 +179,7 @@ def test_each_test_set_has_a_command_with_its_role(tmp_path: Path) -> None:
     run = write_run(tmp_path / "a")
     write_scores(run, {"digits:coloured": ("id", 0.9), str(tmp_path): ("ood", 0.5)})
     lines = {command.gives: command.line for command in commands(read_run(run))}
-    asked = f"tracer eval {run} --data id=digits:coloured ood={tmp_path}"
+    asked = shlex.join(["tracer", "eval", str(run), "--data", "id=digits:coloured", f"ood={tmp_path}"])
     assert lines["every test set, before and after"] == asked
 
 
@@ -189,13 +189,14 @@ def test_test_sets_are_measured_again_by_the_commands_that_gave_them(tmp_path: P
     for name in ("V2", "R", "A", "Sketch"):
         write_answers(run, "result", name, "ood", {"accuracy": 0.9}, source=source)
     lines = {command.gives: command.line for command in commands(read_run(run))}
-    again = f"tracer eval {run} --suite imagenet --root 'my sets'"
+    again = shlex.join(["tracer", "eval", str(run), "--suite", "imagenet", "--root", "my sets"])
     assert lines["every test set, before and after"] == again
     own = {"data": "own.csv", "options": {"label": "kind"}, "command": {"label_column": "kind"}}
     write_answers(run, "result", "own", "id", {"accuracy": 0.9}, source=own)
     lines = {command.gives: command.line for command in commands(read_run(run))}
     assert lines["V2, R, A and 1 more, before and after"] == again
-    assert lines["own, before and after"] == f"tracer eval {run} --data id=own.csv --label-column kind"
+    words = ["tracer", "eval", str(run), "--data", "id=own.csv", "--label-column", "kind"]
+    assert lines["own, before and after"] == shlex.join(words)
 
 
 def test_a_run_that_held_out_a_part_of_its_data_can_be_measured_on_that_part_again(

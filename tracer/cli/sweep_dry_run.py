@@ -17,7 +17,7 @@ from tracer.methods.base import method
 from tracer.models.registry import locate, pretrained_tag
 from tracer.parallel import World
 from tracer.report.comparison import show
-from tracer.runs.experiment import Experiment
+from tracer.runs.experiment import Experiment, default_batchnorm
 from tracer.runs.plan import plan, warmup_steps
 from tracer.sweep.product import START, Sweep
 from tracer.training.estimate import estimate
@@ -38,7 +38,9 @@ def dry_run(sweep: Sweep, folder: Path) -> int:
         if (
             sweep.start is not None and not Path(experiment.model).exists()
         ):  # the sweep makes this model first
-            alike = replace(alike, model=sweep.start.model, pretrained="none")
+            batchnorm = default_batchnorm("auto") if alike.batchnorm == "auto" else alike.batchnorm
+            start = {"model": sweep.start.model, "pretrained": sweep.start.pretrained}
+            alike = replace(alike, **start, batchnorm=batchnorm)  # as of the weights that the start ends with
         with errors.status(f"planning run {number}"):
             try:
                 figures = planned.get(alike.id) or _figures(alike, divisions)

@@ -103,6 +103,7 @@ def divide(
     train, test = check(load(data, split="train", **options)), None
     if test_share is not None:
         train, test = hold_out(train, test_share, TEST_SEED)
+    options["white_level"] = train.white_level
     if held_out is not None:
         others = check(load(held_out, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, held_out, test)

@@ -81,8 +81,10 @@ class TestSets:
         return [*words.values()]
 
     def _reading_of(self, target: Target, role: Role, spec: str) -> Reading:
-        if role == "retain" or target.run is None:
+        if role == "retain":
             return self.reading
+        if target.run is None:
+            return replace(self.reading, white_level=self.reading.white_level or target.white_level)
         return self.reading.over(target.run.experiment, spec, target.run.experiment.data)
 
     def _named(self, target: Target, role: Role, spec: str) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def examples_of(source: Mapping[str, Any]) -> Examples:
     """The images of a test set that was scored before, from where they lay then; a UserError if that does not say."""
     options, at = source.get("options", {}), source.get("at") or []
     names = {each.name for each in fields(Options)}
-    plain = fits(options, dict[str, str | list[str] | dict[str, str]]) and options.keys() <= names
+    plain = fits(options, dict[str, float | str | list[str] | dict[str, str]]) and options.keys() <= names
     if plain and fits(options.get("classes"), str):
         plain = options["classes"] == "imagenet"  # a path would be read for another purpose than pictures
     if plain and fits(source.get("data"), str):

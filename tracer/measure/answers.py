@@ -55,8 +55,9 @@ class Key(NamedTuple):
         """The question which of `classes`, by default those of the examples, their images show.
 
         Images are known by their content and order, wherever they lie and whatever they are called; labels by the
-        names of their classes, in whatever order a list has these. `rule` is all else: how logits become those of the
-        examples' classes, or what is done to the images, which are then those of `images`.
+        names of their classes, in whatever order a list has these. `rule` is all else, with the white
+        level: how logits become those of the examples' classes, or what is done to the images, which are then those of
+        `images`.
         """
         digests, names = hashed(images or examples).digests, examples.classes
         return cls(
@@ -65,7 +66,7 @@ class Key(NamedTuple):
             captions=digests["captions"] if examples.captioned else "",
             class_names=short_hash([sorted(classes or names), sorted(names)]),
             templates=short_hash(list(templates)),
-            rule=short_hash(rule),
+            rule=short_hash([rule, examples.white_level]),
         )
 
     @property

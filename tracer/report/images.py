@@ -11,13 +11,14 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import normal_name
-from tracer.data.encoded import BROKEN, draft
+from tracer.data.encoded import draft
 from tracer.data.examples import Examples
 from tracer.evaluation.test_sets import elsewhere, examples_of, local
 from tracer.report.paired import Paired
 from tracer.report.run_data import RunData
 from tracer.runs.plan import divide_data
 from tracer.runs.run import Run
+from tracer.storage.images import BROKEN
 
 SIDE = 96  # pixels of the longer side of a thumbnail
 QUALITY = 80
