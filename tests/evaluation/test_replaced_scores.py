@@ -29,6 +29,6 @@ def test_scores_of_other_data_with_the_same_name_are_not_replaced_in_silence(
     day, night = str(tmp_path / "day" / "test"), str(tmp_path / "night" / "test")
     assert "replaced" not in said(day)
     assert "replaced" not in said(day), "the same again"
-    told = f"what {tmp_path / 'out'} holds of test is replaced: it was asked of other images"
+    told = f"what {tmp_path / 'out'} holds of test is replaced: it is of other images"
     assert told in said(night)
     assert "replaced" not in said(f"id={day}"), "by its whole name"

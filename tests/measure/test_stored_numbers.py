@@ -141,7 +141,7 @@ def test_eval_measures_what_is_there_and_says_what_differs(
     assert accuracy() == pytest.approx(now)
     (after,) = (each.key for each in Store(home / "run/predictions/result").all() if each.role == "id")
     assert before.differs(after) == differs
-    told = f"run/predictions/result holds of test.csv is replaced: it was asked of other {differs}"
+    told = f"run/predictions/result holds of test.csv is replaced: it is of other {differs}"
     assert (told in said) == bool(differs), said
     if change in (other_names, nothing):
         assert "with the class names of the run" in said

@@ -180,9 +180,7 @@ def _score(
         if store is not None:
             answers = each.answers(by, command)
             if differs := store.near(answers.name, by, answers.key):
-                notify(
-                    f"what {target.keep} holds of {answers.name} is replaced: it was asked of other {differs}"
-                )
+                notify(f"what {target.keep} holds of {answers.name} is replaced: it is of other {differs}")
             store.write(answers)
     return scored
 

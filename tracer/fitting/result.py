@@ -196,7 +196,7 @@ class Test:
     def differs(self, weights: str) -> str:
         """What is different in the test that these weights were asked before; empty if there was none."""
         store, by = self._store(weights), self._by(weights)
-        parts = [store.near(name, by, key) for (name, _), key in self.keys.items()]
+        parts = (store.near(name, by, key) for (name, _), key in self.keys.items() if store.all(by))
         return next(filter(None, parts), "")
 
     def carry_out(self, weights: str, alpha: float, device: str) -> tuple[Run, dict[str, Any]]:
@@ -212,9 +212,9 @@ class Test:
         return run, measured
 
     def _write(self, weights: str, scores: Scores) -> None:
-        same = round(scores.agreement * len(compared_indices(len(self.parts.test))))
-        hits = {TASK: scores.hits, **scores.retained_hits}
-        hits[AGREEMENT] = [i < same for i in range(len(compared_indices(len(self.parts.test))))]
+        images = len(compared_indices(len(self.parts.test)))
+        same = round(scores.agreement * images)
+        hits = {TASK: scores.hits, **scores.retained_hits, AGREEMENT: [i < same for i in range(images)]}
         for (name, role), key in self.keys.items():
             answers = Answers(name, role, key, self._by(weights), hits=tuple(hits[name]))
             self._store(weights).write(answers)

@@ -239,9 +239,11 @@ class Store:
         return [each for _, each, _ in ordered if by in (None, each.by)]
 
     def near(self, name: str, by: str, key: Key) -> str:
-        """What is different in the question of this name that `by` has answered; empty if there is none, or nothing."""
-        known = next((each for each in self.all(by) if each.name == name), None)
-        return "" if known is None else known.key.differs(key)
+        """What is different in the answers of this name that are here, such as "weights and labels"; else empty."""
+        known = next((each for each in self.all() if each.name == name), None)
+        if known is None:
+            return ""
+        return " and ".join(filter(None, ("" if known.by == by else "weights", known.key.differs(key))))
 
     def _file(self, name: str, role: Role, by: str, key: Key) -> Path:
         """One file for each question and model: names that differ, if only by case or a slash, have other hashes."""
