@@ -1,0 +1,111 @@
+"""A process is killed and the launcher starts all again: the command goes on to the result of an undisturbed run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch.distributed as dist
+from restarting import MOMENTS, die
+from starting import environment
+from test_lost import command
+
+from studies.faults.process import Exit, ForkedProcess, join_pair
+from tracer.cli.app import main
+from tracer.runs.record import read
+
+SCRIPT = str(Path(__file__).with_name("restarting.py"))
+STEPS, SAVED = 8, 4
+
+
+def training(folder: Path, name: str) -> list[str]:
+    """A run of a few steps, with a checkpoint in their middle."""
+    (folder / name).mkdir(parents=True)
+    pace = ["--steps", str(STEPS), "--save-every", str(SAVED), "--out", str(folder / name / "run")]
+    return [*command(folder), *pace]
+
+
+def same(one: Path, two: Path) -> None:
+    """Both runs have finished with the same bits, and the log of neither tells a step twice."""
+    results = [json.loads((run / "result.json").read_text()) for run in (one, two)]
+    assert results[0] == results[1]
+    for file in [*(one / "weights").iterdir(), *(one / "predictions").rglob("*.safetensors")]:
+        assert file.read_bytes() == (two / file.relative_to(one)).read_bytes(), file.name
+    losses = [{line["step"]: line["loss"] for line in read(run / "log.jsonl", "train")} for run in (one, two)]
+    assert set(losses[1].items()) <= set(losses[0].items()) or set(losses[0].items()) <= set(losses[1].items())
+    steps = [line["step"] for line in read(two / "log.jsonl", "train")]
+    assert steps == sorted(set(steps))
+
+
+def forked(deaths: str, start: int, port: int, rank: int, arguments: list[str]) -> int:
+    """What `torchrun` sets for a process that it starts for the first time, or again."""
+    join_pair(rank, port)
+    os.environ |= {"TORCHELASTIC_RESTART_COUNT": str(start), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    die(deaths)
+    return main(arguments)
+
+
+def pair(deaths: str, start: int, port: int, arguments: list[str]) -> list[Exit]:
+    """Both processes of one start, when they have ended."""
+    both = [ForkedProcess(partial(forked, deaths, start, port, rank, arguments)) for rank in range(2)]
+    return [each.wait() for each in both]
+
+
+def test_killed_processes_that_start_again_end_as_if_undisturbed(tmp_path: Path) -> None:
+    """The store of a launcher outlives its processes, and so does what the dead ones have written there."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    arguments, deaths = training(tmp_path, "killed"), "middle:1,scoring:0"
+    for start in range(2):
+        ended = pair(deaths, start, store.port, arguments)
+        assert ended[1 - start].killed
+        assert ended[start].code == 2, ended[start].output
+    for each in pair(deaths, 2, store.port, arguments):
+        assert each.code == 0, each.output
+    run = tmp_path / "killed" / "run"
+    assert [line["step"] for line in read(run / "log.jsonl", "train")] == [*range(1, STEPS + 1)]
+    again = pair("", 3, store.port, arguments)  # killed behind the result, it is shown again
+    assert [each.code for each in again] == [0, 0]
+    assert "The run is in" in again[0].output
+    assert "The run is in" not in again[1].output
+
+    arguments = training(tmp_path / "undisturbed", "whole")
+    assert [each.code for each in pair("", 0, store.port, arguments)] == [0, 0]
+    same(tmp_path / "undisturbed" / "whole" / "run", run)
+
+
+def launched(deaths: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    many = ["--standalone", "--nproc-per-node=2", "--max-restarts=3"]
+    return subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", *many, SCRIPT, deaths, *arguments],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    ended = launched("", training(folder, "whole"))
+    assert ended.returncode == 0, ended.stdout
+    return folder / "whole" / "run"
+
+
+TWICE = ["reading:1,middle:0", "first-steps:0,scoring:1", "meeting:0,meeting:1,writing:0"]
+
+
+@pytest.mark.slow  # each starts Python several times
+@pytest.mark.parametrize("deaths", [*(f"{moment}:{rank}" for moment in MOMENTS for rank in (0, 1)), *TWICE])
+def test_torchrun_goes_on_by_itself(tmp_path: Path, undisturbed: Path, deaths: str) -> None:
+    ended = launched(deaths, training(tmp_path, "killed"))
+    assert ended.returncode == 0, ended.stdout
+    assert "SIGKILL" not in re.sub(r"Signal 9 \(SIGKILL\) received", "", ended.stdout), ended.stdout
+    same(undisturbed, tmp_path / "killed" / "run")
