@@ -22,7 +22,11 @@ from tracer.training.learner import Learner
 # Where a process is killed: before the n-th call of a function.
 MOMENTS: dict[str, tuple[Any, str, int]] = {
     "meeting": (dist, "init_process_group", 1),
-    "reading": (life, "plan", 1),  # while it holds the lock of the data's scan, before the run's folder is there
+    "reading": (
+        life,
+        "plan",
+        1,
+    ),  # while it holds the lock of the data's scan, before the run's folder is there
     "starting": (loop, "measure_pretrained", 1),
     "first-steps": (Learner, "step", 2),  # before the first checkpoint
     "middle": (Learner, "step", 6),  # behind a checkpoint, if each is of 4 steps

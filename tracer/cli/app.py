@@ -48,7 +48,15 @@ def main(arguments: list[str] | None = None) -> int:
 
     `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    code = _run(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and (sinks := sys.modules.get("tracer.runs.sinks.forwarding")) and sinks.hanging():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         _overview()
         return 0

@@ -14,7 +14,7 @@ from tracer.core.errors import UserError
 from tracer.core.validation import fits
 from tracer.methods.base import method, methods, options
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
-from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
+from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, FOREIGN, RESULT, read_json
 from tracer.runs.record import entries_of
 from tracer.storage.folders import no_such_folder, require_files
 
@@ -158,7 +158,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[str]]:
 
 def read_run(folder: Path, name: str | None = None) -> RunData:
     """Everything in a run's folder; ValueError where its description cannot be read."""
-    require_files(folder)
+    require_files(folder, apart=FOREIGN)
     notes: list[str] = []
     description = read_object(folder / DESCRIPTION, notes)
     if description is None or not isinstance(description.get("experiment"), dict):
