@@ -63,7 +63,6 @@ def wandb(run: Path) -> Curves:
 def mlflow(run: Path) -> Curves:
     from mlflow import MlflowClient
 
-    os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"  # as docs/report.md says
     client = MlflowClient((run / "sinks" / "mlflow").as_uri())
     (logged,) = client.search_runs([client.get_experiment_by_name("tracer").experiment_id])
     assert logged.info.status == "FINISHED"
@@ -79,34 +78,53 @@ def test_every_sink_has_a_reader() -> None:
     assert READERS.keys() == SINKS.keys()
 
 
-@pytest.mark.filterwarnings("ignore")  # of the tools' own packages
-@pytest.mark.parametrize("tool", SINKS)
-def test_the_tools_own_reader_finds_the_curves_of_a_run(
-    tmp_path: Path, some_digits: Path, minute: str, monkeypatch: pytest.MonkeyPatch, tool: str
-) -> None:
-    """As a user has it who has configured nothing, but that wandb is offline."""
-    pytest.importorskip(tool, reason="pip install 'tracer-clip[sinks]'")
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith(("MLFLOW_", "WANDB_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory, some_digits: Path, minute: str) -> Path:
+    """A run with every sink, as a user has it who has configured nothing, but that wandb is offline."""
+    folder = tmp_path_factory.mktemp("logged")
+
+    def at_home() -> None:
+        os.chdir(folder)
+        for name in [name for name in os.environ if name.startswith(("MLFLOW_", "WANDB_"))]:
+            del os.environ[name]
+        os.environ |= {"WANDB_MODE": "offline", "HOME": str(folder / "home")}
+
     flags = [
         word for name, value in settings(some_digits, minute).items() for word in (f"--{name}", str(value))
     ]
-    ended = run_command(["train", "flyp", *flags, "--device", "cpu", "--log", tool, "--out", "run"])
+    command = ["train", "flyp", *flags, "--device", "cpu", "--out", "run", "--log", *SINKS]
+    ended = run_command(command, inject=at_home)
     assert ended.code == 0, ended.output
-    assert "warning: " + tool not in ended.output
-    run = tmp_path / "run"
-    curves = READERS[tool](run)
-    for line in read(run / "log.jsonl"):
+    assert "the run goes on without it" not in ended.output
+    assert {each.name for each in folder.iterdir()} <= {"run", "home"}
+    return folder / "run"
+
+
+@pytest.mark.filterwarnings("ignore")  # of the tools' own packages
+@pytest.mark.parametrize("tool", SINKS)
+def test_the_tools_own_reader_finds_the_curves_of_a_run(
+    logged: Path, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # as docs/report.md says
+    curves = READERS[tool](logged)
+    for line in read(logged / "log.jsonl"):
         for name, value in scalars(line).items():
             assert (line["step"], pytest.approx(value)) in curves[name], name
-    assert "result/after/accuracy" in curves
-    assert {each.name for each in tmp_path.iterdir()} <= {"run", "home"}
-    for command in (["resume", "run", "--log", tool], ["merge", "run", "--wise", "0.5", "--device", "cpu"]):
-        ended = run_command(command)
-        assert ended.code == 0, ended.output
+    accuracy = Run.open(logged).result["after"]["accuracy"]
+    assert curves["result/after/accuracy"] == [(STEPS, pytest.approx(accuracy))]
+
+
+def test_a_run_that_was_logged_elsewhere_is_a_run(logged: Path) -> None:
+    """As every command sees it that reads one, and that writes into one; wandb leaves links."""
+    assert any(path.is_symlink() for path in (logged / "sinks" / "wandb").iterdir())
+    as_commands_see_it(logged)
+
+
+def as_commands_see_it(folder: Path) -> None:
+    with Run.open(folder).locked():
+        pass
+    target(Run.open(folder), "result", "result")
+    assert read_run(folder).result
 
 
 class Bad(Sink):
@@ -190,12 +208,7 @@ def test_bad_sinks_are_a_warning_each_and_cost_nothing(
         "hangs-at-the-end did not finish within 0.5 s and may be incomplete; the log is complete",
     ]
     assert finished.finished
-    assert len(list(read(tmp_path / "run" / "log.jsonl", "train"))) > 0
-    again = Run.open(finished.folder)  # as every command does that reads a run
-    with again.locked():  # and every one that writes
-        pass
-    target(again, "result", "result")
-    assert read_run(finished.folder).result
+    as_commands_see_it(finished.folder)
     (finished.folder / "sinks" / "writes-odd-files" / "deep").chmod(0o700)
 
 
