@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from starting import environment
 from test_lost import command
 
-from studies.faults.process import Exit, ForkedProcess, join_pair
+from studies.faults.process import Exit, ForkedProcess, free_port, join_pair
 from tracer.cli.app import main
 from tracer.runs.record import read
 
@@ -76,23 +76,38 @@ def test_killed_processes_that_start_again_end_as_if_undisturbed(tmp_path: Path)
     same(tmp_path / "undisturbed" / "whole" / "run", tmp_path / "killed" / "run")
 
 
-def launched(deaths: str, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    many = ["--standalone", "--nproc-per-node=2", "--max-restarts=3"]
-    return subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", *many, SCRIPT, deaths, *arguments],
+def start(deaths: str, arguments: list[str], where: list[str]) -> subprocess.Popen[str]:
+    """One launcher, which may start its processes again three times."""
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            *where,
+            "--max-restarts=3",
+            SCRIPT,
+            deaths,
+            *arguments,
+        ],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
     )
+
+
+def launched(deaths: str, arguments: list[str]) -> None:
+    """Both processes of one launcher, which ends well and none of which it has to kill."""
+    launcher = start(deaths, arguments, ["--standalone", "--nproc-per-node=2"])
+    output, _ = launcher.communicate(timeout=300)
+    assert launcher.returncode == 0, output
+    assert "SIGKILL" not in re.sub(r"Signal 9 \(SIGKILL\) received", "", output), output
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed")
-    ended = launched("", training(folder, "whole"))
-    assert ended.returncode == 0, ended.stdout
+    launched("", training(folder, "whole"))
     return folder / "whole" / "run"
 
 
@@ -102,7 +117,30 @@ TWICE = ["reading:1,middle:0", "first-steps:0,scoring:1", "meeting:0,meeting:1,w
 @pytest.mark.slow  # each starts Python several times
 @pytest.mark.parametrize("deaths", [*(f"{moment}:{rank}" for moment in MOMENTS for rank in (0, 1)), *TWICE])
 def test_torchrun_goes_on_by_itself(tmp_path: Path, undisturbed: Path, deaths: str) -> None:
-    ended = launched(deaths, training(tmp_path, "killed"))
-    assert ended.returncode == 0, ended.stdout
-    assert "SIGKILL" not in re.sub(r"Signal 9 \(SIGKILL\) received", "", ended.stdout), ended.stdout
+    launched(deaths, training(tmp_path, "killed"))
+    same(undisturbed, tmp_path / "killed" / "run")
+
+
+@pytest.mark.slow
+def test_processes_that_read_images_hold_up_nothing(tmp_path: Path, undisturbed: Path) -> None:
+    """They are forked from a process, have its connections, and outlive it for some seconds."""
+    launched("middle:0,middle:1", [*training(tmp_path, "killed"), "--workers", "2"])
+    same(undisturbed, tmp_path / "killed" / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["first-steps", "scoring"])
+def test_two_machines_go_on_by_themselves(tmp_path: Path, undisturbed: Path, moment: str) -> None:
+    """Only one of their launchers counts the restart: the other has lost no process."""
+    place = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
+    where = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", place]
+    arguments = training(tmp_path, "killed")
+    machines = [start(f"{moment}:1", arguments, where) for _ in range(2)]
+    try:
+        for machine in machines:
+            output, _ = machine.communicate(timeout=300)
+            assert machine.returncode == 0, output
+    finally:
+        for machine in machines:
+            machine.kill()
     same(undisturbed, tmp_path / "killed" / "run")

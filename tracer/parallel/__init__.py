@@ -25,7 +25,10 @@ def require_one_process(what: str) -> None:
     if own.size == 1:
         return
     if own.rank > 0:
-        time.sleep(COURTESY)
+        from tracer.parallel.heartbeat import ended_by_signals  # late, as below
+
+        with ended_by_signals():
+            time.sleep(COURTESY)
         raise AlreadyReported
     raise UserError(
         f"{what} runs in one process, and {own.size} were started: leave out torchrun, or unset WORLD_SIZE"
