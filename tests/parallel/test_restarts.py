@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,6 +24,9 @@ from test_lost import command
 
 from studies.faults.process import Exit, ForkedProcess, free_port, join_pair
 from tracer.cli.app import main
+from tracer.parallel import group
+from tracer.parallel.group import _meeting
+from tracer.parallel.replicated import Replicated
 from tracer.runs.record import read
 
 SCRIPT = str(Path(__file__).with_name("restarting.py"))
@@ -74,6 +81,38 @@ def test_killed_processes_that_start_again_end_as_if_undisturbed(tmp_path: Path)
     arguments = training(tmp_path / "undisturbed", "whole")
     assert [each.code for each in pair("", 0, store.port, arguments)] == [0, 0]
     same(tmp_path / "undisturbed" / "whole" / "run", tmp_path / "killed" / "run")
+
+
+def test_the_dead_are_not_waited_for_and_nothing_of_theirs_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store.set("arrived/1", "a process that was killed before they met")
+    own = [dist.TCPStore("127.0.0.1", store.port, is_master=False) for _ in range(2)]
+    with ThreadPoolExecutor(2) as both:
+        names = [list(both.map(_meeting, own, (0, 1), (2, 2))) for _ in range(2)]
+    assert names[0][0] == names[0][1] != names[1][0] == names[1][1]
+
+    alarms: list[dist.Store] = []
+    stand_in = SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr(group, "Heartbeat", lambda store, *rest: alarms.append(store) or stand_in)
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "RANK": "0", "WORLD_SIZE": "1"}
+    for name, value in {**address, "TORCHELASTIC_USE_AGENT_STORE": "True"}.items():
+        monkeypatch.setenv(name, value)
+    for _ in range(2):
+        world = Replicated("cpu", "fp32")
+        world.start_heartbeat(print)
+        assert not alarms[-1].check(["silent"])
+        alarms[-1].set("silent", "1")  # which ended that start
+        world.close()
+
+
+def test_a_signal_ends_a_process_that_waits_for_others(tmp_path: Path) -> None:
+    """In compiled code, where no handler of Python is called; `torchrun` would wait 30 seconds to start anew."""
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    waiting = ForkedProcess(partial(forked, "", 0, store.port, 1, training(tmp_path, "alone")))
+    while not store.check(["arrived/1"]):
+        time.sleep(0.01)
+    os.kill(waiting.child, signal.SIGTERM)
+    assert waiting.wait(kill_after=20).code == -signal.SIGTERM
 
 
 def start(deaths: str, arguments: list[str], where: list[str]) -> subprocess.Popen[str]:
