@@ -81,7 +81,7 @@ def ended_by_signals() -> Iterator[None]:
         yield
         return
     handlers = {each: signal.getsignal(each) for each in ENDING}
-    handlers = {each: handler for each, handler in handlers.items() if handler is not signal.SIG_IGN}
+    handlers = {each: handler for each, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
     try:
         for each in handlers:
             signal.signal(each, signal.SIG_DFL)

@@ -17,6 +17,7 @@ import pytest
 from studies.faults.process import run_command
 from tracer.api.run import Machine, Observer, run
 from tracer.cli import app
+from tracer.core.errors import UserError
 from tracer.evaluation.target import target
 from tracer.report.run_data import read_run
 from tracer.runs import sinks
@@ -222,13 +223,17 @@ def test_links_that_a_stranger_has_put_into_a_run_are_not_followed(tmp_path: Pat
         (run / "sinks" / sink.tool).symlink_to(precious)
     Bad(run, {"experiment": {}}).begin(-1)
     for sink in SINKS.values():
-        monkey = type("Quiet", (sink,), {"start": lambda self, last_step: None})(run, {})
-        monkey.begin(-1)
-        assert not monkey.folder.is_symlink()
-        (monkey.folder / "id.txt").symlink_to(precious / "id.txt")
-        monkey.begin(-1)
-        monkey.stored_id(-1, lambda: "own")
+        quiet = type("Quiet", (sink,), {"start": lambda self, last_step: None})(run, {})
+        quiet.begin(-1)
+        assert not quiet.folder.is_symlink()
+        (quiet.folder / "id.txt").symlink_to(precious / "id.txt")
+        quiet.begin(-1)
+        quiet.stored_id(-1, lambda: "own")
     assert [each.read_text() for each in precious.iterdir()] == ["precious"]
+    (run / "sinks").rename(run / "moved")
+    (run / "sinks").symlink_to(precious)
+    with pytest.raises(UserError, match="sinks is a link"):
+        Run(run).require_own_files()
 
 
 def test_a_sink_that_was_given_up_does_not_hold_up_the_end_of_python(
