@@ -135,9 +135,9 @@ def start(deaths: str, arguments: list[str], where: list[str]) -> subprocess.Pop
     )
 
 
-def launched(deaths: str, arguments: list[str]) -> None:
+def launched(deaths: str, arguments: list[str], *where: str) -> None:
     """Both processes of one launcher, which ends well and none of which it has to kill."""
-    launcher = start(deaths, arguments, ["--standalone", "--nproc-per-node=2"])
+    launcher = start(deaths, arguments, [*where, "--nproc-per-node=2"])
     output, _ = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, output
     assert "SIGKILL" not in re.sub(r"Signal 9 \(SIGKILL\) received", "", output), output
@@ -146,7 +146,7 @@ def launched(deaths: str, arguments: list[str]) -> None:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed")
-    launched("", training(folder, "whole"))
+    launched("", training(folder, "whole"), "--standalone")
     return folder / "whole" / "run"
 
 
@@ -156,25 +156,32 @@ TWICE = ["reading:1,middle:0", "first-steps:0,scoring:1", "meeting:0,meeting:1,w
 @pytest.mark.slow  # each starts Python several times
 @pytest.mark.parametrize("deaths", [*(f"{moment}:{rank}" for moment in MOMENTS for rank in (0, 1)), *TWICE])
 def test_torchrun_goes_on_by_itself(tmp_path: Path, undisturbed: Path, deaths: str) -> None:
-    launched(deaths, training(tmp_path, "killed"))
+    launched(deaths, training(tmp_path, "killed"), "--standalone")
     same(undisturbed, tmp_path / "killed" / "run")
 
 
 @pytest.mark.slow
 def test_processes_that_read_images_hold_up_nothing(tmp_path: Path, undisturbed: Path) -> None:
     """They are forked from a process, have its connections, and outlive it for some seconds."""
-    launched("middle:0,middle:1", [*training(tmp_path, "killed"), "--workers", "2"])
+    arguments = [*training(tmp_path, "killed"), "--workers", "2"]
+    launched("middle:0,middle:1", arguments, f"--master-port={free_port()}")
     same(undisturbed, tmp_path / "killed" / "run")
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["static", "c10d"])
 @pytest.mark.parametrize("moment", ["first-steps", "scoring"])
-def test_two_machines_go_on_by_themselves(tmp_path: Path, undisturbed: Path, moment: str) -> None:
-    """Only one of their launchers counts the restart: the other has lost no process."""
-    place = f"--rdzv-endpoint=127.0.0.1:{free_port()}"
-    where = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", place]
+def test_two_machines_go_on_by_themselves(tmp_path: Path, undisturbed: Path, moment: str, kind: str) -> None:
+    """As docs/scale.md shows. Under c10d only one launcher counts the restart: the other has lost no process."""
+    port, each = free_port(), ["--nnodes=2", "--nproc-per-node=1"]
+    where = {
+        "static": [
+            [f"--node-rank={rank}", "--master-addr=127.0.0.1", f"--master-port={port}"] for rank in (0, 1)
+        ],
+        "c10d": 2 * [["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}"]],
+    }
     arguments = training(tmp_path, "killed")
-    machines = [start(f"{moment}:1", arguments, where) for _ in range(2)]
+    machines = [start(f"{moment}:1", arguments, [*each, *own]) for own in where[kind]]
     try:
         for machine in machines:
             output, _ = machine.communicate(timeout=300)
