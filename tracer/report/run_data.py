@@ -138,11 +138,16 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
         folders = [path]
         if not (path / DESCRIPTION).is_file():
             files = (file for file in path.glob(f"**/{DESCRIPTION}") if ".tmp" not in str(file))
-            folders = sorted(file.parent for file in files)
+            folders = sorted(file.parent for file in files if not _in_sinks(file))
         if not folders:
             raise UserError(f"{path} is not a run and holds none: there is no {DESCRIPTION} in it")
         runs.update({run.resolve(): run for run in folders})
     return list(runs.values())
+
+
+def _in_sinks(file: Path) -> bool:
+    """Whether another package has written a file into a run."""
+    return any(above.name == FOREIGN and (above.parent / DESCRIPTION).is_file() for above in file.parents)
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[str]]:

@@ -19,7 +19,7 @@ from tracer.api.run import Machine, Observer, run
 from tracer.cli import app
 from tracer.core.errors import UserError
 from tracer.evaluation.target import target
-from tracer.report.run_data import read_run
+from tracer.report.run_data import find_runs, read_run
 from tracer.runs import sinks
 from tracer.runs.experiment import Experiment
 from tracer.runs.record import read
@@ -126,6 +126,7 @@ def as_commands_see_it(folder: Path) -> None:
         pass
     target(Run.open(folder), "result", "result")
     assert read_run(folder).result
+    assert find_runs([folder.parent]) == [folder]
 
 
 class Bad(Sink):
