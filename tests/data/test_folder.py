@@ -88,7 +88,9 @@ def test_images_outside_the_class_folders_are_counted(picture, tmp_path):
         picture(name)
     examples = load(tmp_path)
     assert examples.ids == ["a/1.png", "b/2.png"]
-    assert "outside the class folders: 1 images, left out" in examples.detected
+    assert [(each.count, each.what) for each in examples.left_out] == [
+        (1, "images outside the class folders")
+    ]
 
 
 def test_links_are_followed_but_not_in_circles(picture, tmp_path):
@@ -179,4 +181,6 @@ def test_an_image_beside_the_splits_is_left_out_and_said(tmp_path, picture):
     for split in ("train", "val"):
         examples = load(tmp_path, split=split)
         assert len(examples) == 2
-        assert "outside the class folders: 1 images, left out" in examples.detected
+        assert [str(each) for each in examples.left_out] == [
+            "images beside the split folders: 1, preview.png"
+        ]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from PIL import Image
@@ -50,6 +50,25 @@ class Subset:
         return self.images[int(self.indices[index])]
 
 
+class LeftOut(NamedTuple):
+    """What a source holds and no split of it uses: how many of what, and the first of them."""
+
+    count: int
+    what: str  # in the plural
+    first: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.count}, {'such as ' if self.count > 1 else ''}{self.first}"
+
+
+def left_out(reasons: Iterable[tuple[str, str]]) -> tuple[LeftOut, ...]:
+    """The count of each reason and the first name under it, out of pairs of a reason and a name."""
+    names: dict[str, list[str]] = {}
+    for reason, name in reasons:
+        names.setdefault(reason, []).append(name)
+    return tuple(LeftOut(len(own), reason, own[0]) for reason, own in names.items())
+
+
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Images, each with an id, a class label (−1: none) and captions (empty: none)."""
@@ -63,6 +82,9 @@ class Examples:
     splits: tuple[str, ...] = ()  # all splits of the source, if it has any
     split: str = ""  # the one of them that these examples are
     detected: tuple[str, ...] = ()  # what was inferred from the source rather than specified, for the report
+    left_out: tuple[
+        LeftOut, ...
+    ] = ()  # of the whole source: with the examples of all splits, it is all there is
     skipped: tuple[str, ...] = ()  # unreadable images, left out of these examples, each with the reason
     templates: tuple[str, ...] = ()  # prompt templates for these classes, if the source has any
     warnings: tuple[str, ...] = ()  # what is probably not meant, each with what mends it
@@ -138,6 +160,7 @@ def assemble(
     captions: Sequence[tuple[str, ...]] | None = None,
     split: Split = WHOLE,
     detected: Iterable[str] = (),
+    left_out: tuple[LeftOut, ...] = (),
     warnings: Iterable[str] = (),
 ) -> Examples:
     """The examples of one split, with label keys as written in the data (`keys`) and class names from `naming`.
@@ -160,6 +183,7 @@ def assemble(
         splits=split.names,
         split=split.name,
         detected=tuple(filter(None, (*detected, split.note, mapping.how))),
+        left_out=left_out,
         warnings=tuple(filter(None, (split.warning, *warnings, mapping.warning))),
     )
     examples = examples if split.rows is None else examples.take(split.rows)

@@ -12,9 +12,10 @@ from tracer.core.errors import UserError, near, unknown
 from tracer.data.classes import classes
 from tracer.data.embedded.digits import coloured_digits, digits
 from tracer.data.embedded.emojishift import emoji_parts
-from tracer.data.examples import Examples
+from tracer.data.encoded import Files
+from tracer.data.examples import Examples, Subset
 from tracer.data.formats.arrays import read_arrays
-from tracer.data.formats.folder import read_folder
+from tracer.data.formats.folder import beside, read_folder
 from tracer.data.formats.hub import PREFIX, SAVED, read_hub
 from tracer.data.formats.idx import FILES, Split, idx
 from tracer.data.formats.memory import PREFIX as MEMORY
@@ -98,11 +99,14 @@ def _directory(path: Path, options: Options) -> Examples:
     names = {each.name for each in path.iterdir()}
     for table in METADATA:
         if table in names:
-            return read_table(path / table, options)
+            examples = read_table(path / table, options)
+            whole = examples.images.images if isinstance(examples.images, Subset) else examples.images
+            return beside(path, examples, {table, *(whole.paths if isinstance(whole, Files) else ())})
     if names & set(SAVED):
         return read_hub(f"{PREFIX}{path}", options)
     if any(name.endswith(".tar") for name in names):
-        return read_shards(str(path), options)
+        shards = {name for name in names if name.endswith(".tar")}
+        return beside(path, read_shards(str(path), options), shards)
     if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & names:
         return _digits(str(path), options, lambda split: idx(path, split, options.classes))
     examples = read_folder(path, options)
