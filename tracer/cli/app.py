@@ -34,6 +34,9 @@ EXAMPLES = """\
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
 REPOSITORY = Path(tracer.__file__).parents[1]
 
+# Commands that the processes of a launcher carry out together; others would do everything several times.
+TOGETHER = ("eval", "resume", "train")
+
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
 
 # Old and new names of flags and arguments since version 0.1; the old ones are accepted until version 0.3.
@@ -45,7 +48,15 @@ def main(arguments: list[str] | None = None) -> int:
 
     `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    code = _run(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and (sinks := sys.modules.get("tracer.runs.sinks.forwarding")) and sinks.hanging():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         _overview()
         return 0
@@ -55,7 +66,12 @@ def main(arguments: list[str] | None = None) -> int:
     stopped: list[Stopped] = []
     try:
         with _signals_raise(stopped):
-            return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
+            module = _module(arguments[0])
+            if arguments[0] not in TOGETHER and os.environ.get("WORLD_SIZE", "1") != "1":
+                from tracer.parallel import require_one_process  # late: it imports torch
+
+                require_one_process(f"`tracer {arguments[0]}`")
+            return import_module(module).main(_renamed(arguments[1:]))
     except KeyboardInterrupt as stop:
         return _end(stop)
     except (UserError, OSError, TypeError, ValueError, RuntimeError) as error:

@@ -23,7 +23,7 @@ from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
 from tracer.fitting.trial import FILE as SCORES
 from tracer.fitting.trial import read_state, write_state
-from tracer.parallel import World
+from tracer.parallel import World, require_one_process
 from tracer.runs.experiment import Experiment, Settings, TrialSettings
 from tracer.runs.identity import identity
 from tracer.runs.plan import plan
@@ -107,6 +107,7 @@ def fit(
         tell: receives lines about plan and progress; by default they are printed.
         settings: settings of `tracer train` that all trials share (templates, augment, batch, epochs, seed, …).
     """
+    require_one_process("tracer.fit")
     folder = None if out is None else Path(out)
     known = {field.name for field in fields(Settings)}.difference(NOT_SETTINGS)
     for name in settings:
