@@ -16,6 +16,7 @@ from types import FrameType
 from rich.markup import escape
 
 import tracer
+from tracer.api.streams import steady_streams
 from tracer.api.terminal import console, errors, say
 from tracer.cli import commands
 from tracer.core.errors import AlreadyReported, UserError, os_error_message, unknown
@@ -43,9 +44,14 @@ RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
 def main(arguments: list[str] | None = None) -> int:
     """Run a subcommand. Returns 0: done; 2: an error that the user can correct; 128 + n: stopped by signal n.
 
-    `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished.
+    `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished. The code speaks of
+    the work: that nobody reads what is printed, or that it cannot be written, changes nothing.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    with steady_streams():
+        return _run(sys.argv[1:] if arguments is None else arguments)
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         _overview()
         return 0
