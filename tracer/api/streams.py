@@ -19,7 +19,15 @@ PLAIN = str.maketrans(
         **dict.fromkeys("−–—‑", "-"),
         **dict.fromkeys("“”", '"'),
         **dict.fromkeys("‘’", "'"),
-        **{"→": "->", "←": "<-", "±": "+-", "×": "x", "·": "*", "…": "...", "≥": ">=", "≤": "<=", "‖": "||"},
+        "→": "->",
+        "←": "<-",
+        "±": "+-",
+        "×": "x",
+        "·": "*",
+        "…": "...",
+        "≥": ">=",
+        "≤": "<=",
+        "‖": "||",
     }
 )
 LEFT = (errno.EPIPE, errno.ECONNRESET)  # the reader had enough, as `head` has
