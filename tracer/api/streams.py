@@ -64,6 +64,9 @@ class Stream(io.TextIOBase):
         """That of the file, by which rich chooses the lines of its tables."""
         return self.inner.encoding
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)  # `buffer`, and what else a library looks for
+
     def fileno(self) -> int:
         return self.inner.fileno()
 

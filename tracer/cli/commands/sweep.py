@@ -98,6 +98,9 @@ def main(arguments: list[str]) -> int:
         return 0
     if flags.worker or flags.only is not None:
         return _work(sweep, folder, flags)
+    from tracer.sweep.plans import require_sweep_room  # it imports open_clip
+
+    require_sweep_room(sweep, folder)
     return _run(sweep, folder, [*command, "--worker"], flags.jobs)
 
 
