@@ -31,7 +31,14 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_captions_count_where_they_are_used(method: str, told: bool, pairs: Path, minute_model: Path) -> None:
     settled = plan(
-        Experiment(method=method, data=str(pairs), held_out=str(pairs), model=str(minute_model), batch=8)
+        Experiment(
+            method=method,
+            data=str(pairs),
+            held_out=str(pairs),
+            model=str(minute_model),
+            pretrained="none",
+            batch=8,
+        )
     )
     notices = text_notices(settled, load(str(minute_model)))
     (captions,) = [each for each in notices if "captions" in each] or [""]

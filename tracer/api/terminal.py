@@ -27,8 +27,8 @@ class _Printable(Console):
     """
 
     @property
-    def file(self) -> IO[str]:
-        """Where it writes."""
+    def file(self) -> IO[str]:  # pyrefly: ignore[bad-override]
+        """Where it writes: what sys.stdout or sys.stderr is now."""
         stream = super().file
         if isinstance(stream, Stream):
             return stream
