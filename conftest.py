@@ -20,7 +20,6 @@ CHECKED = (
         f"tracer.core.{name}"
         for name in ("kernels", "teachers", "shadow", "objective", "terms", "metrics", "dynamics")
     ),
-    *(f"tracer.analysis.{name}" for name in ("forgetting", "products", "sketch")),
     "studies.theory",
 )
 install_import_hook(list(CHECKED), "typechecking.checked")  # before the first import

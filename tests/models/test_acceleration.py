@@ -18,10 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracer.core.batch import Batch, Scene
 from tracer.core.errors import UserError
-from tracer.core.objective import Term
 from tracer.core.shadow import Shadow
 from tracer.core.teachers import Frozen
-from tracer.core.terms import classify, contrastive, feature, relational
 from tracer.methods.base import Stage, method
 from tracer.models.acceleration import (
     class_token_only,
@@ -130,32 +128,6 @@ def test_a_gpu_that_only_emulates_bf16_computes_in_fp32(
     else:
         with pytest.raises(UserError, match="use --precision fp32"):
             bf16(gpu, "bf16")
-
-
-def test_distilling_each_k_steps_is_k_times_as_loud_and_spares_the_teacher(student: Student) -> None:
-    stage = Stage(contrastive() + 0.5 * feature(), teacher=Frozen(), distill_every=3)
-    loud = {term.name: weight for weight, term in stage.objective_at(2).weighted}
-    assert loud == {"contrastive": 1.0, "feature": 1.5}
-    assert [repr(stage.objective_at(number)) for number in (0, 1, 3, 4)] == ["contrastive"] * 4
-    state, asked = state_of(stage, student, steps=6), []
-    assert state.shadow is not None
-    state.shadow.model.register_forward_hook(lambda *_: asked.append(state.step))
-    for _ in range(6):
-        step(state, batch_of(student))
-    assert asked == [2, 5]
-
-
-def test_distilling_at_every_step_is_the_objective_itself() -> None:
-    stage = method("tracer").stages[0]
-    assert stage.objective_at(7) is stage.objective
-
-
-@pytest.mark.parametrize(
-    ("minimise", "every"), [(relational(), 2), (contrastive() + feature(), 0), (classify() + feature(), 2)]
-)
-def test_distilling_now_and_then_is_refused_where_it_means_nothing(minimise: Term, every: int) -> None:
-    with pytest.raises(ValueError, match="distil"):
-        Stage(minimise, teacher=Frozen(), distill_every=every)
 
 
 def test_a_teacher_that_is_shown_every_second_pair_is_compared_on_these_pairs(student: Student) -> None:

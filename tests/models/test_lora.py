@@ -22,8 +22,6 @@ from tracer.models.lora import A, B, LoRA, LoRAConvolution
 from tracer.models.peft_export import export_peft
 from tracer.models.student import Head, Student, load
 from tracer.models.trainable import HeadOnly, ImageTower, towers
-from tracer.parallel import World
-from tracer.training.factor_gap import FactorGap
 
 
 def adapted(
@@ -128,32 +126,28 @@ def test_a_head_alone_has_no_adapter(minute: str) -> None:
     assert not any(name.endswith(B) for name in student.state_dict())
 
 
-def averages(
-    minute: str, averaged: bool, steps: int = 8
-) -> tuple[Student, LoRA, Shadow, dict[str, Tensor], float]:
-    """A teacher of factors after a walk of its student, the teacher of merged weights, and the gap it measures."""
+def averages(minute: str, averaged: bool, steps: int = 8) -> tuple[Student, LoRA, Shadow, dict[str, Tensor]]:
+    """A teacher of factors after a walk of its student, and the teacher of merged weights."""
     student, lora = adapted(minute, averaged=averaged)
     whole = load(minute, seed=3)
     whole.load_state_dict(lora.merge(student.state_dict()))
     shadow, expected = Shadow(student, WMA(), steps=steps), Shadow(whole, WMA(), steps=steps)
-    gap = FactorGap(student, World("cpu"))
     for number in range(steps):
         spoil(student, number)
         whole.load_state_dict(lora.merge(student.state_dict()))
-        gap.follow(student, shadow.follow(student))
+        shadow.follow(student)
         expected.follow(whole)
-    return student, lora, shadow, expected.model.state_dict(), gap(shadow.model)
+    return student, lora, shadow, expected.model.state_dict()
 
 
 def test_with_a_frozen_the_average_of_the_factors_is_the_average_of_the_weights(minute: str) -> None:
-    _, lora, shadow, expected, gap = averages(minute, averaged=True)
+    _, lora, shadow, expected = averages(minute, averaged=True)
     found = lora.merge(shadow.model.state_dict())
     assert max((found[name] - tensor).abs().max() for name, tensor in expected.items()) < 1e-6
-    assert gap < 1e-5
 
 
-def test_with_both_factors_trained_it_is_not_and_the_gap_says_so(minute: str) -> None:
-    student, lora, shadow, expected, gap = averages(minute, averaged=False)
+def test_with_both_factors_trained_it_is_not(minute: str) -> None:
+    student, lora, shadow, expected = averages(minute, averaged=False)
     found, start = lora.merge(shadow.model.state_dict()), load(minute, seed=3).state_dict()
     layers = [name for name in student.state_dict() if name.endswith(B)]
     named = [layers[0], layers[round(len(layers) / 2)], layers[-1]]
@@ -162,8 +156,7 @@ def test_with_both_factors_trained_it_is_not_and_the_gap_says_so(minute: str) ->
         weight = name.replace(B, "in_proj_weight" if ".attn." in name else "weight")
         mean = expected[weight] - start[weight]
         apart.append(float((found[weight] - expected[weight]).norm() / mean.norm()))
-    assert gap > 0.01
-    assert gap == pytest.approx(max(apart), rel=1e-3)
+    assert max(apart) > 0.01
 
 
 def test_dropout_is_of_the_update_and_only_in_training(minute: str) -> None:

@@ -162,7 +162,6 @@ def experiments(folder: Path, cases: Sequence[str]) -> Cases:
     found["tracer-chunk"] = replace(usual, chunk=2)
     if COMPILED in cases:  # torch.compile takes half a minute of each process
         found[COMPILED] = replace(usual, compile=True)
-    found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
     found["tracer-pairs"] = experiment(folder, "tracer", distill_pairs=2)
     sigmoid = {"model": str(folder / "sigmoid.json")}
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
@@ -181,7 +180,6 @@ def shown(cases: Cases, kind: str) -> Cases:
 THRIFTY = (
     "tracer-chunk",
     COMPILED,
-    "tracer-seldom",
     "tracer-pairs",
     "tracer-last",
     "tracer-lora",

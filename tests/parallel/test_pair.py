@@ -37,7 +37,6 @@ def test_the_pairs_of_a_sigmoid_loss_are_divided_among_processes(found: Found, c
     [
         "chunk",
         pytest.param("compiled", marks=pytest.mark.evidence),
-        "seldom",
         "pairs",
         "last",
         "lora",
@@ -46,7 +45,7 @@ def test_the_pairs_of_a_sigmoid_loss_are_divided_among_processes(found: Found, c
 )
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_what_is_saved_in_two_processes_changes_nothing(found: Found, kind: str, thrift: str) -> None:
-    """A batch in chunks, towers compiled, distillation at every other step or of every other pair, a teacher that
+    """A batch in chunks, towers compiled, distillation of every other pair, a teacher that
     shares what is frozen, with last blocks, with adapters and with prompts."""
     equal(found["runs"][f"tracer-{thrift} {kind}"])
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import threading
-import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -147,14 +145,6 @@ def test_an_ablation_becomes_a_curve_with_seeds(tmp_path: Path) -> None:
     assert all(point.low is not None and point.low < point.y for point in series.points)
 
 
-def test_a_page_under_way_refreshes_and_a_finished_one_stands_still(tmp_path: Path) -> None:
-    folder, out = write_run(tmp_path / "a"), tmp_path / "report.html"
-    write_report([folder], out, refresh=5)
-    assert 'data-seconds="5"' in out.read_text()
-    write_report([folder], out)
-    assert "data-seconds" not in out.read_text().replace("dataset.seconds", "")
-
-
 def test_the_command_writes_page_and_figures(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a")
     assert cli.main(["report", str(folder), "--figures", str(tmp_path / "figures")]) == 0
@@ -162,38 +152,6 @@ def test_the_command_writes_page_and_figures(tmp_path: Path) -> None:
     stems = {file.stem for file in (tmp_path / "figures").iterdir()}
     assert {"g1-frontier", "g1-loss", "g1-accuracy", "g1-kl"} <= stems
     assert cli.main(["report", str(tmp_path / "nowhere")]) == 2
-
-
-def test_watching_follows_a_run_and_ends_with_it(tmp_path: Path) -> None:
-    """The log grows while the command runs: the page changes, and stands still when the result is there."""
-    folder = write_run(tmp_path / "a", steps=10, finished=False)
-    page, log, ended = folder / "report.html", folder / "log.jsonl", []
-    asked = ["report", str(folder), "--watch", "--every", "0.05"]
-    watching = threading.Thread(target=lambda: ended.append(cli.main(asked)))
-    watching.start()
-
-    def shows(told: str) -> bool:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and watching.is_alive():
-            if page.exists() and told in page.read_text():
-                return True
-            time.sleep(0.02)
-        return False
-
-    try:
-        assert shows("is at step 10 of 10")
-        with log.open("a") as file:
-            file.write(json.dumps({"step": 12, "kind": "train", "loss": 0.125}) + "\n")
-        assert shows("is at step 12 of 10")
-        assert shows('data-seconds="0.05"')
-        assert ended == []
-    finally:
-        (folder / "result.json").write_text('{"before": {"accuracy": 0.5}, "after": {"accuracy": 0.9}}')
-        watching.join(60)
-    assert ended == [0]
-    still = page.read_text().replace("dataset.seconds", "")
-    assert "50.0 → 90.0 % of 50 held-out images" in still
-    assert "data-seconds" not in still
 
 
 def test_the_command_shown_is_the_experiment(tmp_path: Path) -> None:
@@ -291,7 +249,7 @@ def _luminance(colour: str) -> float:
 
 def test_every_colour_can_be_read_on_its_paper() -> None:
     """Text and the names of settings have the contrast of 4.5 that WCAG 2 asks for, in every theme."""
-    style = (HERE / "page.css").read_text(encoding="utf-8")
+    style = "".join((HERE / f"{name}.css").read_text(encoding="utf-8") for name in ("chart", "page"))
     themes = [
         dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block))
         for block in re.findall(r"\{([^{}]*--s7: #[^{}]*)", style)

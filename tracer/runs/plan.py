@@ -120,13 +120,8 @@ def plan(
         division=str(division),
         warnings=tuple(warnings),
     )
-    # A teacher that would move, or distil, less than once in its stage is refused.
+    # A teacher that would move less than once in its stage is refused.
     for stage, stage_steps in zip(recipe.stages, result.stage_steps, strict=True):
-        if stage_steps and stage.distill_every > stage_steps:
-            raise UserError(
-                f"--distill-every {stage.distill_every}: training has {stage_steps} steps, so that the teacher's loss "
-                f"would never count; give {stage_steps} or less"
-            )
         if stage_steps and (policy := stage.policy(stage_steps)) is not None:
             check_interval(policy, stage_steps)
     return result

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tracer.analysis.forgetting import feature_rows, task_bases, weight_rows
-from tracer.analysis.products import Product, record_inputs
-from tracer.analysis.sketch import Sketch
+from studies.theory.meter import feature_rows, task_bases, weight_rows
+from studies.theory.products import Product, record_inputs
+from studies.theory.sketch import Sketch
 from tracer.core.errors import UserError
 
 
