@@ -22,7 +22,12 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pairs") / "pairs.npz"
     captions = [f"picture {i}" + " of a dog" * 8 * (i < LONG) for i in range(40)]
     images = np.random.default_rng(0).integers(0, 256, (40, 28, 28), dtype=np.uint8)
-    np.savez(path, images=images, captions=np.array(captions), labels=np.array(["red dog", "blue cat"] * 20))
+    np.savez(
+        path,
+        images=images,
+        captions=np.array(captions),
+        labels=np.array(["red dog", "cat that sits on a wall by the sea"] * 20),
+    )
     return path
 
 
