@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from closeness import same
 from PIL import Image
 from torch import Tensor, nn
 
@@ -66,11 +67,11 @@ def test_every_kind_of_tower_shows_its_layers(name: str, layers: int, widths: tu
 
 def test_pooling_averages_positions_wherever_they_are() -> None:
     tokens = torch.randn(2, 5, 4)
-    torch.testing.assert_close(pooled(tokens), tokens.mean(dim=1))
-    torch.testing.assert_close(pooled(tokens.transpose(0, 1), "second"), tokens.mean(dim=1))
+    same(pooled(tokens), tokens.mean(dim=1), sums=5)
+    same(pooled(tokens.transpose(0, 1), "second"), tokens.mean(dim=1), sums=5)
     places = torch.randn(2, 4, 3, 3)
-    torch.testing.assert_close(pooled(places), pooled(places.permute(0, 2, 3, 1), "last"))
-    torch.testing.assert_close(pooled((tokens[:, 0], tokens)), tokens[:, 0])
+    same(pooled(places), pooled(places.permute(0, 2, 3, 1), "last"), sums=9)
+    assert torch.equal(pooled((tokens[:, 0], tokens)), tokens[:, 0])
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +99,10 @@ def batches(count: int = 3) -> list[Tensor]:
 def test_a_model_is_like_itself_and_a_changed_block_shows_from_there_on(
     student: Student, changed: Student
 ) -> None:
-    same = layer_similarity(student, student, batches())
+    itself = layer_similarity(student, student, batches())
     blocks = ["block 1", "block 2", "block 3", "block 4"]
-    assert [row.layer for row in same] == ["patch embedding", *blocks, "projection"]
-    assert all(row.cka == pytest.approx(1) and row.svcca == pytest.approx(1) for row in same)
+    assert [row.layer for row in itself] == ["patch embedding", *blocks, "projection"]
+    assert all(row.cka == pytest.approx(1) and row.svcca == pytest.approx(1) for row in itself)
     rows = layer_similarity(student, changed, batches())
     assert all(row.cka == pytest.approx(1) for row in rows[:3])
     assert all(row.cka < 0.999 for row in rows[3:])

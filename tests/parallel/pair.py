@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from closeness import smooth_steps
 from safetensors.torch import save_file
 
 from studies.faults.process import Exit, ForkedProcess, free_port, join_pair
@@ -259,6 +260,7 @@ def refused(world: World) -> dict[str, list[str]]:
     return told
 
 
+@smooth_steps()  # so that weights are as exact as gradients
 def peer(folder: Path, chosen: Sequence[str], rank: int, ports: list[int]) -> int:
     os.fsync = lambda descriptor: None  # no power is cut here
     setup.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++

@@ -179,12 +179,13 @@ def test_each_test_set_has_a_command_with_its_role(tmp_path: Path) -> None:
     run = write_run(tmp_path / "a")
     write_scores(run, {"digits:coloured": ("id", 0.9), str(tmp_path): ("ood", 0.5)})
     lines = {command.gives: command.line for command in commands(read_run(run))}
-    asked = f"tracer eval {run} --data id=digits:coloured ood={tmp_path}"
+    asked = shlex.join(["tracer", "eval", str(run), "--data", "id=digits:coloured", f"ood={tmp_path}"])
     assert lines["every test set, before and after"] == asked
     elsewhere = write_run(tmp_path / "b")
     write_scores(elsewhere, {"ImageNet-V2": ("ood", 0.9)})
     lines = {command.gives: command.line for command in commands(read_run(elsewhere))}
-    assert lines["every test set, before and after"] == f"tracer eval {elsewhere} --suite SUITE --root FOLDER"
+    asked = shlex.join(["tracer", "eval", str(elsewhere), "--suite", "SUITE", "--root", "FOLDER"])
+    assert lines["every test set, before and after"] == asked
 
 
 def test_test_sets_are_measured_again_by_the_commands_that_gave_them(tmp_path: Path) -> None:
@@ -196,12 +197,12 @@ def test_test_sets_are_measured_again_by_the_commands_that_gave_them(tmp_path: P
     ]
     file.write_text(json.dumps(suite))
     lines = {command.gives: command.line for command in commands(read_run(run))}
-    again = f"tracer eval {run} --suite imagenet --root 'my sets'"
+    again = shlex.join(["tracer", "eval", str(run), "--suite", "imagenet", "--root", "my sets"])
     assert lines["every test set, before and after"] == again
     file.write_text(json.dumps([*suite, suite[0] | {"shift": "own", "asked": ["--data", "own.csv"]}]))
     lines = {command.gives: command.line for command in commands(read_run(run))}
     assert lines["V2, R, A and 1 more, before and after"] == again
-    assert lines["own, before and after"] == f"tracer eval {run} --data own.csv"
+    assert lines["own, before and after"] == shlex.join(["tracer", "eval", str(run), "--data", "own.csv"])
 
 
 def test_a_run_that_held_out_a_part_of_its_data_can_be_measured_on_that_part_again(

@@ -97,7 +97,10 @@ def plan(
             "give --label-column, or use a method that learns from captions (tracer, flyp)"
         )
     settled = replace(
-        experiment, held_out_share=division.share, adapter=None if adapted is None else str(adapted)
+        experiment,
+        held_out_share=division.share,
+        white_level=experiment.white_level or train.white_level,
+        adapter=None if adapted is None else str(adapted),
     )
     resolved, steps, warmup = _resolve(settled, len(train))
     retain = tuple(retained_data(spec, check) for spec in experiment.retain)

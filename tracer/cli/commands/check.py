@@ -56,7 +56,8 @@ def main(
         division = divide(data, check=check, **reading.keywords)
         test = None
         if "test" in division.train.splits:
-            test = check(load(data, split="test", **reading.keywords))
+            level = {"white_level": division.train.white_level}
+            test = check(load(data, split="test", **(reading.keywords | level)))
     chosen = None if model == Experiment.model else model
     flags = {"data": data, "model": chosen, **reading.flags}
     training = train_command(flags, ("skip-unreadable",) if skip_unreadable else ())
