@@ -67,7 +67,7 @@ EFFECTS |= {
     "datasets",
     "webdataset",
 }
-SCREEN = ("tracer.cli", "tracer.api.terminal", "tracer.__main__")
+SCREEN = ("tracer.cli", "tracer.api.streams", "tracer.api.terminal", "tracer.__main__")
 
 
 def within(module: str, *packages: str) -> bool:

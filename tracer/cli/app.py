@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -16,6 +16,7 @@ from types import FrameType
 from rich.markup import escape
 
 import tracer
+from tracer.api.streams import steady_streams
 from tracer.api.terminal import console, errors, say
 from tracer.cli import commands
 from tracer.core.errors import AlreadyReported, UserError, os_error_message, unknown
@@ -46,12 +47,15 @@ RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
 def main(arguments: list[str] | None = None) -> int:
     """Run a subcommand. Returns 0: done; 2: an error that the user can correct; 128 + n: stopped by signal n.
 
-    `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished.
+    `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished. The code speaks of
+    the work: that nobody reads what is printed, or that it cannot be written, changes nothing.
     """
-    code = _run(sys.argv[1:] if arguments is None else arguments)
+    with steady_streams():
+        code = _run(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and (sinks := sys.modules.get("tracer.runs.sinks.forwarding")) and sinks.hanging():
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError, ValueError):  # nobody may read any more
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
     return code
 

@@ -38,7 +38,7 @@ class Output(Machine):
     out: Path | None = None
     """Folder of the run; by default runs/ID, where ID is a hash of experiment and data."""
     dry_run: bool = False
-    """Show whether it fits in memory, how many steps it takes and which settings differ, and stop."""
+    """Show whether it fits in memory and on the disk, how long it takes and which settings differ, and stop."""
     dry_run_all: bool = False
     """The same with every setting and every part of the memory."""
 
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     experiment, output = requested(arguments)
     if output.dry_run or output.dry_run_all:
         require_one_process("`tracer train --dry-run`")
-        return dry_run(experiment, output.device, everything=output.dry_run_all)
+        return dry_run(experiment, output.device, output.out, everything=output.dry_run_all)
     # A process that torchrun starts again finds the run that it has begun, and goes on with it.
     return carry_out(experiment, output.out, output, fresh=not launch().restarts)
 
