@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.swa_utils import update_bn
 
 from tracer.core.errors import UserError
@@ -23,6 +22,7 @@ from tracer.evaluation.predict import Scorer
 from tracer.evaluation.verdict import Change, Verdict
 from tracer.merging.run_group import RunGroup
 from tracer.models.student import initialise_from
+from tracer.models.towers import batch_norms
 from tracer.parallel import World
 from tracer.runs.plan import prompts_for
 
@@ -167,7 +167,7 @@ class Evaluator:
 def _moved(group: RunGroup) -> bool:
     """Whether the BatchNorm statistics of the image tower differ from the pretrained ones in any of the runs."""
     tower = group.student.image_tower
-    layers = {id(layer) for layer in tower.modules() if isinstance(layer, _BatchNorm)}
+    layers = {id(layer) for layer in batch_norms(tower).values()}
     names = [
         f"{name}.{statistic}"
         for name, layer in group.student.named_modules()

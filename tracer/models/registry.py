@@ -27,11 +27,12 @@ CONFIGS = Path(str(files("tracer.models") / "configs"))
 
 @cache
 def known_models() -> tuple[str, ...]:
-    """Names of all model configs: open_clip's and those shipped here."""
+    """Names of all configs of models with an image and a text tower: open_clip's and those shipped here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         open_clip.add_model_config(CONFIGS)
-    return tuple(open_clip.list_models())
+    configs = {name: open_clip.get_model_config(name) for name in open_clip.list_models()}
+    return tuple(name for name, config in configs.items() if {"vision_cfg", "text_cfg"} <= config.keys())
 
 
 def shipped_models() -> list[str]:

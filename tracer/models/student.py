@@ -18,7 +18,7 @@ from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.text import EndOfText, Tokeniser, encode_text, text_end, text_tower
-from tracer.models.towers import Tower, towers_of
+from tracer.models.towers import Tower, batch_norms, towers_of
 from tracer.storage.safetensors_io import read_weights as read_weights
 
 CACHE_BYTES = 2**28  # of remembered text embeddings
@@ -188,9 +188,8 @@ class Student(nn.Module):
         if tower is not self.clip and self.text_frozen:  # no dropout; CLIP's own tower has none
             tower.eval()
         if self.frozen_statistics:
-            for module in self.modules():
-                if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                    module.eval()
+            for norm in batch_norms(self).values():
+                norm.eval()
         return self
 
     def pixels(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:
