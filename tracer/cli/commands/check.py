@@ -10,6 +10,7 @@ from tracer.cli.flags import command
 from tracer.core.errors import UserError
 from tracer.data.checking.report import command as train_command
 from tracer.data.checking.report import describe
+from tracer.data.place import remember_named
 from tracer.data.scan import scan
 from tracer.data.sources import Reading, load
 from tracer.data.split import divide
@@ -42,6 +43,7 @@ def main(
         return _suite(data, root, at)
     if root is not None or at:
         raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")
+    remember_named((data,))
     with counting("reading the images") as count:
         check = partial(scan, strict=strict, skip_unreadable=skip_unreadable, progress=count)
         division = divide(data, check=check, **reading.keywords)

@@ -19,6 +19,7 @@ def main(run: Path, /, machine: Machine) -> int:
         run: the run's folder.
     """
     opened = Run.open(run)
+    opened.require_named_sources()
     if opened.finished:
         say(f"{opened.folder} is finished: there is nothing to resume")
         if change := changed_since(opened):
