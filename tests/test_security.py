@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -528,3 +529,14 @@ def test_class_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str
     printed = capsys.readouterr().out
     assert not [each for each in printed if not each.isprintable() and each != "\n"]
     assert "[red]" in printed
+
+
+def test_each_promise_names_a_test_that_is_there() -> None:
+    page = (ROOT.parent / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = page.partition("## What is promised")[2].partition("\n\nNothing")[0].strip().splitlines()[2:]
+    assert rows
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        for file, name in named:
+            assert f"def {name}(" in (ROOT.parent / file).read_text(encoding="utf-8")

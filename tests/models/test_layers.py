@@ -256,7 +256,7 @@ def test_a_tower_without_the_activation_that_is_asked_for_is_refused() -> None:
         trunk_activation(clip)
 
 
-def test_the_newest_text_tower_has_blocks() -> None:
+def test_the_newest_text_tower_of_open_clip_has_blocks() -> None:
     tower = nn.Module()
     tower.blocks = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
     assert [*Tower("text", tower).blocks] == ["block 1", "block 2"]

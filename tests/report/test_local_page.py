@@ -48,30 +48,60 @@ class Page(NamedTuple):
     temporary: Path
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+class Answer(NamedTuple):
+    status: int
+    content: bytes
+    headers: dict[str, str]
+
+
+def serve() -> None:
+    """The page until the input ends, in a process of its own: the library leaves sockets open."""
     from tracer.report.interactive.page import served
 
+    anything: Any = Pictures()
+    with served([anything], 0) as (_, address):
+        print(address, flush=True)
+        sys.stdin.read()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     temporary = tmp_path_factory.mktemp("temporary")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRADIO_TEMP_DIR", "")
-        patch.setattr(tempfile, "tempdir", str(temporary))
-        anything: Any = Pictures()
-        with served([anything], 0) as (_, address):
-            (folder,) = temporary.iterdir()
-            yield Page(int(address.rstrip("/").rpartition(":")[2]), folder, temporary)
-        assert [*temporary.iterdir()] == []  # uploads and held-out images are gone with the page
+    places = [str(place) for place in Path(__file__).parents[1:3]]
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(places)}
+    command = [sys.executable, "-c", "from report.test_local_page import serve; serve()"]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().decode().strip()
+        (folder,) = temporary.iterdir()
+        yield Page(int(address.rstrip("/").rpartition(":")[2]), folder, temporary)
+        process.kill()
+    assert emptied(temporary)  # uploads and held-out images are gone with the page
+
+
+def emptied(folder: Path) -> bool:
+    """Whether nothing is in the folder any more; what removes it may need a moment."""
+    for _ in range(600):
+        if not [*folder.iterdir()]:
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def request(
     page: Page, path: str = "/", method: str = "GET", body: bytes | None = None, **headers: str
-) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)
-    sent = {name.replace("_", "-"): value.format(port=page.port) for name, value in headers.items()}
-    connection.request(method, path, body, {"host": f"127.0.0.1:{page.port}", **sent})
+) -> Answer:
+    sent = {"host": f"127.0.0.1:{page.port}"}
+    sent |= {name.replace("_", "-"): value.format(port=page.port) for name, value in headers.items()}
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=60)
+    connection.request(method, path, body, sent)
     answer = connection.getresponse()
-    answer.read = lambda content=answer.read(): content  # pyright: ignore
-    return answer
+    result = Answer(
+        answer.status, answer.read(), {name.lower(): value for name, value in answer.getheaders()}
+    )
+    connection.close()
+    return result
 
 
 FOREIGN = [
@@ -109,8 +139,8 @@ def test_a_foreign_page_gets_no_answer(page: Page, headers: dict[str, str]) -> N
         more = {**FORM, **headers} if body else {"access-control-request-method": "POST", **headers}
         answer = request(page, path, method, body, **more)
         assert answer.status == 403
-        assert answer.read() == b"this page is for this machine alone"
-        assert not [name for name, _ in answer.getheaders() if name.lower().startswith("access-control")]
+        assert answer.content == b"this page is for this machine alone"
+        assert not [name for name in answer.headers if name.startswith("access-control")]
     assert sorted(page.folder.rglob("*")) == before
 
 
@@ -119,15 +149,15 @@ def test_its_own_page_works(page: Page) -> None:
     for host in ("127.0.0.1:{port}", "localhost:{port}", "LOCALHOST:{port}"):
         answer = request(page, host=host, sec_fetch_site="cross-site", sec_fetch_mode="navigate")
         assert answer.status == 200
-        policy = answer.getheader("content-security-policy", "")
+        policy = answer.headers["content-security-policy"]
         assert policy.count("default-src 'self'") == 1
         assert "frame-ancestors 'none'" in policy
-        assert answer.getheader("cross-origin-resource-policy") == "same-origin"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
         own = {"host": host, "origin": f"http://{host.lower()}", "sec_fetch_site": "same-origin", **FORM}
-        (place,) = json.loads(request(page, "/gradio_api/upload", "POST", UPLOAD, **own).read())
+        (place,) = json.loads(request(page, "/gradio_api/upload", "POST", UPLOAD, **own).content)
         assert page.folder in Path(place).parents
         image = request(page, f"/gradio_api/file={place}", host=host, sec_fetch_site="same-origin")
-        assert (image.status, image.read()) == (200, b"PNG")
+        assert image[:2] == (200, b"PNG")
 
 
 def test_its_files_are_the_users_alone(page: Page) -> None:
@@ -162,11 +192,7 @@ def test_its_folder_goes_however_the_page_ends(how: signal.Signals | None, tmp_p
         assert folder.parent == tmp_path
         if how is not None:
             process.send_signal(how)
-    for _ in range(600):
-        if not folder.exists():
-            break
-        time.sleep(0.1)
-    assert [*tmp_path.iterdir()] == []
+    assert emptied(tmp_path)
 
 
 def test_an_error_removes_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from typing import NoReturn
 
 from PIL import Image

@@ -35,9 +35,9 @@ figure { display: inline-block; vertical-align: top; margin: 6px; width: 110px; 
 
 @contextmanager
 def served(comparisons: Sequence[Comparison], port: int) -> Iterator[tuple[Any, str]]:
-    """Serve the page from a thread while the context lasts: Gradio's `Blocks` and the address. `port` 0 takes a free one.
+    """Serve the page from a thread while the context lasts: Gradio's `Blocks` and the address.
 
-    Its files, uploads among them, lie in a folder of their own, which goes with it.
+    `port` 0 takes a free one. Its files, uploads among them, lie in a folder of their own, which goes with it.
     """
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
     with own_folder() as folder:
