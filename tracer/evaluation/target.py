@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tracer.core.validation import fits
 from tracer.data.place import remember_named
-from tracer.models.export import attach_head, head_classes
+from tracer.models.export import attach_head, head_classes, white_level_of
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
 from tracer.runs.run import DESCRIPTION, Run
@@ -25,6 +25,7 @@ class Target(NamedTuple):
     temperature: float | None = None  # fitted on held-out images of these classes
     keep: Path | None = None  # folder for predictions and scores
     run: Run | None = None
+    white_level: float | None = None  # of an export; a run has it among its settings
 
     @property
     def templates(self) -> str | None:
@@ -47,7 +48,8 @@ def targets(
     if run is None:
         remember_named((model,))
         student = partial(exported, model, pretrained)
-        return (Target(model, student, head_classes(Path(model)), keep=out),)
+        folder = Path(model)
+        return (Target(model, student, head_classes(folder), keep=out, white_level=white_level_of(folder)),)
     first = target(run, weights or "result", model, out)
     if weights == "pretrained" or (weights is not None and not compare):
         return (first,)
@@ -58,6 +60,7 @@ def exported(model: str, pretrained: str) -> Student:
     """A model by its name or folder, with the head that an export has beside it."""
     student = load(model, pretrained_tag(model, pretrained))
     attach_head(student, Path(model))
+    student.white_level = white_level_of(Path(model))
     return student
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tracer.core.errors import UserError, unknown
+from tracer.core.validation import fits
 from tracer.models.huggingface.export import write_transformers
 from tracer.models.onnx_export import write_onnx
 from tracer.models.prompt_tokens import has_prompt
@@ -22,6 +23,7 @@ from tracer.storage.atomic import write_folder, write_json, write_text
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
 
 HEAD_FILE, CLASSES_FILE = "head.safetensors", "classes.json"  # beside the model
+PIXELS_FILE = "pixels.json"  # how images of more than eight bits are read, if training had such
 FORMATS = ("open_clip", "hf", "onnx")
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
 TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # unlike in length, capitals and signs
@@ -59,6 +61,8 @@ def export(
                     f"more than {TOLERANCE:.0e}"
                 )
         write_head(student, temporary)
+        if student.white_level is not None:
+            write_json(temporary / PIXELS_FILE, {"white_level": student.white_level})
         if card is not None:
             write_text(temporary / "README.md", card)
 
@@ -122,6 +126,20 @@ def head_classes(folder: Path) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UserError(f"{file} must be a list of class names")
     return tuple(names)
+
+
+def white_level_of(folder: Path) -> float | None:
+    """The value that is white in images of more than eight bits, for the model of an export; None if it saw none."""
+    file = folder / PIXELS_FILE
+    if not file.is_file():
+        return None
+    try:
+        level = json.loads(file.read_text(encoding="utf-8"))["white_level"]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+        raise UserError(f"the white level cannot be read: {file}: {error}") from error
+    if not fits(level, float) or not 0 < level < math.inf:
+        raise UserError(f"{file}: the white level is a number above 0, not {level!r:.60}")
+    return float(level)
 
 
 def attach_head(student: Student, folder: Path) -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tracer.core.command_line import flag_values
 from tracer.core.errors import UserError
-from tracer.data.encoded import BROKEN, draft
+from tracer.data.encoded import draft
 from tracer.data.examples import Examples
 from tracer.data.place import leaves_machine
 from tracer.evaluation.target import Target
@@ -22,6 +22,7 @@ from tracer.report.run_data import RunData
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import divide_data
 from tracer.runs.run import Run
+from tracer.storage.images import BROKEN
 
 SIDE = 96  # pixels of the longer side of a thumbnail
 QUALITY = 80
