@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import unquote
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
@@ -23,6 +22,7 @@ from tracer.storage.atomic import write_text
 from tracer.storage.cache import cache_folder
 
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:\S*")  # not one letter, a drive of Windows
+HIDDEN = re.compile(r"%([0-9A-Fa-f]{2})")
 BLANK = "".join(map(chr, (*range(33), 127, 160, 0xFEFF)))
 DECODED = 3  # times that percent signs may hide each other
 
@@ -40,7 +40,7 @@ def _readings(spec: str) -> set[str]:
     """The spec, and all that it may stand for."""
     readings = {spec}
     for _ in range(DECODED):
-        readings |= {unquote(each) for each in readings}
+        readings |= {HIDDEN.sub(lambda code: chr(int(code[1], 16)), each) for each in readings}
     for each in tuple(readings):
         with suppress(UserError):
             readings |= set(expand_braces(each))

@@ -131,7 +131,7 @@ class LoRA:
     def _unknown(self, block: nn.Module) -> Iterator[tuple[nn.Module, str]]:
         """Layers of a block with a matrix that nothing here can adapt, though it may be one of the largest; and why."""
         for module in self._chosen(block):
-            if own_form(module) and not hasattr(module, A) and computes_otherwise(module):
+            if own_form(module) and not isinstance(module, LoRAOwnAttention) and computes_otherwise(module):
                 yield module, "computes attention in a way that is not known here"
             if _form(module) is not None or isinstance(module, LEFT_OUT):
                 continue

@@ -85,7 +85,7 @@ def _from_folder(path: Path) -> ModelSource:
     if file.is_file():
         content = read_config(file)
         config = checked_config(content, str(file))
-        _require_known_repositories(config.get("text_cfg", {}), file)
+        _require_known_repositories(config.get("text_cfg") or {}, path)
         return ModelSource(f"{FOLDER}{path}", None, config, digest=content.get(WEIGHTS_DIGEST))
     if transformers.is_transformers_folder(path):
         return transformers.from_folder(path)
@@ -95,15 +95,16 @@ def _from_folder(path: Path) -> ModelSource:
     )
 
 
-def _require_known_repositories(text: dict[str, Any], file: Path) -> None:
-    """Raise if a folder's config names a text tower or tokenizer of the hub that is neither here nor open_clip's."""
+def _require_known_repositories(text: dict[str, Any], folder: Path) -> None:
+    """Raise if a folder's config names a text tower or tokenizer of the hub which is neither here nor open_clip's."""
     configs = (open_clip.get_model_config(name)["text_cfg"] for name in known_models())
     known = {config.get(key) for config in configs for key in TEXT_FILES}
+    beside = {text.get(key) for key, file in TEXT_FILES.items() if (folder / file).is_file()}
     for repository in text_files_missing(text):
-        if repository not in known:
+        if repository not in known | beside:
             raise UserError(
-                f"{file} names {repository} of the Hugging Face hub, which is not on this machine, and a folder is not "
-                f"followed there: if you know it, fetch it yourself with: hf download {shlex.quote(repository)}"
+                f"{folder} names {repository} of the Hugging Face hub, which is not on this machine, and a folder is "
+                f"not followed there: if you know it, fetch it yourself with: hf download {shlex.quote(repository)}"
             )
 
 

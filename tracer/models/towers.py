@@ -76,7 +76,7 @@ class Tower(NamedTuple):
         A tower without blocks has none: nothing is said of its parameters.
         """
         blocks = self.blocks.values()
-        if not blocks or hasattr(self.module, "trunk"):
+        if not blocks or getattr(self.module, "trunk", None) is not None:
             return []
         placed = {
             id(p) for p in (*self.input_parameters, *(p for block in blocks for p in block.parameters()))

@@ -289,7 +289,7 @@ def set_trunk_activation(clip: Any, config: Section) -> None:
 def trunk_activation(clip: Any) -> str:
     """The name in transformers of the activation of a timm image tower."""
     gelu = next((each for each in clip.visual.modules() if type(each).__name__ in GELUS), None)
-    if gelu is None and hasattr(clip.visual, "trunk"):
+    if gelu is None and getattr(clip.visual, "trunk", None) is not None:
         raise UserError("transformers has no class for a timm image tower without GELU")
     tanh = type(gelu).__name__ == "GELUTanh" or getattr(gelu, "approximate", "none") == "tanh"
     return "gelu_pytorch_tanh" if tanh else "gelu"
