@@ -74,17 +74,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     with subprocess.Popen(command, env=environment, **pipes) as process:
         assert process.stdout is not None
         address = process.stdout.readline().decode().strip()
-        (folder,) = temporary.iterdir()
+        (folder,) = temporary.glob("tracer-*")
         yield Page(int(address.rstrip("/").rpartition(":")[2]), folder, temporary)
         process.kill()
     assert emptied(temporary)  # uploads and held-out images are gone with the page
 
 
 def emptied(folder: Path) -> bool:
-    """Whether nothing is in the folder any more; what removes it may need a moment."""
+    """Whether no file is in the folder any more; what removes them may need a moment."""
     for _ in range(600):
-        if not [*folder.iterdir()]:
-            return True
+        if not [*folder.glob("tracer-*")]:
+            return not [path for path in folder.rglob("*") if path.is_file()]
         time.sleep(0.1)
     return False
 
@@ -162,7 +162,9 @@ def test_its_own_page_works(page: Page) -> None:
 
 def test_its_files_are_the_users_alone(page: Page) -> None:
     assert stat.S_IMODE(page.folder.stat().st_mode) == 0o700
-    assert [*page.temporary.iterdir()] == [page.folder]
+    files = [path for path in page.temporary.rglob("*") if path.is_file()]
+    assert files
+    assert all(page.folder in path.parents for path in files)
 
 
 def test_a_request_is_judged_by_all_of_its_headers() -> None:
