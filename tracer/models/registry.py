@@ -99,9 +99,11 @@ def _require_known_repositories(text: dict[str, Any], folder: Path) -> None:
     """Raise if a folder's config names a text tower or tokenizer of the hub which is neither here nor open_clip's."""
     configs = (open_clip.get_model_config(name)["text_cfg"] for name in known_models())
     known = {config.get(key) for config in configs for key in TEXT_FILES}
-    beside = {text.get(key) for key, file in TEXT_FILES.items() if (folder / file).is_file()}
-    for repository in text_files_missing(text):
-        if repository not in known | beside:
+    needed = {key: text.get(key) for key, file in TEXT_FILES.items() if not (folder / file).is_file()}
+    with explained(str(folder)):  # they may be no names
+        missing = text_files_missing(needed)
+    for repository in missing:
+        if repository not in known:
             raise UserError(
                 f"{folder} names {repository} of the Hugging Face hub, which is not on this machine, and a folder is "
                 f"not followed there: if you know it, fetch it yourself with: hf download {shlex.quote(repository)}"
