@@ -28,7 +28,7 @@ from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
 from tracer.report.run_data import read_run
 from tracer.runs.run import Run
-from tracer.storage.atomic import write_json
+from tracer.storage.atomic import write_json, write_link
 from tracer.storage.lock import lock
 
 FILE = "fit.json"
@@ -96,10 +96,7 @@ def finish(search: Search) -> Fitted:
         write_state(search.folder / FILE, known)
         write_json(run.folder / CHOSEN_FILE, {"weights": known["weights"], "sentence": known["sentence"]})
         run.weights = known["weights"]
-        link = search.folder / f".{BEST}.tmp"  # renamed, so that there is always one
-        link.unlink(missing_ok=True)
-        link.symlink_to(run.folder.relative_to(search.folder))
-        link.replace(search.folder / BEST)
+        write_link(search.folder / BEST, run.folder.relative_to(search.folder))
         fitted = Fitted(
             run,
             alpha,

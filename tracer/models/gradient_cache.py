@@ -20,8 +20,8 @@ from torch.utils.checkpoint import checkpoint
 
 from tracer.core.batch import PAIRED, Batch, Embedding
 from tracer.core.errors import UserError
+from tracer.models.running_statistics import running_layers
 from tracer.models.student import Student
-from tracer.models.towers import batch_norms
 
 Embed = Callable[[Batch, frozenset[str]], Embedding]  # a student or its teacher
 
@@ -74,7 +74,7 @@ def chunks(batch: Batch, chunk: int) -> list[Batch]:
 
 def refuse_batch_statistics(student: Student) -> None:
     """Raise an error if BatchNorm is in train mode: chunks would change its statistics and so the gradients."""
-    layers = [name for name, each in batch_norms(student).items() if each.training]
+    layers = [name for name, layer in running_layers(student).items() if layer.training]
     if layers:
         raise UserError(
             f"--chunk cannot be exact for {student.name}: {len(layers)} BatchNorm layers see the whole batch "

@@ -9,8 +9,9 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
+from tracer.models.running_statistics import running_layers
 from tracer.models.student import Student
-from tracer.models.towers import Tower, batch_norms
+from tracer.models.towers import Tower
 
 
 class SharedPrefix:
@@ -92,7 +93,7 @@ def _frozen(tower: Tower) -> int:
 def _constant(block: nn.Module) -> bool:
     if any(_drops(module) for module in block.modules()):
         return False
-    updates = any(norm.training for norm in batch_norms(block).values())
+    updates = any(layer.training for layer in running_layers(block).values())
     return not updates and not any(p.requires_grad for p in block.parameters())
 
 

@@ -160,22 +160,6 @@ def towers_of(clip: Any) -> tuple[Tower, Tower]:
     return Tower("image", clip.visual), Tower("text", text_tower(clip))
 
 
-def batch_norms(model: nn.Module) -> dict[str, nn.Module]:
-    """Layers that update statistics of the images in train mode, by name.
-
-    Raises UserError for one of another kind than torch's: nothing here would keep or estimate its statistics.
-    """
-    layers = {}
-    for name, module in model.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            layers[name] = module
-        elif module._buffers.get("running_mean") is not None and "Frozen" not in type(module).__name__:
-            raise UserError(
-                f"{name} keeps statistics of images in a way that is not known: {type(module).__name__}"
-            )
-    return layers
-
-
 def without_projection(clip: Any) -> list[str]:
     """The towers, "image" and "text", that end without a linear projection."""
     return [tower.kind for tower in towers_of(clip) if tower.projection is None]
