@@ -251,6 +251,8 @@ def test_an_export_that_names_a_text_tower_of_the_hub_is_refused(
     name: str, places: dict[str, Path], tmp_path: Path
 ) -> None:
     folder = shutil.copytree(places["export"], tmp_path / "export")
+    for beside in ("tokenizer_config.json", "config.json"):  # which would be read instead
+        (folder / beside).unlink(missing_ok=True)
     file = folder / "open_clip_config.json"
     config = json.loads(file.read_text())
     config["model_cfg"]["text_cfg"][name] = "stranger/beacon"

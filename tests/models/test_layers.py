@@ -20,7 +20,6 @@ from tracer.analysis.drift import tower_and_layer
 from tracer.core.errors import UserError
 from tracer.models.acceleration import save_memory
 from tracer.models.attention import packed
-from tracer.models.gradient_cache import refuse_batch_statistics
 from tracer.models.huggingface.architecture import set_trunk_activation, trunk_activation
 from tracer.models.huggingface.keys import to_transformers
 from tracer.models.lora import LoRA, adapted_weight
@@ -227,13 +226,6 @@ def test_checkpointing_of_one_tower_alone_is_refused(minute: str) -> None:
         save_memory(student, checkpointing=True)
     assert not text.grad_checkpointing
     assert not student.clip.visual.transformer.grad_checkpointing
-
-
-def test_statistics_of_an_unknown_kind_are_refused(minute: str) -> None:
-    student = load(minute)
-    student.clip.visual.ln_post.register_buffer("running_mean", torch.zeros(16))
-    with pytest.raises(UserError, match=r"visual\.ln_post keeps statistics of images"):
-        refuse_batch_statistics(student)
 
 
 def test_transformers_is_told_of_every_weight(minute: str) -> None:

@@ -20,7 +20,6 @@ from PIL import Image
 
 from tracer.report.interactive.local import is_local, own_folder
 
-pytest.importorskip("gradio")
 BOUNDARY = "0123456789abcdef"
 UPLOAD = (
     f'--{BOUNDARY}\r\ncontent-disposition: form-data; name="files"; filename="a.png"\r\n'

@@ -91,9 +91,10 @@ def _frozen(tower: Tower) -> int:
 
 
 def _constant(block: nn.Module) -> bool:
-    if any(layer.training for layer in running_layers(block).values()) or any(map(_drops, block.modules())):
+    if any(_drops(module) for module in block.modules()):
         return False
-    return not any(p.requires_grad for p in block.parameters())
+    updates = any(layer.training for layer in running_layers(block).values())
+    return not updates and not any(p.requires_grad for p in block.parameters())
 
 
 def _drops(module: nn.Module, name: str = "drop") -> bool:

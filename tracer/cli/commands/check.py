@@ -51,8 +51,8 @@ def main(
         return _suite(data, root, at)
     if root is not None or at:
         raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")
-    tokens = _token_count(model)  # first, so that a misspelt model is told at once
     remember_named((data,))
+    tokens = _token_count(model)  # first, so that a misspelt model is told at once
     with counting("reading the images") as count:
         check = partial(scan, strict=strict, skip_unreadable=skip_unreadable, progress=count)
         division = divide(data, check=check, **reading.keywords)
