@@ -51,6 +51,9 @@ def test_a_worse_task_and_a_collapse_come_first_and_are_not_exported() -> None:
     for outcome in (worse, collapse):
         assert "export" not in next_step(outcome, Path("runs/x"))
         assert "merge runs/x" in next_step(outcome, Path("runs/x"))
+        assert next_step(outcome, Path("runs/x")).endswith("or train again with a lower --lr")
+        moved = next_step(outcome, Path("runs/x"), statistics_moved=True)
+        assert moved.endswith("or train again with --batchnorm keep")
 
 
 def test_results_are_read_back_and_old_ones_have_no_verdict() -> None:

@@ -114,7 +114,6 @@ class Display(AbstractContextManager["Display"]):
     def __init__(self, name: str) -> None:
         self.name = name
         self.latest: dict[str, str] = {}
-        self.used = False  # whether there was a report
         self.shown = 0
         self.bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -139,7 +138,6 @@ class Display(AbstractContextManager["Display"]):
 
     def show(self, report: Report) -> None:
         """Show a report; without a terminal, only evaluations and every tenth of training print a line."""
-        self.used = True
         self.bar.start()  # not earlier: work before the first report shows its own progress
         steps = max(1, report.steps)
         self._keep(report)

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -35,6 +35,9 @@ EXAMPLES = """\
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
 REPOSITORY = Path(tracer.__file__).parents[1]
 
+# Commands that the processes of a launcher carry out together; others would do everything several times.
+TOGETHER = ("eval", "resume", "train")
+
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
 
 # Old and new names of flags and arguments since version 0.1; the old ones are accepted until version 0.3.
@@ -48,7 +51,13 @@ def main(arguments: list[str] | None = None) -> int:
     the work: that nobody reads what is printed, or that it cannot be written, changes nothing.
     """
     with steady_streams():
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and (sinks := sys.modules.get("tracer.runs.sinks.forwarding")) and sinks.hanging():
+        with suppress(OSError, ValueError):  # nobody may read any more
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 def _run(arguments: list[str]) -> int:
@@ -61,7 +70,12 @@ def _run(arguments: list[str]) -> int:
     stopped: list[Stopped] = []
     try:
         with _signals_raise(stopped):
-            return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
+            module = _module(arguments[0])
+            if arguments[0] not in TOGETHER and os.environ.get("WORLD_SIZE", "1") != "1":
+                from tracer.parallel import require_one_process  # late: it imports torch
+
+                require_one_process(f"`tracer {arguments[0]}`")
+            return import_module(module).main(_renamed(arguments[1:]))
     except KeyboardInterrupt as stop:
         return _end(stop)
     except (UserError, OSError, TypeError, ValueError, RuntimeError) as error:

@@ -11,7 +11,7 @@ from tracer.api.run import divisible
 from tracer.core.errors import UserError
 from tracer.data.split import Division, divide
 from tracer.parallel import World
-from tracer.runs.experiment import Experiment
+from tracer.runs.experiment import Experiment, default_batchnorm
 from tracer.runs.plan import Plan, plan
 from tracer.storage.room import require_room, size
 from tracer.sweep.product import Sweep
@@ -29,9 +29,12 @@ class Plans:
     def alike(self, experiment: Experiment) -> Experiment:
         """The experiment that stands for those which differ in their seed; its model can be built by now."""
         alike = replace(experiment, seed=0)
-        if self.sweep.start is not None and not Path(experiment.model).exists():  # the sweep makes it first
-            alike = replace(alike, model=self.sweep.start.model, pretrained="none")
-        return alike
+        start = self.sweep.start
+        if start is None or Path(experiment.model).exists():
+            return alike
+        # The sweep makes this model first: as of the weights that the start ends with.
+        batchnorm = default_batchnorm("auto") if alike.batchnorm == "auto" else alike.batchnorm
+        return replace(alike, model=start.model, pretrained=start.pretrained, batchnorm=batchnorm)
 
     def __call__(self, experiment: Experiment) -> Plan:
         """The plan of an experiment, without reading its images."""

@@ -14,6 +14,7 @@ from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
 from tracer.data.sources import Reading
 from tracer.methods.base import methods, options, summary
+from tracer.parallel import launch, require_one_process
 from tracer.runs.experiment import Experiment, Settings, Source
 
 EXAMPLES = """\
@@ -45,8 +46,10 @@ class Output(Machine):
 def main(arguments: list[str]) -> int:
     experiment, output = requested(arguments)
     if output.dry_run or output.dry_run_all:
+        require_one_process("`tracer train --dry-run`")
         return dry_run(experiment, output.device, output.out, everything=output.dry_run_all)
-    return carry_out(experiment, output.out, output, fresh=True)
+    # A process that torchrun starts again finds the run that it has begun, and goes on with it.
+    return carry_out(experiment, output.out, output, fresh=not launch().restarts)
 
 
 def requested(arguments: list[str]) -> tuple[Experiment, Output]:
