@@ -80,6 +80,7 @@ def commands(world: Path) -> dict[str, list[str]]:
 def test_what_has_no_room_is_refused_before_it_begins(
     name: str, world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", True)  # that of a recipe lies beside it
     before = sorted(world.rglob("*"))
     monkeypatch.setattr(room, "free", lambda path: 1000)
     assert main(commands(world)[name]) == 2
