@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import ast
 import json
 import os
 import shutil
@@ -12,7 +12,6 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -173,7 +172,7 @@ def places(tmp_path_factory: pytest.TempPathFactory, minute_model: Path) -> dict
         callback=id,
     )
     tracer.evaluate(run, data=str(folder / "own.npz"), device="cpu")
-    tracer.export(run, out=folder / "export")
+    tracer.export(run, folder / "export")
     return {
         "folder": folder,
         "run": folder / "run",
@@ -216,10 +215,10 @@ def taking_folders() -> list[str]:
     """The commands whose first argument is a folder of a run or a model."""
     names = []
     for module in iter_modules(commands.__path__):
-        first = next(
-            iter(inspect.signature(import_module(f"{commands.__name__}.{module.name}").main).parameters), ""
-        )
-        if first in ("run", "runs", "model"):
+        source = Path(commands.__path__[0], f"{module.name}.py").read_text(encoding="utf-8")
+        functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+        arguments = next(node.args for node in functions if node.name == "main")
+        if any(each.arg in ("run", "runs", "model") for each in arguments.posonlyargs):
             names.append(module.name)
     return names
 

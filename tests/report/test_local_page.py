@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 from PIL import Image
@@ -94,7 +95,7 @@ def request(
     sent = {"host": f"127.0.0.1:{page.port}"}
     sent |= {name.replace("_", "-"): value.format(port=page.port) for name, value in headers.items()}
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=60)
-    connection.request(method, path, body, sent)
+    connection.request(method, quote(path, safe="/="), body, sent)
     answer = connection.getresponse()
     result = Answer(
         answer.status, answer.read(), {name.lower(): value for name, value in answer.getheaders()}
