@@ -142,7 +142,7 @@ def scores(student: Student, parts: Data) -> dict[str, Any]:
     world.place(student)
     scorer = Scorer(student, world, parts.train.classes, workers=0)
     hits = {name: scorer.predict(getattr(parts, name), (PROMPT,)).hits for name in ("test", "kept")}
-    return {name: {"n": len(each), "right": packed_bits(each)} for name, each in hits.items()}
+    return {name: {"n": len(each), "right": packed_bits(np.asarray(each))} for name, each in hits.items()}
 
 
 def measured(case: Case, home: Path, cache: Path) -> dict[str, Any]:
@@ -192,7 +192,8 @@ def table(starts: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
         if not own:
             continue
         pair = [chosen([row for row in own if row["setting"] == name]) for name in SETTINGS]
-        gain = paired_interval(*(right(each, "test") for each in reversed(pair)))
+        first, second = (right(each, "test") for each in pair)
+        gain = paired_interval(second, first)
         names = dict.fromkeys(f"{each[0]['rate']:g}" for each in pair)
         lines.append(
             (

@@ -232,3 +232,25 @@ def test_an_old_folder_is_never_half_deleted(tmp_path: Path, monkeypatch: pytest
     monkeypatch.undo()
     atomic.write_folder(place, fill)
     assert names(tmp_path) == ["set"]
+
+
+@pytest.mark.parametrize("name", ["x" * 250, "é" * 127])
+def test_a_name_as_long_as_a_file_system_takes_is_written(name: str, tmp_path: Path) -> None:
+    atomic.write_text(tmp_path / name, "whole")
+    assert names(tmp_path) == [name]
+
+
+def test_an_error_names_the_file_and_not_the_hidden_one(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long") as error:
+        atomic.write_text(tmp_path / ("x" * 256), "")
+    assert error.value.filename == str(tmp_path / ("x" * 256))
+
+
+def test_a_link_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path) -> None:
+    atomic.write_link(tmp_path / "best", Path("one"))
+    atomic.write_link(tmp_path / "best", Path("two"))
+    assert (tmp_path / "best").readlink() == Path("two")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        atomic.write_link(tmp_path / "taken", Path("one"))
+    assert names(tmp_path) == ["best", "taken"]

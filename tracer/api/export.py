@@ -20,6 +20,8 @@ from tracer.models.peft_export import export_peft
 from tracer.models.student import Student
 from tracer.runs.run import Run
 from tracer.storage.folders import require_utf8
+from tracer.storage.room import require_room
+from tracer.training.footprint import model_bytes
 
 FORMATS = (*MODEL_FORMATS, "peft")
 
@@ -69,6 +71,8 @@ def export(
 
         title = push_to or target.name
         card = None if format == "peft" else model_card(run.folder, name, format, title, student.head)
+    if format != "peft":  # which holds an adapter, a hundredth of the model
+        require_room(target, model_bytes(student), "this export", "make room, or choose another folder")
     difference = None
     if format == "peft":
         _write_adapter(run, weights, student, target)

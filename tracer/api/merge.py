@@ -28,6 +28,7 @@ from tracer.parallel import World
 from tracer.runs.plan import retained_data, trained_retained
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
+from tracer.storage.room import require_room, size
 
 LINES = ("wise", "paint", "fisher")  # interpolations, from whose sweep one α is chosen
 RUN_WEIGHTS = ("result", "student", "teacher", "pretrained")
@@ -143,6 +144,8 @@ def prepare(
     if not runs:
         raise UserError("give the runs to merge")
     runs[0].require_own_files()  # into which the weights are written
+    for run in runs:
+        run.require_named_sources()
     way = request.way  # raises before any work if the options do not fit
     if len(runs) > 1 and way not in ("soup", "stock"):
         how = "an ensemble" if way in ("dawin", "ensemble") else way
@@ -154,6 +157,9 @@ def prepare(
             f"a greedy soup needs images that no run has trained on, and {names} held out different ones: "
             "give --held-out"
         )
+    if way not in ("dawin", "ensemble"):
+        needed = size(runs[0].weights_file("result"))
+        require_room(runs[0].folder, needed, "the merged model", "make room, which is needed beside the run")
     retained = tuple(retained_data(spec) for spec in request.retain) or group.plan.retain
     if not retained and NAME in (runs[0].result or {}).get("changes", {}).get("retain", {}):
         retained = (emoji_probe(100 * MOST),)

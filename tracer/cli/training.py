@@ -14,6 +14,7 @@ from tracer.core.errors import UserError
 from tracer.evaluation.measured import describe_compared
 from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, value_with_interval, verdict
 from tracer.methods.base import method
+from tracer.parallel import launch
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
@@ -38,7 +39,7 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
             display.bar.stop()
             say(str(stop), to=errors)
             return 128 + stop.signal_number
-    if display.used:  # only the first process receives reports
+    if launch().rank == 0:
         show_result(finished)
     return 0
 

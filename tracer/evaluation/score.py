@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tracer.core.metrics import METRICS, Interval, ece, metric_interval, sigmoid_ece
+from tracer.core.metrics import Interval, ece, metric_interval, sigmoid_ece, telling
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.retrieval import retrieve
 from tracer.evaluation.suites.shift import Opened
@@ -61,7 +61,7 @@ def score_test_sets(
             predictions = scorer.score(features, shift.templates, shift.classes)
             predictions = predictions._replace(logits=shift.project(predictions.logits))
             logits, label, _ = predictions
-            measures = [(metric, logits) for metric in METRICS.values()]
+            measures = [(metric, logits) for metric in telling(logits.shape[1])]
             if scorer.by_sigmoid(shift.classes):
                 measures.append((sigmoid_ece, logits))
             if temperature is not None and sorted(shift.classes) == sorted(scorer.trained_on):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tracer.core.validation import fits
+from tracer.data.place import remember_named
 from tracer.models.export import attach_head, head_classes, white_level_of
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
@@ -52,6 +53,7 @@ def targets(
     """
     run = run_at(model)
     if run is None:
+        remember_named((model,))
         student = partial(exported, model, pretrained)
         folder = Path(model)
         return (Target(model, student, head_classes(folder), keep=out, white_level=white_level_of(folder)),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from tracer.core.command_line import flag
 from tracer.core.errors import UserError, unknown
 from tracer.core.validation import fits
 from tracer.data.examples import Examples
-from tracer.data.formats.hub import PREFIX
 from tracer.data.options import Options
+from tracer.data.place import leaves_machine
 from tracer.data.sources import AS_FOUND, Reading, load
 from tracer.evaluation.suites import EMBEDDED, SUITES
 from tracer.evaluation.suites.corruptions import KINDS, corrupt, corrupted
@@ -149,19 +149,9 @@ def _suite(name: str, root: str | None, at: tuple[str, ...], trained: str | None
 
 def local(source: Mapping[str, Any]) -> bool:
     """Whether nothing has to come from another machine to read a test set again."""
-    return not any(map(elsewhere, _texts(source)))
-
-
-def elsewhere(spec: str) -> bool:
-    """Whether data of this name lie on another machine, or may."""
-    places = {spec, spec.partition("=")[2]}
-    hub = (each.removeprefix(PREFIX) for each in places if each.startswith(PREFIX))
-    return "://" in spec or not all(Path(each).exists() for each in hub)
-
-
-def _texts(value: object) -> Iterator[str]:
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    yield from [value] if isinstance(value, str) else (text for each in inner for text in _texts(each))
+    at = source.get("at")
+    places = [source.get("data"), source.get("root"), *(at if isinstance(at, list) else [])]
+    return not any(leaves_machine(place) for place in places if isinstance(place, str))
 
 
 def examples_of(source: Mapping[str, Any]) -> Examples:

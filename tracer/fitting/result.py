@@ -31,7 +31,7 @@ from tracer.report.page import Summary, write_report
 from tracer.report.run_data import read_run
 from tracer.runs.plan import prompts_for
 from tracer.runs.run import Run
-from tracer.storage.atomic import write_json
+from tracer.storage.atomic import write_json, write_link
 from tracer.storage.lock import lock
 
 FILE = "fit.json"
@@ -109,10 +109,7 @@ def finish(search: Search) -> Fitted:
         write_state(search.folder / FILE, known)
         write_json(run.folder / CHOSEN_FILE, {"by": run.by(weights), "sentence": known["sentence"]})
         run.weights = weights
-        link = search.folder / f".{BEST}.tmp"  # renamed, so that there is always one
-        link.unlink(missing_ok=True)
-        link.symlink_to(run.folder.relative_to(search.folder))
-        link.replace(search.folder / BEST)
+        write_link(search.folder / BEST, run.folder.relative_to(search.folder))
         fitted = Fitted(
             run,
             alpha,

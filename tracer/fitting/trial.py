@@ -103,7 +103,7 @@ class Trial:
         A full disk or a signal is no property of the trial: it ends the search, which the same command takes up again.
         """
         start, earlier = time.monotonic(), training_seconds(self.folder)
-        quiet = Observer(report=observe, warn=lambda message: None)
+        quiet = Observer(report=observe, warn=lambda message: None, again="the same tracer fit")
         try:
             finished = run(self.experiment, self.folder, machine, quiet, evaluate_every=max(1, self.steps))
             before, points = score(finished, parts, machine.device)

@@ -13,7 +13,8 @@ from tracer.core.errors import UserError
 from tracer.data.classes import normal_name
 from tracer.data.encoded import draft
 from tracer.data.examples import Examples
-from tracer.evaluation.test_sets import elsewhere, examples_of, local
+from tracer.data.place import leaves_machine
+from tracer.evaluation.test_sets import examples_of, local
 from tracer.report.paired import Paired
 from tracer.report.run_data import RunData
 from tracer.runs.plan import divide_data
@@ -69,7 +70,7 @@ def own_images(run: Run) -> tuple[Examples, Examples]:
     """The images that a run held out, and those it trained on; a UserError where they are not on this machine."""
     experiment = run.experiment
     for spec in filter(None, (experiment.data, experiment.held_out)):
-        if elsewhere(spec):
+        if leaves_machine(spec):
             raise UserError(f"{spec} is not on this machine, and a report downloads nothing")
     share = None if experiment.held_out else experiment.held_out_share
     settled = replace(experiment, held_out_share=share)

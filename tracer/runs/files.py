@@ -16,6 +16,7 @@ DESCRIPTION = "experiment.json"
 RESULT = "result.json"
 CLASS_NAMES = "class names"  # in the description: what --classes stood for, a list or a mapping
 TEMPLATES = "templates"  # likewise: the prompts
+FOREIGN = "sinks"  # the folder for what other packages write, such as links; nothing else looks into it
 CONTENT = "content"  # in the description: hashes of what determines the run
 FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,16 +12,27 @@ from typing import Any
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
+from tracer.data.place import remember_named, require_named
 from tracer.measure.answers import Store
+from tracer.models.source import HUB
 from tracer.models.student import Student, Weights, initialise_from, read_weights
 from tracer.runs.experiment import Experiment
-from tracer.runs.files import CLASS_NAMES, CONTENT, DESCRIPTION, FETCHED, RESULT, TEMPLATES, read_json
+from tracer.runs.files import (
+    CLASS_NAMES,
+    CONTENT,
+    DESCRIPTION,
+    FETCHED,
+    FOREIGN,
+    RESULT,
+    TEMPLATES,
+    read_json,
+)
 from tracer.runs.identity import (
     MODEL_CONFIG,
     content,
+    describe,
     fetched,
     first_identity,
-    identity,
     model_config,
     start,
 )
@@ -31,9 +40,8 @@ from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
 from tracer.storage.checksum import add_checksum, short_hash
-from tracer.storage.folders import folders_inside, no_such_folder, require_files, require_utf8
+from tracer.storage.folders import folders_inside, no_such_folder, paths_inside, require_files, require_utf8
 from tracer.storage.lock import lock
-from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import tensors_blake2b, weights_blake2b, write_weights
 
 
@@ -64,6 +72,7 @@ class Run:
             write_json(folder / DESCRIPTION, add_checksum({**describe(plan), "machine": machine or {}}))
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
+        remember_named((*plan.experiment.sources, plan.experiment.model))
         return cls(folder)
 
     @staticmethod
@@ -80,7 +89,7 @@ class Run:
             raise UserError(
                 f"{folder} is not a run: it has no {DESCRIPTION}{folders_inside(folder, (DESCRIPTION,))}"
             )
-        require_files(folder)
+        require_files(folder, apart=FOREIGN)
         run = cls(folder)
         run.description  # noqa: B018  (raise now if the description is unreadable)
         return run
@@ -107,6 +116,15 @@ class Run:
     def templates(self) -> tuple[str, ...]:
         """The prompts of the run."""
         return tuple(self.description.get(TEMPLATES, ()))
+
+    def require_named_sources(self) -> None:
+        """Raise if data or model of the run are on another machine, and the user of this one has never named them."""
+        require_named(self.experiment.sources, str(self.folder))
+        self._require_named_model()
+
+    def _require_named_model(self) -> None:
+        if self.experiment.model.startswith(HUB):
+            require_named((self.experiment.model,), str(self.folder), command="eval")
 
     def require(self, plan: Plan) -> None:
         """Raise unless this run is one of `plan`: the same experiment, data and pretrained weights."""
@@ -243,6 +261,7 @@ class Run:
         """The model with weights of this run: result, student, teacher, pretrained, or the name of a merge."""
         name = name or self.weights
         experiment = self.experiment
+        self._require_named_model()
         if name == "pretrained":
             self.require_start()
             weights = None
@@ -258,12 +277,9 @@ class Run:
 
     def require_own_files(self) -> None:
         """Raise if there is a link in the folder, so that what is written to it would go elsewhere."""
-        for place, folders, files in os.walk(self.folder):
-            for name in sorted((*folders, *files)):
-                if (Path(place) / name).is_symlink():
-                    raise UserError(
-                        f"{Path(place) / name} is a link: a run is written inside its own folder only"
-                    )
+        for path in paths_inside(self.folder, apart=FOREIGN):
+            if path.is_symlink():
+                raise UserError(f"{path} is a link: a run is written inside its own folder only")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -273,28 +289,3 @@ class Run:
             if not held:
                 raise UserError(f"another process is working on {self.folder}")
             yield
-
-
-def describe(plan: Plan) -> dict[str, Any]:
-    """The contents of `experiment.json`: settings, data, classes, versions of the software."""
-    data = {"name": plan.train.name, "train": len(plan.train), "held_out": len(plan.held_out)}
-    return {
-        "id": identity(plan),
-        CONTENT: content(plan),
-        "experiment": plan.experiment.to_json(),
-        "start": start(plan.experiment),
-        FETCHED: fetched(plan.experiment),
-        "steps": plan.steps,
-        "data": {
-            **data,
-            "division": plan.division,
-            "fingerprint": plan.train.content_fingerprint,
-            "held_out_fingerprint": plan.held_out.content_fingerprint,
-        },
-        "classes": list(plan.train.classes),
-        CLASS_NAMES: plan.names,
-        TEMPLATES: list(plan.templates),
-        "versions": versions(),
-        "git": commit(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
