@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.core.validation import fits
-from tracer.models.export import attach_head, head_classes
+from tracer.models.export import attach_head
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
+from tracer.models.task import Task, read_task
 from tracer.runs.run import DESCRIPTION, Run
 
 
 class Target(NamedTuple):
-    """A model that is loaded when needed, with what its run says about it."""
+    """A model that is loaded when needed, with what its run or export says about it."""
 
     name: str
     student: Callable[[], Student]
-    trained_on: tuple[str, ...] = ()
-    temperature: float | None = None  # fitted on held-out images of these classes
+    task: Task = Task()
     keep: Path | None = None  # folder for predictions and scores
     run: Run | None = None
-
-    @property
-    def templates(self) -> str | None:
-        """The --templates of the run, if any; raises UserError if they are a file that was changed since."""
-        if self.run is None:
-            return None
-        self.run.require_templates()
-        return self.run.experiment.templates
 
 
 def targets(
     model: str, pretrained: str, weights: str | None, out: Path | None = None, *, compare: bool = False
 ) -> tuple[Target, ...]:
-    """The targets of `tracer eval MODEL`: a model; or of a run the named weights, by default result and pretrained.
+    """The targets of `tracer eval MODEL`: a model; or of a run the named weights, by default its own and pretrained.
 
     With `compare` the pretrained weights come with any named ones. Scores of a run are written to its folder unless
     `out` is given.
     """
     run = run_at(model)
     if run is None:
-        student = partial(exported, model, pretrained)
-        return (Target(model, student, head_classes(Path(model)), keep=out),)
-    first = target(run, weights or "result", model, out)
+        return (Target(model, partial(exported, model, pretrained), read_task(Path(model)), keep=out),)
+    first = target(run, weights or run.weights, model, out)
     if weights == "pretrained" or (weights is not None and not compare):
         return (first,)
     return (first, target(run, "pretrained", f"{model} before", out and out / "pretrained"))
@@ -55,7 +44,7 @@ def targets(
 def exported(model: str, pretrained: str) -> Student:
     """A model by its name or folder, with the head that an export has beside it."""
     student = load(model, pretrained_tag(model, pretrained))
-    attach_head(student, Path(model))
+    attach_head(student, Path(model), read_task(Path(model)))
     return student
 
 
@@ -63,16 +52,8 @@ def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target
     """Named weights of a run."""
     if out is None:
         run.require_own_files()
-    scores = run.result.get({"result": "after", "pretrained": "before"}.get(weights, ""))
-    temperature = scores.get("temperature", 0.0) if isinstance(scores, dict) else 0.0
-    return Target(
-        name,
-        partial(run.student, weights),
-        tuple(run.description["classes"]),
-        float(temperature) if fits(temperature, float) and 0 < temperature < math.inf else None,
-        out or run.folder / "predictions" / weights,
-        run,
-    )
+    keep = out or run.folder / "predictions" / weights
+    return Target(name, partial(run.student, weights), run.task(weights), keep, run)
 
 
 def run_at(model: str) -> Run | None:

@@ -16,6 +16,7 @@ from tracer.evaluation.suites.own import own, with_role
 from tracer.evaluation.suites.shift import Opened, Role, Suite
 from tracer.evaluation.target import Target
 from tracer.models.prompts import templates as prompts
+from tracer.models.task import Task
 from tracer.parallel import World
 
 
@@ -95,8 +96,8 @@ class TestSets:
                 spec,
                 role,
                 name=None if self.data == (spec,) else spec,
-                trained_on=target.trained_on,
-                prompts=self.templates or (None if role == "retain" else target.templates),
+                task=Task() if role == "retain" else target.task,
+                prompts=self.templates,
                 **self.reading_of(target, role, spec).keywords,
             )
             for role, spec in self.roles

@@ -56,7 +56,6 @@ class Student(nn.Module):
         super().__init__()
         self.clip = clip
         self.head: Head | None = None
-        self.classes: tuple[str, ...] = ()  # of the head, where they are known
         self.frozen_statistics = False  # whether BatchNorm keeps its statistics in training
         self.text_cache: dict[bytes, Tensor] | None = None  # embeddings by token ids, of a frozen text tower
         self.name = name

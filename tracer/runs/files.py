@@ -15,6 +15,7 @@ from tracer.storage.checksum import verify_checksum
 DESCRIPTION = "experiment.json"
 RESULT = "result.json"
 CONTENT = "content"  # in the description: hashes of what determines the run
+CHOSEN = "chosen_by_fit.json"  # the weights that `tracer fit` chose, and its sentence on the test images
 FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network
 
 Interval = tuple[float, float, float]
@@ -68,11 +69,13 @@ SHAPES: dict[str, dict[str, Any]] = {
         "steps": int,
         "data": Data,
         "classes": list[str],
+        "templates": list[str],
         "versions": dict[str, str],
         "git": str | None,
         "created": str,
         "machine": dict[str, str | int],
     },
+    CHOSEN: {"weights": str, "sentence": str},
     RESULT: {"changes": Changes, "retention": Retention, "warnings": list[str]},
 }
 

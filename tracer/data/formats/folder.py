@@ -66,6 +66,11 @@ def read_folder(root: Path, options: Options) -> Examples:
     )
 
 
+def image_files(root: Path) -> tuple[str, ...]:
+    """Relative paths of the images below `root`, at any depth, in order."""
+    return tuple(path for path in sorted(_files(root)) if _suffix(path) in SUFFIXES)
+
+
 def _files(root: Path) -> Iterator[str]:
     """Relative paths of the visible files below `root`. Links are followed, except to a parent folder."""
     parents: dict[str, frozenset[tuple[int, int]]] = {str(root): frozenset()}
