@@ -18,14 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tiny_transformers as tiny
-import torch
 from models.families import ROBERTA, tokenizer_folder
 from PIL import Image
 
 import tracer
 from tracer.cli import main
 from tracer.evaluation import measured
-from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
 
 CLASSES = {"red": (160, 100, 100), 'a "green" {one}': (100, 160, 100), "sky_blue": (100, 100, 160)}
@@ -36,7 +34,11 @@ TEXT = {"context_length": 16, "vocab_size": 49408, "width": 8, "heads": 1, "laye
 MODELS: dict[str, dict[str, Any]] = {
     "vit": {"embed_dim": 8, "vision_cfg": VISION, "text_cfg": TEXT},
     "sigmoid": {"embed_dim": 8, "init_logit_bias": -10, "vision_cfg": VISION, "text_cfg": TEXT},
-    "own-text": {"embed_dim": 8, "vision_cfg": VISION, "text_cfg": {"context_length": 16, "hf_proj_type": "mlp"}},
+    "own-text": {
+        "embed_dim": 8,
+        "vision_cfg": VISION,
+        "text_cfg": {"context_length": 16, "hf_proj_type": "mlp"},
+    },
     "batchnorm": {
         "embed_dim": 8,
         "vision_cfg": {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None},
@@ -60,15 +62,16 @@ KINDS = {
     "its own prompts": Kind("vit", settings={"templates": "{} things"}),
     "probe": Kind("vit", "lp"),
     "unit probe": Kind("vit", "lp", {"unit": True}, formats=("open_clip", "hf")),
-    "BatchNorm probe": Kind("batchnorm", "lp", formats=("open_clip", "onnx")),
-    "BatchNorm": Kind("batchnorm", formats=("open_clip",)),
+    "BatchNorm probe": Kind(
+        "batchnorm", "lp", {"solver": "lbfgs", "unit": True}, formats=("open_clip", "onnx")
+    ),
     "mixture": Kind("vit", merged=True),
     "mixed probe": Kind("vit", "lp", merged=True, formats=("open_clip", "hf")),
     "adapter": Kind("vit", settings={"adapter": "lora", "lr": 1e-2}, formats=("open_clip", "hf")),
     "learned tokens": Kind("vit", settings={"adapter": "prompts", "lr": 1e-2}, formats=("onnx",)),
     "sigmoid": Kind("sigmoid", formats=("open_clip", "onnx")),
     "own text tower": Kind("own-text", formats=("open_clip", "onnx")),
-    "of transformers": Kind("transformers"),
+    "of transformers": Kind("transformers", settings={"lr": 3e-4}, formats=("hf",)),
 }
 
 
@@ -86,7 +89,9 @@ class Home(NamedTuple):
         config = json.loads(json.dumps(MODELS[name]))
         if name == "own-text":
             (self.folder / "tower").mkdir(exist_ok=True)
-            (self.folder / "tower" / "config.json").write_text(json.dumps({"model_type": "roberta", **ROBERTA}))
+            (self.folder / "tower" / "config.json").write_text(
+                json.dumps({"model_type": "roberta", **ROBERTA})
+            )
             config["text_cfg"] |= {
                 "hf_model_name": str(self.folder / "tower"),
                 "hf_tokenizer_name": str(tokenizer_folder(self.folder)),
@@ -116,7 +121,9 @@ def finished(home: Home) -> Callable[[str], Run]:
     def run(name: str) -> Run:
         kind = KINDS[name]
         if kind.merged:
-            return tracer.merge(run("unit probe" if kind.method == "lp" else "finetuned"), wise=0.5, device="cpu")
+            return tracer.merge(
+                run("unit probe" if kind.method == "lp" else "finetuned"), wise=0.5, device="cpu"
+            )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(measured, "FEWEST_TO_FIT", 10)
             return tracer.finetune(
@@ -127,7 +134,7 @@ def finished(home: Home) -> Callable[[str], Run]:
                 out=home.folder / "runs" / name,
                 callback=lambda report: None,
                 device="cpu",
-                **{"pretrained": "auto" if kind.model == "transformers" else "none"},
+                pretrained="auto" if kind.model == "transformers" else "none",
                 **{"steps": 12, "batch": 12, "lr": 1e-2, "augment": "none", "workers": 0, **kind.settings},
             )
 
@@ -137,23 +144,21 @@ def finished(home: Home) -> Callable[[str], Run]:
 WAYS = [(name, way) for name, kind in KINDS.items() for way in kind.formats]
 
 
-@cache
-def number(folder: Path, photos: Path, weights: str) -> float:
-    """The accuracy that `tracer eval` gives, and that is not the one of another model."""
-    scores = tracer.evaluate(folder, photos, weights=weights, device="cpu")
-    return scores[weights]["photos"]["accuracy"].value
-
-
-def right(lines: str) -> float:
-    """The share of photographs that lines of a file and a name call by the name of its folder."""
-    found = [
-        Path(line.partition(".png")[0]).parent.name.replace("_", " ")
-        == next(name for name in NAMES if line.partition(".png")[2].lstrip(": ").startswith(name))
-        for line in lines.splitlines()
-        if ".png" in line
-    ]
+def named(lines: str) -> dict[str, str]:
+    """The name of each photograph, from lines that begin with its file and its name."""
+    found = {}
+    for line in filter(lambda line: ".png" in line, lines.splitlines()):
+        file, rest = line.split(".png", 1)
+        (found[f"{Path(file).parent.name}/{Path(file).name}"],) = (
+            name for name in NAMES if rest.lstrip(": ").startswith(f"{name} ")
+        )
     assert len(found) == EACH * len(NAMES)
-    return float(np.mean(found))
+    return found
+
+
+def share(found: dict[str, str]) -> float:
+    """The share of photographs that are called by the name of their folder."""
+    return float(np.mean([file.split("/")[0].replace("_", " ") == name for file, name in found.items()]))
 
 
 def blocks(folder: Path) -> list[str]:
@@ -179,14 +184,32 @@ def elsewhere(home: Home, made: Path, place: Path, monkeypatch: pytest.MonkeyPat
             path.with_name(f"gone-{path.name}").rename(path)
 
 
+@pytest.fixture(scope="module")
+def answers(finished: Callable[[str], Run], home: Home) -> Callable[[str], dict[str, str]]:
+    """The name that `tracer.load(run).predict` gives each photograph; their share is the number of `tracer eval`."""
+
+    @cache
+    def of(name: str) -> dict[str, str]:
+        run = finished(name)
+        found = named(str(tracer.load(run).predict(home.folder / "photos")))
+        scores = tracer.evaluate(run.folder, home.folder / "photos", weights=run.weights, device="cpu")
+        assert share(found) == scores[run.weights]["photos"]["accuracy"].value
+        assert len(set(found.values())) > 1, "a model that always says the same shows nothing"
+        return found
+
+    return of
+
+
 @pytest.mark.parametrize("name", KINDS)
-def test_a_run(name: str, finished: Callable[[str], Run], home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    run = finished(name)
-    model, expected = tracer.load(run), number(run.folder, home.folder / "photos", run.weights)
-    print(name, expected, number(run.folder, home.folder / "photos", "pretrained"))
-    assert right(str(model.predict(home.folder / "photos"))) == expected
+def test_a_run(
+    name: str, finished: Callable[[str], Run], answers: Callable[[str], dict[str, str]], home: Home
+) -> None:
+    """`tracer.load` gives a number that the pretrained model does not, also given to `evaluate` again."""
+    model = tracer.load(finished(name))
     scores = tracer.evaluate(model, home.folder / "photos", device="cpu")
-    assert next(iter(scores.values()))["photos"]["accuracy"].value == expected
+    assert next(iter(scores.values()))["photos"]["accuracy"].value == share(answers(name))
+    before = tracer.load(finished(name), weights="pretrained").predict(home.folder / "photos")
+    assert named(str(before)) != answers(name)
 
 
 @pytest.mark.filterwarnings("ignore")  # of other libraries
@@ -195,17 +218,39 @@ def test_an_export(
     name: str,
     way: str,
     finished: Callable[[str], Run],
+    answers: Callable[[str], dict[str, str]],
     home: Home,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run = finished(name)
-    expected = number(run.folder, home.folder / "photos", run.weights)
-    asked = ["export", str(run.folder), "--weights", run.weights, "--format", way, "--out", str(tmp_path / "my model")]
+    """Its card, the line that `export` prints, and `tracer eval`, in a folder with nothing else."""
+    run, expected, made = finished(name), answers(name), tmp_path / "my model"
+    asked = ["export", str(run.folder), "--weights", run.weights, "--format", way, "--out", str(made)]
     assert main(asked) == 0
-    said = capsys.readouterr().out
-    with elsewhere(home, tmp_path / "my model", tmp_path / "place", monkeypatch):
-        for code in blocks(Path("my model")):
-            exec(code, {})
-            assert right(capsys.readouterr().out) == expected, code
+    said = capsys.readouterr().out.splitlines()
+    with elsewhere(home, made, tmp_path / "place", monkeypatch):
+        code = blocks(Path("my model"))
+        assert len(code) == (1 if way == "onnx" else 2)
+        for block in code:
+            exec(block, {})
+            assert named(capsys.readouterr().out) == expected, block
+        card = Path("my model", "README.md").read_text(encoding="utf-8")
+        probe = KINDS[name].method == "lp"
+        assert ("trained classifier" in card) == probe
+        assert ("zero-shot-image-classification" in card) != probe
+        if way == "onnx":
+            assert said[-1].strip() == str(made / "README.md")
+            assert main(["eval", "my model", "--data", "photos"]) == 2
+            assert "is an ONNX export of tracer" in " ".join(capsys.readouterr().err.split())
+            return
+        assert ("trained classifier" in said[0]) == probe
+        line = said[-1].replace(str(made.parent), str(Path.cwd()))
+        assert eval(line)[0].name == named_photo(run, home)
+        assert main(["eval", "my model", "--data", "photos", "--format", "json", "--device", "cpu"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert f"{share(expected)}"[:6] in json.dumps(shown)
+
+
+def named_photo(run: Run, home: Home) -> str:
+    return tracer.load(run).predict(home.folder / "photo.jpg")[0].name
