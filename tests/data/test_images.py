@@ -50,7 +50,7 @@ def forms(folder: Path) -> dict[str, Any]:
         "paths": files,
         "names": tuple(map(str, files)),
         "generator": (file for file in files),
-        "images": [Image.open(file) for file in files],
+        "images": [Image.fromarray(each) for each in PIXELS],
         "arrays": list(PIXELS),
         "array": PIXELS,
         "float array": PIXELS.astype(np.float32) / 255,
