@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -20,7 +21,6 @@ CHECKED = (
         f"tracer.core.{name}"
         for name in ("kernels", "teachers", "shadow", "objective", "terms", "metrics", "dynamics")
     ),
-    *(f"tracer.analysis.{name}" for name in ("forgetting", "products", "sketch")),
     "studies.theory",
 )
 install_import_hook(list(CHECKED), "typechecking.checked")  # before the first import
@@ -31,7 +31,17 @@ settings.load_profile("patient")
 
 # Some virtual machines announce AMX and do not execute it. oneDNN reads this when it is first used.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-torch.set_num_threads(1)  # the tests themselves run side by side
+torch.set_num_threads(int(os.environ.get("TEST_THREADS", "1")))  # the tests themselves run side by side
+
+
+# Tests write below a folder whose path has a space and the package's own name, and have a home of their own: what
+# holds only in some folders or only for some users fails at once.
+PLACE = Path(tempfile.gettempdir()) / f"tests of {os.getuid()}" / "tracer"
+os.environ["PYTEST_DEBUG_TEMPROOT"] = str(PLACE)
+os.environ["HOME"] = str(PLACE / "home")
+(PLACE / "home").mkdir(parents=True, exist_ok=True)
+for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HF_HOME", "TORCH_HOME"):
+    os.environ.pop(name, None)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -44,6 +54,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of modules that compare by `closeness` are marked: `make test-exact` runs them on other instructions."""
+    for item in items:
+        names = vars(item.module).values() if isinstance(item, pytest.Function) else ()
+        if any(getattr(each, "__module__", getattr(each, "__name__", "")) == "closeness" for each in names):
+            item.add_marker("exact")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Shared by the figures of all studies: a colour-blind safe palette (Okabe and Ito), and reproducible files.
 
-matplotlib comes with the extra `report` and is imported on the first call.
+matplotlib comes with the extra `dev` and is imported on the first call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def blank(*, width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise UserError("figures need matplotlib: pip install 'tracer-clip[report]'") from missing
+        raise UserError("figures need matplotlib: pip install matplotlib") from missing
     return Figure(figsize=(width, height), layout="constrained")
 
 

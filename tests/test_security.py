@@ -244,7 +244,8 @@ def test_formats_that_start_other_programs_are_not_images(
 ) -> None:
     from PIL import EpsImagePlugin, Image
 
-    from tracer.data.encoded import Files, decode
+    from tracer.data.encoded import Files
+    from tracer.storage.images import measure
 
     # As if Ghostscript were installed: without it Pillow fails whatever is allowed.
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: Image.new("RGB", (9, 9)).im)
@@ -252,7 +253,7 @@ def test_formats_that_start_other_programs_are_not_images(
     with pytest.raises(UserError, match=r"cat\.jpg cannot be read"):
         Files(tmp_path, ("cat.jpg",))[0]
     with pytest.raises(Image.UnidentifiedImageError):
-        decode(content)
+        measure(content)
 
 
 def test_every_image_of_a_stranger_is_opened_by_a_list_of_formats() -> None:
@@ -260,6 +261,9 @@ def test_every_image_of_a_stranger_is_opened_by_a_list_of_formats() -> None:
     opened = [(name, keywords(node)) for name, function, node in calls() if function == "Image.open"]
     assert opened
     assert [name for name, given in opened if "formats" not in given and name not in own] == []
+    assert {name for name, _ in opened} - own == {"storage/images.py", "storage/levels.py"}, (
+        "each as it is seen"
+    )
 
 
 def test_weights_of_another_kind_of_number_are_refused() -> None:

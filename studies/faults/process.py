@@ -160,7 +160,11 @@ def _finish_child(work: Callable[[], int], inject: Injection | None, output: IO[
 
 
 def _as_if_new(output: IO[bytes]) -> None:
-    """Undo what a test runner has changed in the process that was forked: streams, signals, warnings, type checks."""
+    """Undo what a test runner has changed in the process that was forked: streams, signals, warnings, type checks.
+
+    Its threads are not here, so that nothing may wait for them.
+    """
+    torch.set_num_threads(1)
     for stream in (1, 2):
         os.dup2(output.fileno(), stream)
     sys.stdout, sys.stderr = (open(stream, "w", buffering=1, closefd=False) for stream in (1, 2))  # noqa: SIM115

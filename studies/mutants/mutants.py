@@ -40,7 +40,7 @@ CLASSES, LOADER, CACHE, SCAN = (
     "data/test_scan",
 )
 SHADOW, TEACHERS, SHARDS = "core/test_shadow", "core/test_teachers", "data/test_shards"
-MARKDOWN, PAGE, PIXELS = "core/test_markdown", "report/test_page", "data/test_pixels"
+MARKDOWN, PAGE, PIXELS = "core/test_markdown", "report/test_page", "data/test_as_seen"
 WILSON, PAIRED, RESAMPLING = (
     "core/test_metrics_intervals",
     "core/test_paired_interval",
@@ -199,10 +199,14 @@ ROWS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      "            if isinstance(read, Tensor) and expected.is_floating_point() and not read.is_floating_point():\n", "            if False:\n", (f"{SECURITY}::test_a_model_of_another_kind_of_number_is_refused",)),
     ("weights", "weights that are not finite are accepted", "core/weights.py",
      "if tensor.is_floating_point() and not torch.isfinite(tensor).all():", "if False:", (SAFETENSORS,)),
-    ("images", "PostScript is opened", "data/encoded.py",
-     '"PPM", "AVIF")', '"PPM", "AVIF", "EPS")', (f"{SECURITY}::test_formats_that_start_other_programs_are_not_images",)),
-    ("images", "floating values in 0 to 255 become white", "data/encoded.py",
-     "255.0 if highest <= 2 else 1.0 if highest <= 255 else 255 / 65535", "255.0", (PIXELS,)),
+    ("images", "PostScript is opened", "storage/images.py",
+     '"TIFF", "PPM")', '"TIFF", "PPM", "EPS")', (f"{SECURITY}::test_formats_that_start_other_programs_are_not_images",)),
+    ("images", "pictures of phones lie on their side", "storage/images.py",
+     "    if turn is not None:\n", "    if False:\n", (PIXELS,)),
+    ("images", "twelve bits of sixteen are black", "storage/levels.py",
+     "highest <= level", "level == 65535", (PIXELS,)),
+    ("images", "a split has a white of its own", "data/split.py",
+     '    options["white_level"] = train.white_level\n', "", (PIXELS,)),
     ("images", "unreadable images are passed over whatever their number", "data/scan.py",
      "TOLERATED = 0.01", "TOLERATED = 1.0", (SCAN,)),
     ("shards", "a member that points out of its shard is read", "data/formats/shards.py",

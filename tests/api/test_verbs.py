@@ -88,7 +88,7 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
         data,
         classes=[NAMES[label] for label in order],
         held_out=data,
-        model=load("tiny-28", seed=0).clip,  # an open_clip module, as --pretrained none makes it
+        model=(load("tiny-28", seed=0).clip, "tiny-28"),  # an open_clip module, as --pretrained none makes it
         method=tracer.methods.tracer(strength=2.0),
         out=tmp_path / "memory",
         callback=reports.append,
@@ -263,6 +263,11 @@ def test_a_module_of_transformers_is_a_model(
     written.name_or_path = ""
     with pytest.raises(UserError, match="processor"):
         from_module(written)
+
+
+def test_a_module_of_open_clip_without_the_name_of_its_config_is_refused() -> None:
+    with pytest.raises(UserError, match=r"give model=\(module, its name\)"):
+        from_module(load("tiny-28", seed=0).clip)
 
 
 def test_a_share_to_keep_is_checked_before_training(arrays: tuple[np.ndarray, np.ndarray]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -139,7 +140,7 @@ def test_an_unfinished_run_is_resumed_before_it_is_exported(
     (tmp_path / "half").mkdir()
     shutil.copy(trained / "experiment.json", tmp_path / "half")
     told = refused(capsys, "export", str(tmp_path / "half"))
-    assert f"is not finished: go on with: tracer resume {tmp_path / 'half'}" in told
+    assert f"is not finished: go on with: tracer resume {shlex.quote(str(tmp_path / 'half'))}" in told
 
 
 def test_zeroshot_ends_with_a_command_to_evaluate_it(
@@ -147,7 +148,7 @@ def test_zeroshot_ends_with_a_command_to_evaluate_it(
 ) -> None:
     assert main(["train", "zeroshot", "--data", str(photos), *TINY, "--out", str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
-    assert f"Next: tracer eval {tmp_path / 'run'} --data" in shown
+    assert f"Next: tracer eval {shlex.quote(str(tmp_path / 'run'))} --data" in shown
     assert "longer" not in shown
 
 

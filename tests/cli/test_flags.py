@@ -36,7 +36,6 @@ COMMANDS: dict[str, tuple[list[str], dict[str, int]]] = {
             "save-every": 1,
             "seed": 0,
             "every": 1,
-            "distill-every": 1,
             "distill-pairs": 1,
         },
     ),

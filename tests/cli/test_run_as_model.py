@@ -71,7 +71,7 @@ def test_a_dry_run_leaves_nothing(
     monkeypatch.chdir(tmp_path)
     assert main(["train", *short, "--model", str(base), "--dry-run"]) == 0
     shown = re.sub(r"[\s│]", "", capsys.readouterr().out)
-    assert str(base) in shown, "a long path is wrapped, not cut"
+    assert re.sub(r"\s", "", str(base)) in shown, "a long path is wrapped, not cut"
     assert not list(tmp_path.iterdir())
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from closeness import same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ive
@@ -96,25 +97,25 @@ def test_wma_is_the_explicit_weighted_sum(data: st.DataObject, clock) -> None:
     alpha = data.draw(st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=25))
     policy = WMA(tabled(alpha), data.draw(st.integers(1, len(alpha) - 1)), clock)
     path = np.random.default_rng(data.draw(st.integers(0, 2**32))).normal(size=(len(alpha), 3))
-    np.testing.assert_allclose(averages(policy, path), explicit(policy, np.array(alpha), path), atol=1e-12)
+    same(averages(policy, path), explicit(policy, np.array(alpha), path), sums=3 * len(alpha))
 
 
 def test_uniform_kernel_is_the_running_mean() -> None:
     path = np.random.default_rng(0).normal(size=(200, 5))
     mean = np.cumsum(path, axis=0) / np.arange(1, 201)[:, None]
-    np.testing.assert_allclose(averages(WMA(Uniform()), path), mean, atol=1e-13)
-    np.testing.assert_allclose(averages(WMA(Beta(1)), path), mean, atol=1e-13)
+    same(averages(WMA(Uniform()), path), mean, sums=3 * 200)
+    same(averages(WMA(Beta(1)), path), mean, sums=3 * 200)
 
 
 @pytest.mark.parametrize("momentum", [0.05, 0.5, 0.9, 0.99])
 def test_exponential_kernel_is_ema(momentum: float) -> None:
     path = np.random.default_rng(1).normal(size=(151, 4))
     ema = averages(EMA(momentum=momentum), path)
-    np.testing.assert_allclose(averages(WMA(Exponential(momentum, 150)), path), ema, atol=1e-12)
+    same(averages(WMA(Exponential(momentum, 150)), path), ema, sums=3 * 151, size=150)  # exponents
     by_hand = path[0]
     for values in path[1:]:
         by_hand = momentum * by_hand + (1 - momentum) * values
-    np.testing.assert_allclose(ema[-1], by_hand, atol=1e-12)
+    same(ema[-1], by_hand, sums=3 * 151)
 
 
 def test_unrolled_weights_are_the_kernel() -> None:
@@ -124,7 +125,7 @@ def test_unrolled_weights_are_the_kernel() -> None:
     alpha = 1 / np.sqrt(t * (1 - t))
     got = weights(WMA(Beta(0.5)), steps)
     expected = np.tril(np.tile(alpha, (steps + 1, 1)))
-    np.testing.assert_allclose(got, expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
+    same(got, expected / expected.sum(axis=1, keepdims=True), sums=3 * steps)
     assert (got[:, 0] > 0).all()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import twins
+from closeness import same
 from torch import Tensor
 from torch.nn.functional import normalize
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
@@ -178,14 +179,14 @@ def test_every_term_has_its_cases() -> None:
 
 @cases
 def test_by_hand(case: Case) -> None:
-    assert float(case.term(case.scene)) == pytest.approx(case.hand, abs=1e-12)
+    same(case.term(case.scene), case.hand, sums=100, size=max(1, abs(case.hand)))
 
 
 @cases
 @pytest.mark.parametrize("seed", range(3))
 def test_equals_its_twin(case: Case, seed: int) -> None:
     scene = random_scene(seed)
-    assert float(case.term(scene)) == pytest.approx(case.twin(scene), rel=1e-10)
+    same(case.term(scene), case.twin(scene), sums=500)
     assert case.twin(case.scene) == pytest.approx(case.hand, abs=1e-9)
 
 
@@ -230,18 +231,18 @@ def test_the_order_of_the_batch_is_nothing(case: Case) -> None:
     order = torch.tensor([3, 0, 4, 1, 2])
     scene: Any = watched(random_scene(6))
     other = Scene(reordered(scene.student, order), reordered(scene.teacher, order), scene.label[order])
-    torch.testing.assert_close(case.term(other), case.term(scene), rtol=1e-12, atol=0)
+    same(case.term(other), case.term(scene), sums=100)
     moved = watched(other)
     case.term(moved).backward()
     case.term(scene).backward()
     if scene.student.image.grad is not None:
-        torch.testing.assert_close(moved.student.image.grad, scene.student.image.grad[order])
+        same(moved.student.image.grad, scene.student.image.grad[order], sums=100)
     for mine, theirs in [
         (scene.student.text, moved.student.text),
         (scene.student.scores, moved.student.scores),
     ]:
         if mine is not None and theirs is not None and mine.grad is not None:
-            torch.testing.assert_close(theirs.grad, mine.grad[order])
+            same(theirs.grad, mine.grad[order], sums=100)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "teacher" in case.term.needs], ids=str)
@@ -272,8 +273,8 @@ def test_needs_are_what_it_needs(case: Case) -> None:
 def test_any_float_will_do(case: Case, dtype: torch.dtype) -> None:
     scene = random_scene(9)
     coarse = tree_map_only(Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, scene)
-    tolerance = 1e-5 if dtype == torch.float32 else 0.05
-    assert float(case.term(coarse)) == pytest.approx(float(case.term(scene)), rel=tolerance, abs=tolerance)
+    expected = float(case.term(scene))
+    same(float(case.term(coarse)), expected, sums=5, size=max(1, expected), dtype=dtype)
 
 
 @pytest.mark.usefixtures("unchecked")

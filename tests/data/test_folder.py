@@ -88,7 +88,9 @@ def test_images_outside_the_class_folders_are_counted(picture, tmp_path):
         picture(name)
     examples = load(tmp_path)
     assert examples.ids == ["a/1.png", "b/2.png"]
-    assert "outside the class folders: 1 images, left out" in examples.detected
+    assert [(each.count, each.what) for each in examples.left_out] == [
+        (1, "images outside the class folders")
+    ]
 
 
 def test_links_are_followed_but_not_in_circles(picture, tmp_path):
@@ -163,13 +165,13 @@ def test_images_of_kinds_that_are_not_read_are_counted(picture, tmp_path):
     picture("cat/1.png")
     picture("dog/1.png")
     assert load(tmp_path).warnings == ()
-    for name in ("cat/2.HEIC", "cat/3.heic", "dog/4.svg", "dog/notes.md"):
+    for name in ("cat/2.JXL", "cat/3.jxl", "dog/4.svg", "dog/notes.md"):
         (tmp_path / name).write_bytes(b"x")
     (warning,) = load(tmp_path).warnings
-    assert "are left out (2 .heic, 1 .svg): convert them to JPEG or PNG" in warning
+    assert "are left out (2 .jxl, 1 .svg): convert them to JPEG or PNG" in warning
     for file in tmp_path.rglob("*.png"):
         file.unlink()
-    with pytest.raises(UserError, match=r"no images in .* \(2 \.heic, 1 \.svg\): convert them"):
+    with pytest.raises(UserError, match=r"no images in .* \(2 \.jxl, 1 \.svg\): convert them"):
         load(tmp_path)
 
 
@@ -179,4 +181,6 @@ def test_an_image_beside_the_splits_is_left_out_and_said(tmp_path, picture):
     for split in ("train", "val"):
         examples = load(tmp_path, split=split)
         assert len(examples) == 2
-        assert "outside the class folders: 1 images, left out" in examples.detected
+        assert [str(each) for each in examples.left_out] == [
+            "images beside the split folders: 1, preview.png"
+        ]

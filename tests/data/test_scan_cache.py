@@ -28,8 +28,8 @@ def photos(tmp_path, picture, monkeypatch):
 def decodes(monkeypatch) -> list[bytes]:
     """All that was decoded."""
     calls: list[bytes] = []
-    decode = module.decode
-    monkeypatch.setattr(module, "decode", lambda encoded: (calls.append(encoded), decode(encoded))[1])
+    measure = module.measure
+    monkeypatch.setattr(module, "measure", lambda encoded: (calls.append(encoded), measure(encoded))[1])
     return calls
 
 

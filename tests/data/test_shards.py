@@ -71,7 +71,7 @@ def test_members_of_a_sample_may_come_in_any_order_and_kind(tmp_path):
     assert examples.captions == [("z",), ("x", "y")]
     assert [np.asarray(examples.images[i])[0, 0, 0] for i in range(2)] == [1, 2]
     assert examples.ids == ["s.tar/a/1", "s.tar/a/2"]
-    assert "without an image: 1 samples left out" not in examples.detected
+    assert [str(each) for each in examples.left_out] == ["members of kinds that are not read: 1, README.md"]
 
 
 def test_labels_are_numbers_or_names(tmp_path):
@@ -87,7 +87,10 @@ def test_samples_without_an_image_are_counted_and_the_image_can_be_chosen(tmp_pa
         {"1.input.png": png(1), "1.png": png(2), "1.gif": png(3), "1.txt": "one", "2.txt": "alone"},
     )
     examples = load(tmp_path / "s.tar")
-    assert "without an image: 1 samples left out" in examples.detected
+    assert {each.what: each.count for each in examples.left_out} == {
+        "samples without an image": 1,
+        "further images of a sample": 2,
+    }
     assert np.asarray(examples.images[0])[0, 0, 0] == 2
     assert np.asarray(load(tmp_path / "s.tar", image="gif").images[0])[0, 0, 0] == 3
     with pytest.raises(UserError, match="'jpg'"):

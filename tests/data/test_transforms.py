@@ -12,10 +12,11 @@ import torch
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import Draft, Files, draft
+from tracer.data.encoded import Files, draft
 from tracer.data.examples import Pixels
 from tracer.data.transforms import Transform
 from tracer.models.open_clip_compat import open_clip
+from tracer.storage.images import Draft, seen
 
 
 def settings(**changed: Any) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def plane(height: int, width: int) -> Image.Image:
 def test_pixels_are_open_clip_s(
     size, resize_mode: str, interpolation: str, height: int, width: int, mode: str
 ) -> None:
-    """Bit for bit, after scaling and normalisation as in ToTensor and Normalize."""
+    """Bit for bit, after scaling and normalisation as in ToTensor and Normalize, of the picture that is seen."""
     config = settings(size=size, resize_mode=resize_mode, interpolation=interpolation)
     theirs: Any = open_clip.transform.image_transform_v2(
         open_clip.transform.PreprocessCfg(**config), is_train=False
@@ -52,7 +53,7 @@ def test_pixels_are_open_clip_s(
     ours = Transform(config)(image)
     assert ours.dtype == torch.uint8
     mean, std = (torch.tensor(config[key]).view(3, 1, 1) for key in ("mean", "std"))
-    assert torch.equal((ours.float() / 255 - mean) / std, theirs(image))
+    assert torch.equal((ours.float() / 255 - mean) / std, theirs(seen(image)))
 
 
 def test_images_in_memory_go_the_same_way() -> None:

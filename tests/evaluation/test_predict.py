@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from closeness import length, same
 from counting import counted
 from PIL import Image
 
@@ -42,16 +43,16 @@ def test_two_class_lists_cost_one_pass_and_score_as_with_two(shared_student: Stu
 def test_a_score_is_the_product_of_unit_embeddings(shared_student: Student, some: Examples) -> None:
     scorer = Scorer(shared_student, World("cpu", "fp32"))
     features = scorer.embed(some)
-    assert torch.allclose(features.unit.norm(dim=1), torch.ones(len(some)))
+    same(features.unit.norm(dim=1), torch.ones(len(some)), sums=128)
     scored = scorer.score(features, PROMPTS, NAMES).logits / shared_student.scale
     tokens = shared_student.tokeniser([PROMPTS[0].format(name) for name in NAMES])
-    assert torch.allclose(scored, features.unit @ shared_student.embed_text(tokens).T, atol=1e-5)
+    same(scored, features.unit @ shared_student.embed_text(tokens).T, length(shared_student), size=1)
 
 
 def test_a_part_of_what_was_seen_is_what_a_part_shows(shared_student: Student, some: Examples) -> None:
     scorer, rows = Scorer(shared_student, World("cpu", "fp32")), np.arange(0, 100, 7)
     part, alone = scorer.embed(some).take(rows), scorer.embed(some.take(rows))
-    assert torch.allclose(part.features, alone.features, atol=1e-5)
+    same(part.features, alone.features, length(shared_student))
     assert part.examples.ids == alone.examples.ids
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,7 @@ def test_where_the_pretrained_model_stays_the_command_with_a_larger_budget_is_ne
     longer = Request(base, "30m", 0.9, tmp_path).longer(machine)
     assert longer == (
         "tracer fit --data 'my photos' --retain a b --steps 10 --keep 0.9 "
-        f"--out {tmp_path} --device cpu --budget 60m"
+        f"--out {shlex.quote(str(tmp_path))} --device cpu --budget 60m"
     )
     assert "--model runs/one" in Request(base, run=tracer.Run(Path("runs/one"))).longer(machine)
     for other in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from closeness import same
 from scipy import stats
 
 from tracer.merging.dawin import (
@@ -35,7 +36,7 @@ def entropy(rows: np.ndarray) -> np.ndarray:
 
 def test_entropies_by_their_definition() -> None:
     found = entropies(torch.from_numpy(logits(0)))
-    np.testing.assert_allclose(found.numpy(), entropy(logits(0)), rtol=1e-10)
+    same(found, entropy(logits(0)), sums=8)
 
 
 def test_coefficients_by_their_formula() -> None:
@@ -44,7 +45,7 @@ def test_coefficients_by_their_formula() -> None:
     w = (h0.mean() + h1.mean()) / h0.mean()
     found = coefficients(torch.from_numpy(h0), torch.from_numpy(h1))
     expected = (np.exp(-h1) + b / w) / (np.exp(-h0) + np.exp(-h1) + b)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+    same(found, expected, sums=60)
 
 
 def test_models_that_are_certain_of_every_sample() -> None:
@@ -52,26 +53,26 @@ def test_models_that_are_certain_of_every_sample() -> None:
     certain, unsure = torch.zeros(20, dtype=torch.float64), torch.from_numpy(entropy(logits(1)))
     b = unsure.std(correction=0) / unsure.mean() / 2
     expected = (-unsure).exp() / (1 + (-unsure).exp() + b)  # w = ∞
-    torch.testing.assert_close(coefficients(certain, unsure), expected)
-    torch.testing.assert_close(coefficients(certain, certain), torch.full_like(certain, 0.5))
+    same(coefficients(certain, unsure), expected, sums=60)
+    same(coefficients(certain, certain), torch.full_like(certain, 0.5), sums=60)
 
 
 def test_equally_sure_models_meet_halfway() -> None:
     h = torch.from_numpy(entropy(logits(0)))
-    torch.testing.assert_close(coefficients(h, h), torch.full_like(h, 0.5))
+    same(coefficients(h, h), torch.full_like(h, 0.5), sums=60)
 
 
 def test_the_ensemble_mixes_probabilities() -> None:
     share = np.random.default_rng(2).uniform(size=20)
     found = ensemble(*(torch.from_numpy(logits(seed)) for seed in (0, 1)), torch.from_numpy(share))
     expected = (1 - share)[:, None] * softmax(logits(0)) + share[:, None] * softmax(logits(1))
-    np.testing.assert_allclose(softmax(found.double().numpy()), expected, rtol=1e-5, atol=1e-9)
+    same(softmax(found.double().numpy()), expected, sums=8, dtype=found.dtype, size=10)
 
 
 @pytest.mark.parametrize(("share", "seed"), [(0.0, 0), (1.0, 1)])
 def test_the_ensemble_at_its_ends(share: float, seed: int) -> None:
     found = ensemble(torch.from_numpy(logits(0)), torch.from_numpy(logits(1)), share)
-    np.testing.assert_allclose(softmax(found.double().numpy()), softmax(logits(seed)), rtol=1e-5)
+    same(softmax(found.double().numpy()), softmax(logits(seed)), sums=8, dtype=found.dtype, size=10)
 
 
 def test_mixed_asks_once_for_each_share_and_keeps_the_order() -> None:
@@ -92,9 +93,9 @@ def test_density_of_the_mixture() -> None:
     mixture = Mixture(*(torch.tensor(v, dtype=torch.float64) for v in ([2.0, 5.0], [3.0, 1.5], [0.4, 0.6])))
     x = np.linspace(0.05, 0.95, 7)
     joint = np.stack([0.4 * stats.beta(2, 3).pdf(x), 0.6 * stats.beta(5, 1.5).pdf(x)], axis=1)
-    np.testing.assert_allclose(mixture.log_joint(torch.from_numpy(x)).exp().numpy(), joint, rtol=1e-10)
+    same(mixture.log_joint(torch.from_numpy(x)).exp(), joint, sums=8, size=10)
     found = mixture.log_joint(torch.from_numpy(x)).softmax(dim=1).numpy()
-    np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-10)
+    same(found, joint / joint.sum(axis=1, keepdims=True), sums=8, size=10)
 
 
 def test_fit_finds_well_separated_components() -> None:

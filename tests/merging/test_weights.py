@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import closeness
 import numpy as np
 import pytest
 import torch
@@ -53,7 +54,7 @@ def test_wise_is_a_straight_line(alpha: float) -> None:
     start, end = model(1), model(2)
     for name, value in floats(interpolate(start, end, alpha)).items():
         expected = (1 - alpha) * start[name].numpy() + alpha * end[name].numpy()
-        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-15)
+        closeness.same(value, expected, sums=2)
 
 
 def test_paint_moves_the_image_tower_alone() -> None:
@@ -87,7 +88,7 @@ def test_alpha_outside_is_refused_unless_asked_for(spelling: str) -> None:
 def test_uniform_soup_is_the_mean() -> None:
     models = [model(seed) for seed in range(4)]
     for name, value in floats(uniform(models)).items():
-        np.testing.assert_allclose(value, np.mean([m[name].numpy() for m in models], axis=0), rtol=1e-12)
+        closeness.same(value, np.mean([m[name].numpy() for m in models], axis=0), sums=4)
 
 
 def test_greedy_soup_takes_what_helps_and_says_why() -> None:
@@ -113,7 +114,7 @@ def test_stock_by_its_formula() -> None:
         cos = np.clip(np.mean(pairs), 0, 1)
         t = 3 * cos / (1 + 2 * cos)
         mean = np.mean([m[name].numpy() for m in models], axis=0)
-        np.testing.assert_allclose(value, t * mean + (1 - t) * start[name].numpy(), rtol=1e-12)
+        closeness.same(value, t * mean + (1 - t) * start[name].numpy(), sums=4 * value.size)
         assert cosines[name] == pytest.approx(cos)
 
 
@@ -128,7 +129,7 @@ def test_stock_by_rows_has_a_ratio_a_row() -> None:
         expected = (
             t * (models[0][name][row] + models[1][name][row]).numpy() / 2 + (1 - t) * start[name][row].numpy()
         )
-        np.testing.assert_allclose(merged[name][row].numpy(), expected, rtol=1e-12)
+        closeness.same(merged[name][row], expected, sums=4 * expected.size)
 
 
 @pytest.mark.parametrize("by", ["tensor", "row"])
@@ -181,7 +182,7 @@ def test_fisher_by_its_formula(alpha: float) -> None:
         stay = (1 - alpha) * np.maximum(known[name].numpy(), 1e-8)
         go = alpha * np.maximum(learned[name].numpy(), 1e-8)
         expected = (stay * start[name].numpy() + go * end[name].numpy()) / (stay + go)
-        np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-12)
+        closeness.same(value, expected, sums=4)
 
 
 def test_fisher_at_its_ends_and_without_information() -> None:
@@ -190,7 +191,7 @@ def test_fisher_at_its_ends_and_without_information() -> None:
     assert same(fisher(start, end, 0.0, ones, ones), start)
     assert same(fisher(start, end, 1.0, ones, ones), end)
     for name, value in floats(fisher(start, end, 0.25, {}, {})).items():
-        np.testing.assert_allclose(value, interpolate(start, end, 0.25)[name].numpy(), rtol=1e-12)
+        closeness.same(value, interpolate(start, end, 0.25)[name], sums=2)
 
 
 @pytest.mark.parametrize("norm", ["rows", "whole"])
@@ -206,7 +207,7 @@ def test_tpgm_projects_each_tensor_and_leaves_heads(norm: str) -> None:
         assert radius.item() == pytest.approx((far.min() + 1e-8) / 2)
         share = np.clip(radius.item() / (far + 1e-8), 0, 1)
         share = share.reshape(-1, *[1] * (change.ndim - 1)) if change.ndim else share[0]
-        np.testing.assert_allclose(merged[name].numpy(), start[name].numpy() + share * change, rtol=1e-9)
+        closeness.same(merged[name], start[name].numpy() + share * change, sums=change.size + 4)
     assert torch.equal(merged["head.weight"], end["head.weight"])
 
 

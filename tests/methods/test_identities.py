@@ -25,7 +25,6 @@ Make = Callable[..., Experiment]
 PLAIN: list[tuple[str, dict[str, object], str, dict[str, object]]] = [
     ("tracer", {"strength": 0.0, "frobenius": 0.0}, "flyp", {}),
     ("static_sd", {"strength": 0.0, "preset": "feature"}, "flyp", {}),
-    ("steady", {}, "tracer", {"interactive": 0.0, "strength": 10.0}),
     ("ema_sd", {"strength": 0.0, "preset": "feature"}, "flyp", {}),
     ("carot", {"strength": 0.0, "orthogonality": 0.0, "frobenius": 0.0}, "flyp", {}),
     ("starft", {"strength": 0.0}, "flyp", {}),

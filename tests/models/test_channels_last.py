@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from closeness import length, same
 from torch import nn
 
 from tracer.core.batch import Batch
@@ -75,7 +76,7 @@ def test_outputs_and_files_are_the_same(convolutional: Student, tmp_path: Path) 
     assert not any(last(plain))
     image = batch_of(plain).image
     with torch.no_grad():
-        torch.testing.assert_close(turned.embed_image(image), plain.embed_image(image), atol=1e-5, rtol=0)
+        same(turned.embed_image(image), plain.embed_image(image), length(plain))
     for name, model in (("plain", plain), ("turned", turned)):
         write_weights(tmp_path / name, dict(model.state_dict()))
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "turned").read_bytes()
@@ -98,8 +99,7 @@ def test_teacher_gradients_and_a_resumed_optimiser_keep_the_layout(convolutional
     for parameter in again.student.parameters():
         for moment in again.optimiser.state[parameter].values():
             assert moment.ndim == 0 or moment.stride() == parameter.stride()
-    losses = [float(step(each, batch_of(student)).total.detach()) for each in (state, again)]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    same(*(step(each, batch_of(student)).total for each in (state, again)), length(student))
 
 
 def test_a_transformer_is_left_alone(shared_student: Student) -> None:

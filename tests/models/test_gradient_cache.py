@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from closeness import length, same
 
 from tracer.core.batch import Batch, Scene
 from tracer.core.errors import UserError
@@ -88,24 +89,21 @@ def learned(
 
 @pytest.mark.parametrize(("name", "index"), STAGES)
 def test_chunks_leave_every_gradient_as_it_is(name: str, index: int) -> None:
-    equal_in_chunks(method(name).stages[index], torch.float64, 1e-12)
+    equal_in_chunks(method(name).stages[index], torch.float64)
 
 
 @pytest.mark.parametrize("name", ["tracer", "lpft"])
 def test_chunks_leave_every_gradient_as_it_is_in_single_precision(name: str) -> None:
-    equal_in_chunks(method(name).stages[-1], torch.float32, 1e-5)
+    equal_in_chunks(method(name).stages[-1], torch.float32)
 
 
-def equal_in_chunks(stage: Stage, dtype: torch.dtype, tolerance: float) -> None:
+def equal_in_chunks(stage: Stage, dtype: torch.dtype) -> None:
     student, shadow = prepared(stage, dtype)
     batch = batch_for(stage, student)
     plain, expected = learned(stage, student, shadow, batch, None)
-    largest = max(float(gradient.abs().max()) for gradient in expected.values())
     loss, found = learned(stage, student, shadow, batch, 3)
-    assert found.keys() == expected.keys()
-    assert torch.allclose(loss.total, plain.total, rtol=tolerance, atol=0)
-    for parameter, gradient in expected.items():
-        assert float((found[parameter] - gradient).abs().max()) <= tolerance * largest, parameter
+    same(loss.total, plain.total, length(student), size=float(student.scale.detach()))
+    same(found, expected, length(student))
 
 
 @pytest.mark.parametrize(("name", "asked"), [("tracer", "class"), ("arf", "pair")])
@@ -120,9 +118,8 @@ def test_chunks_leave_the_gradients_of_sigmoid_losses_as_they_are(name: str, ask
     plain, expected = learned(stage, student, shadow, batch, None)
     loss, found = learned(stage, student, shadow, batch, 3)
     assert "clip.logit_bias" in expected
-    assert torch.allclose(loss.total, plain.total, rtol=1e-12, atol=0)
-    for parameter, gradient in expected.items():
-        assert torch.allclose(found[parameter], gradient, rtol=1e-9, atol=1e-12), parameter
+    same(loss.total, plain.total, length(student), size=float(student.scale.detach()))
+    same(found, expected, length(student))
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 6, 7, 100])
@@ -131,7 +128,7 @@ def test_any_chunk_gives_the_same_embedding(student: Student, chunk: int) -> Non
     batch, needs = batch_for(stage, student), stage.objective.needs
     plain, chunked = student(batch, needs), embed(student, batch, needs, chunk)
     for name in ("image", "text", "scale"):
-        assert torch.allclose(getattr(plain, name), getattr(chunked, name), atol=1e-6), name
+        same(getattr(plain, name), getattr(chunked, name), length(student))
 
 
 def test_pieces_hold_every_row_once_and_no_more_than_the_chunk() -> None:
@@ -200,8 +197,7 @@ def test_checkpointing_leaves_every_gradient_as_it_is(chunk: int | None) -> None
     _, expected = learned(stage, student, shadow, batch, None)
     save_memory(student, chunk=chunk, checkpointing=True)
     _, found = learned(stage, student, shadow, batch, chunk)
-    for name, gradient in expected.items():
-        assert torch.allclose(found[name], gradient, rtol=1e-12, atol=1e-12), name
+    same(found, expected, length(student))
 
 
 def test_batch_statistics_are_refused_unless_they_stand_still() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from closeness import length, near, same
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -22,8 +23,6 @@ from tracer.models.lora import A, B, LoRA, LoRAConvolution
 from tracer.models.peft_export import export_peft
 from tracer.models.student import Head, Student, load
 from tracer.models.trainable import HeadOnly, ImageTower, towers
-from tracer.parallel import World
-from tracer.training.factor_gap import FactorGap
 
 
 def adapted(
@@ -67,7 +66,7 @@ def test_the_merged_model_is_the_adapted_one(minute: str, short: bool) -> None:
     with torch.no_grad():
         one, two, before = (model(inputs) for model in (student, plain, start))
     for name in ("image", "text"):
-        assert (getattr(one, name) - getattr(two, name)).abs().max() < 1e-6
+        same(getattr(one, name), getattr(two, name), length(plain))
         assert (getattr(one, name) - getattr(before, name)).abs().max() > 1e-3
 
 
@@ -91,8 +90,8 @@ def test_the_gradient_of_a_factor_follows_from_that_of_its_weight(minute: str) -
         weight: Tensor = plain.get_parameter(f"{name}.{'in_proj_weight' if packed else 'weight'}")
         a, b, gradient = module.get_parameter(A), module.get_parameter(B), weight.grad
         assert gradient is not None
-        torch.testing.assert_close(b.grad, 1.5 * gradient @ a.T)
-        torch.testing.assert_close(a.grad, 1.5 * b.T @ gradient)
+        same(b.grad, 1.5 * gradient @ a.T, length(plain))
+        same(a.grad, 1.5 * b.T @ gradient, length(plain))
         checked += 1
     assert checked == 12  # two towers of two blocks: attention and two layers of the MLP
 
@@ -128,32 +127,28 @@ def test_a_head_alone_has_no_adapter(minute: str) -> None:
     assert not any(name.endswith(B) for name in student.state_dict())
 
 
-def averages(
-    minute: str, averaged: bool, steps: int = 8
-) -> tuple[Student, LoRA, Shadow, dict[str, Tensor], float]:
-    """A teacher of factors after a walk of its student, the teacher of merged weights, and the gap it measures."""
+def averages(minute: str, averaged: bool, steps: int = 8) -> tuple[Student, LoRA, Shadow, dict[str, Tensor]]:
+    """A teacher of factors after a walk of its student, and the teacher of merged weights."""
     student, lora = adapted(minute, averaged=averaged)
     whole = load(minute, seed=3)
     whole.load_state_dict(lora.merge(student.state_dict()))
     shadow, expected = Shadow(student, WMA(), steps=steps), Shadow(whole, WMA(), steps=steps)
-    gap = FactorGap(student, World("cpu"))
     for number in range(steps):
         spoil(student, number)
         whole.load_state_dict(lora.merge(student.state_dict()))
-        gap.follow(student, shadow.follow(student))
+        shadow.follow(student)
         expected.follow(whole)
-    return student, lora, shadow, expected.model.state_dict(), gap(shadow.model)
+    return student, lora, shadow, expected.model.state_dict()
 
 
 def test_with_a_frozen_the_average_of_the_factors_is_the_average_of_the_weights(minute: str) -> None:
-    _, lora, shadow, expected, gap = averages(minute, averaged=True)
+    _, lora, shadow, expected = averages(minute, averaged=True)
     found = lora.merge(shadow.model.state_dict())
-    assert max((found[name] - tensor).abs().max() for name, tensor in expected.items()) < 1e-6
-    assert gap < 1e-5
+    same(found, expected, sums=20)
 
 
-def test_with_both_factors_trained_it_is_not_and_the_gap_says_so(minute: str) -> None:
-    student, lora, shadow, expected, gap = averages(minute, averaged=False)
+def test_with_both_factors_trained_it_is_not(minute: str) -> None:
+    student, lora, shadow, expected = averages(minute, averaged=False)
     found, start = lora.merge(shadow.model.state_dict()), load(minute, seed=3).state_dict()
     layers = [name for name in student.state_dict() if name.endswith(B)]
     named = [layers[0], layers[round(len(layers) / 2)], layers[-1]]
@@ -162,8 +157,7 @@ def test_with_both_factors_trained_it_is_not_and_the_gap_says_so(minute: str) ->
         weight = name.replace(B, "in_proj_weight" if ".attn." in name else "weight")
         mean = expected[weight] - start[weight]
         apart.append(float((found[weight] - expected[weight]).norm() / mean.norm()))
-    assert gap > 0.01
-    assert gap == pytest.approx(max(apart), rel=1e-3)
+    assert max(apart) > 0.01
 
 
 def test_dropout_is_of_the_update_and_only_in_training(minute: str) -> None:
@@ -232,8 +226,8 @@ def test_convolutional_towers_are_adapted(convolutional: str, tmp_path: Path) ->
     with torch.no_grad():
         applied = student.eval().encode_image(pixels)
         assert (applied - start.eval().encode_image(pixels)).abs().max() > 1e-4
-        for same in (end.eval().encode_image(pixels), loaded.encode_image(pixels)):
-            torch.testing.assert_close(applied, same, rtol=0, atol=5e-6)
+        for each in (end.eval(), loaded):
+            same(each.encode_image(pixels), applied, length(end))
 
 
 @pytest.mark.filterwarnings("ignore")  # of peft and what it imports
@@ -247,8 +241,8 @@ def test_the_adapter_alone_loads_in_peft(minute: str, tmp_path: Path) -> None:
     pixels = end.eval().pixels(batch(end).image)
     tokens = end.tokeniser.tokeniser(["one", "two words"])
     with torch.no_grad():
-        assert (loaded.encode_image(pixels) - end.clip.encode_image(pixels)).abs().max() < 1e-5
-        assert (loaded.encode_text(tokens) - end.clip.encode_text(tokens)).abs().max() < 1e-5
+        same(loaded.encode_image(pixels), end.clip.encode_image(pixels), length(end))
+        same(loaded.encode_text(tokens), end.clip.encode_text(tokens), length(end))
 
 
 @pytest.mark.parametrize(("quick", "base"), [(True, "ViT-B-16-quickgelu"), (False, "ViT-B-16")])
@@ -291,7 +285,7 @@ def test_an_adapter_of_more_than_half_of_a_layer_is_written(
     layer = "transformer.resblocks.0.mlp.c_fc"
     a, b = (factors[f"base_model.model.{layer}.lora_{factor}.weight"] for factor in "AB")
     before, after = (model.clip.get_submodule(layer).get_parameter("weight") for model in (start, end))
-    torch.testing.assert_close(before + b @ a, after, rtol=0, atol=1e-6)
+    same(before + b @ a, after, sums=40)  # 8 × 32, and the SVD that the factors come from
 
 
 def test_its_spelling_names_every_option() -> None:
@@ -321,4 +315,5 @@ def test_text_towers_of_hugging_face_are_adapted(minute: str) -> None:
     with torch.no_grad():
         adapted, before = text(tokens), start(tokens)
         start.load_state_dict(lora.merge(text.state_dict()))
-        assert (adapted - start(tokens)).abs().max() < 1e-6 < (adapted - before).abs().max()
+        same(adapted, start(tokens), length(start))
+        assert not near(adapted, before, length(start))

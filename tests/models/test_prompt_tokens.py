@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from closeness import length, same
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -51,8 +52,7 @@ def embeddings(student: Student) -> tuple[Tensor, Tensor]:
 
 def test_with_gate_0_it_is_the_pretrained_model_and_with_gate_1_it_is_not(minute: str) -> None:
     start = embeddings(load(minute, seed=3).eval())
-    for mine, theirs in zip(embeddings(prompted(minute, gate=0.0)), start, strict=True):
-        assert (mine - theirs).abs().max() < 1e-6
+    same(embeddings(prompted(minute, gate=0.0)), start, length(load(minute)))
     for mine, theirs in zip(embeddings(prompted(minute)), start, strict=True):
         assert (mine - theirs).abs().max() > 1e-3
 
@@ -62,7 +62,7 @@ def test_a_text_does_not_depend_on_its_padding_or_its_neighbours(minute: str) ->
     with torch.no_grad():
         together = student.embed_text(student.tokeniser.tokeniser(list(TEXTS)))  # padded
         alone = torch.cat([student.embed_text(student.tokenise(text)) for text in TEXTS])
-    assert (together - alone).abs().max() < 1e-6
+    same(together, alone, length(student))
 
 
 @pytest.mark.parametrize("gate", [0.3, 1.0])
@@ -71,7 +71,7 @@ def test_a_last_block_of_the_class_token_alone_changes_nothing(minute: str, gate
     whole, _ = embeddings(student)
     class_token_only(student)
     short, _ = embeddings(student)
-    assert (whole - short).abs().max() < 1e-6
+    same(whole, short, length(student))
 
 
 def test_tokens_and_temperature_train_and_the_teacher_shares_the_rest(minute: str) -> None:
@@ -150,7 +150,7 @@ def test_a_run_holds_them_and_a_mixture_ends_in_the_pretrained_model(run: tracer
     assert weights["clip.transformer.gate"] == 1
     start, end = (embeddings(run.student(name).eval()) for name in ("pretrained", "result"))
     none, half = (embeddings(tracer.merge(run, wise=a, device="cpu").student().eval()) for a in (0.0, 0.5))
-    assert all((one - two).abs().max() < 1e-6 for one, two in zip(start, none, strict=True))
+    same(start, none, length(run.student("pretrained")))
     for before, between, after in zip(start, half, end, strict=True):
         assert 0 < (between - before).norm() < (after - before).norm()
 

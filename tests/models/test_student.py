@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import length, same
 from PIL import Image
 from safetensors.torch import save_file
 from torch import Tensor, nn
@@ -106,7 +107,7 @@ def test_embeddings_have_unit_length(shared_student: Student) -> None:
         Batch(pixels(4), shared_student.tokeniser(TEXTS), caption=torch.tensor([0, 1, 2, 0]))
     )
     for rows in (seen.image, seen.text):
-        torch.testing.assert_close(rows.norm(dim=1), torch.ones(4))
+        same(rows.norm(dim=1), torch.ones(4), sums=128)
 
 
 def test_nothing_is_computed_that_no_term_needs(student: Student, monkeypatch) -> None:
@@ -146,10 +147,9 @@ def test_captions_once_have_the_gradient_of_captions_repeated(student: Student) 
         loss.backward()
         losses.append(loss.detach())
         gradients.append([p.grad.clone() for p in student.parameters() if p.grad is not None])
-    torch.testing.assert_close(losses[0], losses[1])
+    same(losses[0], losses[1], length(student), size=float(student.scale.detach()))
     assert len(gradients[0]) == len(list(student.parameters()))
-    for once, repeated in zip(*gradients, strict=True):
-        torch.testing.assert_close(once, repeated, atol=1e-6, rtol=1e-4)
+    same(gradients[0], gradients[1], length(student))
 
 
 def test_the_temperature_is_clamped_at_a_hundred(student: Student) -> None:
@@ -251,9 +251,9 @@ def test_unreadable_weights_are_named(tmp_path: Path) -> None:
 def test_a_head_is_linear_over_unit_features() -> None:
     weight, features = torch.randn(3, 4), torch.randn(5, 4)
     unit = features / features.norm(dim=1, keepdim=True)
-    torch.testing.assert_close(Head(weight)(features), unit @ weight.T)
-    torch.testing.assert_close(Head(weight, scale=7.0)(features), 7 * unit @ weight.T)
-    torch.testing.assert_close(Head(weight, scale=None)(features), features @ weight.T)
+    same(Head(weight)(features), unit @ weight.T, sums=4)
+    same(Head(weight, scale=7.0)(features), 7 * unit @ weight.T, sums=4)
+    same(Head(weight, scale=None)(features), features @ weight.T, sums=4)
     assert [name for name, _ in Head(weight, bias=False).named_parameters()] == ["weight"]
 
 
@@ -288,11 +288,11 @@ def test_five_taps_are_the_tokens_after_each_quarter(depth: int) -> None:
         for block in tower.transformer.resblocks:
             x = block(x)
             outputs.append(x)
-        torch.testing.assert_close(features, tower(pixels))
+        same(features, tower(pixels), length(tower))
     chosen = sorted({0, *(-(-depth * quarter // 4) for quarter in (1, 2, 3, 4))})
     assert len(chosen) == min(5, depth + 1)
     for tap, index in zip(taps, chosen, strict=True):
-        torch.testing.assert_close(tap, outputs[index])
+        same(tap, outputs[index], length(tower))
         assert tap.shape == (2, 17, 24)
 
 

@@ -15,7 +15,7 @@ from parallel_cases import CASES, STRUCTURES
 @pytest.fixture(scope="session")
 def found(common: Path, pytestconfig: pytest.Config) -> dict[str, Any]:
     """What `pair.py` found; test processes side by side share one run of it. `make test-slow` tries every case."""
-    cases = [*CASES, "tracer-compiled"] if pytestconfig.option.markexpr == "evidence" else STRUCTURES
+    cases = [*CASES, "tracer-compiled"] if pytestconfig.option.markexpr == "slow" else STRUCTURES
     with FileLock(common / "pair.lock"):
         told = common / "pair" / "found.json"
         if not told.exists():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from closeness import smooth_steps
 
 from tracer.cli.app import main
 from tracer.evaluation import measured
@@ -32,4 +33,5 @@ if __name__ == "__main__":
     names = measured.known_names()[:5]
     measured.known_names = lambda: names
     noting(Path(sys.argv[1]))
-    sys.exit(main(sys.argv[2:]))
+    with smooth_steps():
+        sys.exit(main(sys.argv[2:]))

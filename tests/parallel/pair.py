@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from closeness import smooth_steps
 from safetensors.torch import save_file
 
 from studies.faults.process import Exit, ForkedProcess, free_port, join_pair
@@ -162,7 +163,6 @@ def experiments(folder: Path, cases: Sequence[str]) -> Cases:
     found["tracer-chunk"] = replace(usual, chunk=2)
     if COMPILED in cases:  # torch.compile takes half a minute of each process
         found[COMPILED] = replace(usual, compile=True)
-    found["tracer-seldom"] = experiment(folder, "tracer", distill_every=2)
     found["tracer-pairs"] = experiment(folder, "tracer", distill_pairs=2)
     sigmoid = {"model": str(folder / "sigmoid.json")}
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
@@ -181,7 +181,6 @@ def shown(cases: Cases, kind: str) -> Cases:
 THRIFTY = (
     "tracer-chunk",
     COMPILED,
-    "tracer-seldom",
     "tracer-pairs",
     "tracer-last",
     "tracer-lora",
@@ -261,6 +260,7 @@ def refused(world: World) -> dict[str, list[str]]:
     return told
 
 
+@smooth_steps()  # so that weights are as exact as gradients
 def peer(folder: Path, chosen: Sequence[str], rank: int, ports: list[int]) -> int:
     os.fsync = lambda descriptor: None  # no power is cut here
     setup.compile_towers = partial(compile_towers, backend="eager")  # traced, without a minute of C++

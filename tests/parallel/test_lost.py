@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import shlex
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.torch import load_file
-from starting import environment
+from starting import own_frames
+from torchrun import Launch, forked, ranks, running, started
 
 from studies.faults.process import CommandProcess
 
@@ -22,15 +22,6 @@ MODEL = {
     "vision_cfg": {"image_size": 28, "layers": 1, "width": 16, "head_width": 8, "patch_size": 14},
     "text_cfg": {"context_length": 16, "vocab_size": 49408, "width": 4, "heads": 1, "layers": 1},
 }
-LAUNCHED = [
-    sys.executable,
-    "-m",
-    "torch.distributed.run",
-    "--standalone",
-    "--nproc-per-node=2",
-    "-m",
-    "tracer",
-]
 
 
 def command(folder: Path) -> list[str]:
@@ -46,45 +37,25 @@ def command(folder: Path) -> list[str]:
     ]
 
 
-def workers(launcher: int) -> dict[int, int]:
-    """The processes that a launcher has started, by rank."""
-    found = {}
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int(place.joinpath("stat").read_text().rpartition(")")[2].split()[1])
-            told = place.joinpath("environ").read_bytes().split(b"\0")
-        except (OSError, ValueError):
-            continue
-        rank = next((int(word[5:]) for word in told if word.startswith(b"RANK=")), None)
-        if parent == launcher and rank is not None:
-            found[rank] = int(place.name)
-    return found
-
-
 def newest(run: Path) -> int:
     return max((int(place.name[5:]) for place in (run / "resume").glob("step-*")), default=0)
 
 
-def test_a_killed_rank_stops_the_other_and_the_run_goes_on(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*LAUNCHED, *command(tmp_path)],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+@pytest.mark.parametrize("launch", [forked, pytest.param(started, marks=pytest.mark.slow)])
+def test_a_killed_rank_stops_the_other_and_the_run_goes_on(tmp_path: Path, launch: Launch) -> None:
+    process = launch(command(tmp_path), ())
     run, deadline = tmp_path / "run", time.monotonic() + 120
-    while newest(run) < 4 and process.poll() is None and time.monotonic() < deadline:
+    while newest(run) < 4 and running(process.child) and time.monotonic() < deadline:
         time.sleep(0.02)
-    os.kill(workers(process.pid)[1], signal.SIGKILL)
+    os.kill(ranks(process.child)[1], signal.SIGKILL)
     killed = time.monotonic()
-    said, _ = process.communicate(timeout=90)
+    code, said, _ = process.wait()
     assert time.monotonic() - killed < 60
-    assert process.returncode != 0
+    assert code != 0
     assert newest(run) >= 4, said
     assert "is gone" in said, said
-    assert f"tracer resume {run}" in said.replace("\n", ""), said
-    assert not re.search(r'File ".*/tracer/', said), said  # the launcher shows its own trace, we show none
+    assert f"tracer resume {shlex.quote(str(run))}" in said.replace("\n", ""), said
+    assert not own_frames(said), said  # the launcher shows its own trace, we show none
 
     reached = newest(run)
     resume = ["resume", str(run), "--device", "cpu", "--workers", "0", "--save-every", "2"]

@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from closeness import bound, length
 from pair import compared
 
 from studies.faults.process import free_port
+from tracer.models.student import load
 
 NODE = str(Path(__file__).with_name("node.py"))
 NODES, EACH = 2, 2  # machines, and processes on each of them
@@ -30,7 +33,7 @@ def launched(rank: int, port: int) -> list[str]:
     return [sys.executable, "-m", "torch.distributed.run", *node, *where]
 
 
-@pytest.mark.evidence  # seven starts of Python, a minute and a half of one core
+@pytest.mark.slow  # seven starts of Python, a minute and a half of one core
 def test_two_machines_train_what_one_process_does(tmp_path: Path) -> None:
     """The whole model is cut on each machine, and the machines average their gradients."""
     port = free_port()
@@ -54,8 +57,7 @@ def test_two_machines_train_what_one_process_does(tmp_path: Path) -> None:
     assert meshes == [repr((NODES, EACH))] * NODES * EACH
     found = compared(tmp_path / "one", tmp_path / "many")
     assert found.pop("accuracy") == 0
-    assert found.pop("weight_gap") == pytest.approx(0, abs=1e-6)  # measured in fp32
-    for name in ("loss", "first loss", "scale"):
-        assert found.pop(name) < 1e-12, name
-    assert found.keys() >= {"student", "teacher", "result"}
-    assert max(found.values()) < 1e-7, found  # Adam enlarges rounding: see test_pair.py
+    sums = length(load("tiny-28"))
+    assert found.pop("weight_gap") < bound(sums, dtype=torch.float32)  # measured in fp32
+    assert found.keys() >= {"loss", "first loss", "scale", "student", "teacher", "result"}
+    assert max(found.values()) < bound(sums, size=10), found

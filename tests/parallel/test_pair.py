@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from closeness import bound
 from parallel_cases import CASES, STRUCTURES
 
-EXACT = 1e-12  # float64, sums in another order
-# Adam divides by √v + 1e-8: a weight whose gradient is zero but for rounding moves by lr · rounding / 1e-8 a step.
-MOVED = 1e-7
+SUMS = 1000  # a text of 16 tokens and a tower 8 wide, a batch of 8, and three steps behind each other
+EXACT = bound(SUMS, size=10)  # float64; losses are up to ten, the gradient is cut to a length of a half
+SINGLE = bound(SUMS, size=10, dtype=torch.float32)
 
 Found = dict[str, Any]
 
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=() if case in STRUCTURES else pytest.mark.evidence) for case in CASES],
+    [pytest.param(case, marks=() if case in STRUCTURES else pytest.mark.slow) for case in CASES],
 )
 def test_two_processes_train_what_one_does(found: Found, case: str) -> None:
     equal(found["runs"][f"{case} ddp"])
@@ -36,8 +38,7 @@ def test_the_pairs_of_a_sigmoid_loss_are_divided_among_processes(found: Found, c
     "thrift",
     [
         "chunk",
-        pytest.param("compiled", marks=pytest.mark.evidence),
-        "seldom",
+        pytest.param("compiled", marks=pytest.mark.slow),
         "pairs",
         "last",
         "lora",
@@ -46,7 +47,7 @@ def test_the_pairs_of_a_sigmoid_loss_are_divided_among_processes(found: Found, c
 )
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_what_is_saved_in_two_processes_changes_nothing(found: Found, kind: str, thrift: str) -> None:
-    """A batch in chunks, towers compiled, distillation at every other step or of every other pair, a teacher that
+    """A batch in chunks, towers compiled, distillation of every other pair, a teacher that
     shares what is frozen, with last blocks, with adapters and with prompts."""
     equal(found["runs"][f"tracer-{thrift} {kind}"])
 
@@ -66,7 +67,7 @@ def test_another_number_of_processes_goes_on(found: Found, case: str, path: str)
 def test_every_image_is_scored_once(found: Found, kind: str) -> None:
     scored = found[kind]["scored"]
     assert set(scored) == {"1", "2", "3", "7", "24"}
-    assert all(difference < 1e-6 for difference in scored.values()), scored  # logits are fp32
+    assert all(difference < SINGLE for difference in scored.values()), scored  # logits are fp32
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
@@ -80,30 +81,27 @@ def test_what_one_is_refused_all_are_and_it_is_said_once(found: Found, kind: str
 
 
 @pytest.mark.parametrize("case", ["single-pair", "single-class"])
-def test_single_precision_is_equal_to_a_millionth(found: Found, case: str) -> None:
+def test_single_precision_is_equal(found: Found, case: str) -> None:
     difference = found["runs"][f"{case} ddp"]
-    assert difference["gradient"] < 1e-6
-    assert difference["first loss"] < 1e-6
+    assert difference["gradient"] < SINGLE
+    assert difference["first loss"] < SINGLE
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_two_processes_autocast_as_one_does(found: Found, kind: str) -> None:
-    """Encoders in bf16, which rounds at 2⁻⁹; two processes are ten times nearer to one than bf16 is to fp32.
+    """Encoders in bf16, which rounds at 2⁻⁹; two processes are nearer to one than bf16 is to fp32.
 
     Only the first step is compared: later losses also hold what Adam has made of the rounding.
     """
     rounded, difference = found["runs"]["half to single"], found["runs"][f"half-class {kind}"]
     assert rounded["first loss"] > 0  # it was bf16 that ran
     for name in ("first loss", "gradient"):
-        assert difference[name] < rounded[name] / 10, (name, difference, rounded)
+        assert difference[name] < rounded[name], (name, difference, rounded)
 
 
 def equal(difference: dict[str, float]) -> None:
-    """Everything of two runs: the exact part, and what Adam has made of rounding."""
+    """Everything of two runs: losses, the gradient, the temperature and all weights that were kept."""
     told = dict(difference)
     assert told.pop("accuracy") == 0
-    assert told.pop("weight_gap") < 1e-6  # measured in fp32
-    for name in ("first loss", "scale", "gradient"):
-        assert told.pop(name, 0.0) < EXACT, name
-    assert told.pop("loss") < 100 * EXACT  # of later steps, behind Adam
-    assert all(value < MOVED for value in told.values()), told
+    assert told.pop("weight_gap") < SINGLE  # measured in fp32
+    assert all(value < EXACT for value in told.values()), told

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
+import shlex
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from starting import environment
-from test_lost import LAUNCHED, command, newest
+from starting import own_frames
+from test_lost import command, newest
+from torchrun import Launch, forked, ranks, running, started
 
 HANDLED = ["--signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGUSR1"]
-SLOW = pytest.mark.evidence  # each starts Python three times
+SLOW = pytest.mark.slow  # each starts Python three times
 CASES = [
-    pytest.param(signal.SIGTERM, [], id="TERM"),
-    pytest.param(signal.SIGINT, [], id="INT", marks=SLOW),
-    pytest.param(signal.SIGHUP, [], id="HUP", marks=SLOW),
-    pytest.param(signal.SIGUSR1, HANDLED, id="USR1", marks=SLOW),
-    pytest.param(signal.SIGUSR1, [], id="USR1 ends the launcher", marks=SLOW),
-    pytest.param(signal.SIGKILL, [], id="KILL ends the launcher", marks=SLOW),
+    pytest.param(forked, signal.SIGTERM, [], id="TERM, forked"),
+    pytest.param(started, signal.SIGTERM, [], id="TERM", marks=SLOW),
+    pytest.param(started, signal.SIGINT, [], id="INT", marks=SLOW),
+    pytest.param(started, signal.SIGHUP, [], id="HUP", marks=SLOW),
+    pytest.param(started, signal.SIGUSR1, HANDLED, id="USR1", marks=SLOW),
+    pytest.param(started, signal.SIGUSR1, [], id="USR1 ends the launcher", marks=SLOW),
+    pytest.param(started, signal.SIGKILL, [], id="KILL ends the launcher", marks=SLOW),
 ]
 
 
@@ -31,28 +32,21 @@ def trains(run: Path) -> bool:
     return log.exists() and '"kind": "train"' in log.read_text()
 
 
-@pytest.mark.parametrize(("number", "options"), CASES)
+@pytest.mark.parametrize(("launch", "number", "options"), CASES)
 def test_a_signal_to_the_launcher_and_its_group_saves(
-    tmp_path: Path, number: signal.Signals, options: list[str]
+    tmp_path: Path, launch: Launch, number: signal.Signals, options: list[str]
 ) -> None:
-    arguments = [*command(tmp_path), "--workers", "2", "--save-every", "100000"]
-    process = subprocess.Popen(
-        [*LAUNCHED[:4], *options, *LAUNCHED[4:], *arguments],
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = launch([*command(tmp_path), "--workers", "2", "--save-every", "100000"], options)
     run, deadline = tmp_path / "run", time.monotonic() + 120
-    while not trains(run) and process.poll() is None and time.monotonic() < deadline:
+    while not trains(run) and running(process.child) and time.monotonic() < deadline:
         time.sleep(0.02)
-    os.killpg(process.pid, number)
-    output, _ = process.communicate(timeout=120)  # until the last process has closed it
-    assert process.returncode != 0
+    both = ranks(process.child)
+    os.killpg(process.child, number)
+    while any(map(running, both.values())) and time.monotonic() < deadline:  # they may outlive the launcher
+        time.sleep(0.02)
+    code, output, _ = process.wait()
+    assert sorted(both) == [0, 1], output
+    assert code != 0
     assert newest(run) > 0, output
-    assert f"saved. Go on with: tracer resume {run}" in output.replace("\n", ""), output
-    assert not re.search(r'File ".*/tracer/', output), (
-        output
-    )  # the launcher shows its own trace, we show none
+    assert f"saved. Go on with: tracer resume {shlex.quote(str(run))}" in output.replace("\n", ""), output
+    assert not own_frames(output), output  # the launcher shows its own trace, we show none

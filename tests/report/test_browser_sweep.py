@@ -14,7 +14,7 @@ from tracer.runs.record import read
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium")
 
 
-@pytest.mark.evidence  # a sweep and a browser; `test_browser.py` opens the page of runs
+@pytest.mark.slow  # a sweep and a browser; `test_browser.py` opens the page of runs
 def test_the_page_of_a_real_sweep(mine: str, tmp_path: Path) -> None:
     folder = tmp_path / "sweep"
     sweep = ["sweep", mine, "--out", str(folder), "--device", "cpu", "--steps", "3", "--seeds", "1"]

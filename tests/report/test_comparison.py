@@ -238,19 +238,17 @@ def test_retention_and_warnings_of_a_result_are_shown(tmp_path: Path) -> None:
 
 def test_what_moved_for_the_task_is_shown_where_it_was_analysed(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a")
-    meter = {"weights": [{"layer": "block 1", "share": 0.75}, {"layer": "block 2", "share": 0.5}, 7]}
-    analysis = {"task_share": {"inside": 0.6, "chance": 0.1}, "meter": meter}
+    analysis = {"task_share": {"inside": 0.6, "chance": 0.1}}
     (folder / "analysis.json").write_text(json.dumps(analysis))
     (group,) = compared(folder, write_run(tmp_path / "b", method="flyp"))
-    share, layers = representation(group)
+    (share,) = representation(group)
     assert share.x.names == ("in the task's span", "by chance")
     assert [[point.y for point in series.points] for series in share.series] == [[0.6, 0.1]]
-    assert [[point.y for point in series.points] for series in layers.series] == [[0.75, 0.5]]
     points = ((0, 0.5), (0.4, math.nan), (0.5, 0.6), (1, 0.7))
     path = [{"alpha": alpha, "accuracy": y, "retain": {"digits": 0.5}} for alpha, y in points]
     (folder / "analysis.json").write_text(json.dumps({"path": path}))
     ((line,),) = (chart.series for chart in representation(compared(folder)[0]))
     assert [point.x for point in line.points] == [0.0, 0.5, 1.0]
     write_report([folder], tmp_path / "page.html")  # whose data may hold no NaN
-    (folder / "analysis.json").write_text('{"meter": {"skipped": "no image"}, "task_share": null}')
+    (folder / "analysis.json").write_text('{"layers": {"skipped": "no image"}, "task_share": null}')
     assert representation(compared(folder)[0]) == []

@@ -22,7 +22,7 @@ from PIL import Image
 import tracer
 
 pytestmark = [
-    pytest.mark.evidence,
+    pytest.mark.slow,
     pytest.mark.skipif(chromium() is None, reason="no Chromium here: apt-get install chromium"),
 ]
 CLICK = "[...document.querySelectorAll('button')].find(b => b.textContent.trim() === {}).click()"

@@ -132,7 +132,7 @@ def test_seeds_are_averaged_and_empty_rows_still_show_the_paper(tmp_path: Path) 
     assert "| TRACER | 0 | – | – | – |" in text
 
 
-@pytest.mark.evidence
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["table1_vitb16", "table2_vitb16", "table3_rn50", "table3_vitl14"])
 def test_every_row_of_every_table(root: Path, tmp_path: Path, recipe: str) -> None:
     """All rows of the paper's tables from data to table: minutes."""
@@ -140,7 +140,7 @@ def test_every_row_of_every_table(root: Path, tmp_path: Path, recipe: str) -> No
     _all_rows(made, tmp_path)
 
 
-@pytest.mark.evidence
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", ["terms", "strength", "interval", "beta"])
 def test_every_row_of_every_ablation(root: Path, tmp_path: Path, recipe: str) -> None:
     _all_rows(getattr(ablation, recipe)(data=str(root), seeds=1), tmp_path)

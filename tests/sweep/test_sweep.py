@@ -127,7 +127,6 @@ def test_recipes_are_found_by_module_and_file(mine: str) -> None:
         ("kernels", 6),
         ("teachers", 6),
         ("targets", 2),
-        ("seldom", 3),
     ],
 )
 def test_every_ablation_is_distinct_and_can_be_planned(name: str, settings: int, tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_chunks_and_checkpoints_take_less_and_a_batch_in_chunks_takes_what_two_o
     assert chunked > weights  # gradients are whole from the second chunk on
 
 
-@pytest.mark.evidence  # a process's size is measured by the system, which a busy machine may page out
+@pytest.mark.slow  # a process's size is measured by the system, which a busy machine may page out
 def test_what_is_announced_is_within_a_fifth_of_what_is_measured() -> None:
     """Each in a process of its own, as a user runs them; the batch is large enough to outweigh the libraries."""
     predicted, taken = (peak.in_new_process(each, "tiny-28", 1024) for each in (peak.predicted, peak.taken))

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 
 # Asks the test to start the command, and ends as that does.
 SRUN = """#!/bin/bash
-echo "$@" > "$OUT.new" && mv "$OUT.new" "$OUT.asked"
+printf '%q ' "$@" > "$OUT.new" && mv "$OUT.new" "$OUT.asked"
 until [ -s "$OUT.ended" ]; do sleep 0.05; done
 exit "$(cat "$OUT.ended")"
 """

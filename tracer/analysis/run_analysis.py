@@ -10,9 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from tracer.analysis.drift import drift, task_share
-from tracer.analysis.forgetting import feature_rows, weight_rows
 from tracer.analysis.layers import layer_similarity
-from tracer.core.errors import UserError
 from tracer.core.metrics import ece, reliability
 from tracer.data.examples import Examples
 from tracer.data.transforms import Transform
@@ -25,13 +23,11 @@ from tracer.parallel import World
 from tracer.runs.plan import Plan, prompts_for
 from tracer.runs.run import Run
 
-TASK_IMAGES = 1024  # that span the task subspace; more add few directions
-
 
 def analyse_run(
     plan: Plan, run: Run, world: World, *, samples: int, batch: int, alphas: Sequence[float]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of each part: layers, drift, forgetting meter, task share, reliability, path."""
+    """Yield the name and the value of each part: layers, drift, task share, reliability, path."""
     before, after = run.student("pretrained"), run.student("result")
     for student in (before, after):
         world.place(student)
@@ -41,7 +37,6 @@ def analyse_run(
     yield "layers", _without_nan([row._asdict() for row in similarities])
     drifts = drift(dict(before.state_dict()), dict(after.state_dict()))
     yield "drift", _without_nan([row._asdict() for row in drifts])
-    yield "meter", _meter(plan, before, after, world, min(samples, TASK_IMAGES), batch)
     if plan.held_out.labelled:
         scorers = [Scorer(student, world, plan.train.classes) for student in (before, after)]
         embeddings = [scorer.embed(images) for scorer in scorers]
@@ -64,48 +59,6 @@ def _batches(student: Student, examples: Examples, world: World, batch: int) -> 
     for start in range(0, len(examples), batch):
         indices = range(start, min(start + batch, len(examples)))
         yield transform.batch(examples.images, indices).to(world.device)
-
-
-def _meter(
-    plan: Plan, before: Student, after: Student, world: World, limit: int, batch: int
-) -> dict[str, Any]:
-    """The forgetting meter: training images span the task subspace, the run's --retain data are retained."""
-
-    def some(examples: Examples) -> list[Tensor]:
-        evenly_spaced = np.linspace(0, len(examples) - 1, min(limit, len(examples))).astype(int)
-        return list(_batches(before, examples.take(evenly_spaced), world, batch))
-
-    retained = [images for data in plan.retain for images in some(data)]
-    rows = forgetting_meter(before, after, some(plan.train), retained)
-    return {"task": plan.train.name, "retained": [data.name for data in plan.retain], **_without_nan(rows)}
-
-
-def forgetting_meter(
-    before: Student, after: Student, task: Sequence[Tensor], retained: Sequence[Tensor]
-) -> dict[str, Any]:
-    """The update of each linear layer of the image tower, and its effect on the features of retained images, if any.
-
-    `share` is that of the whole update inside the task subspaces, Σ‖ΔW P‖² / Σ‖ΔW‖², and `chance` its expectation for a
-    random update, Σ‖ΔW‖² rank/width / Σ‖ΔW‖². `skipped` gives the reason where two towers cannot be compared.
-    """
-
-    def encode(clip: Any, images: Tensor) -> object:
-        return clip.encode_image(before.pixels(images))
-
-    try:
-        weights = weight_rows(before.clip, after.clip, task, run=encode)
-        features = feature_rows(before.clip, after.clip, task, retained, run=encode) if retained else []
-    except UserError as reason:
-        return {"skipped": str(reason), "weights": [], "features": []}
-    total = sum(row.inside**2 + row.outside**2 for row in weights)
-    inside = sum(row.inside**2 for row in weights)
-    by_chance = sum(row.chance * (row.inside**2 + row.outside**2) for row in weights)
-    return {
-        "share": inside / total if total else math.nan,
-        "chance": by_chance / total if total else math.nan,
-        "weights": [{**row._asdict(), "chance": row.chance} for row in weights],
-        "features": [row._asdict() for row in features],
-    }
 
 
 def _path(

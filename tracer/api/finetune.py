@@ -46,8 +46,8 @@ def finetune(
         data: a folder, table, shards or name (see `tracer check`), a torch or Hugging Face data set, a pair (images,
             labels), a list of (image or path, label or caption), or a list of paths whose folders are the classes.
             In a pair with an image, a string is a caption unless `classes` is given.
-        model: a name of open_clip, hf-hub:NAME, a folder of open_clip or transformers, a finished run, or a module of
-            open_clip or transformers.
+        model: a name of open_clip, hf-hub:NAME, a folder of open_clip or transformers, a finished run, a module
+            of transformers, or (module, name of its config) of open_clip.
         method: a method by name, or one with its options: `tracer.methods.tracer(strength=2)`.
         keep: the share of retention to keep, for example 0.97. After training, weights are interpolated towards the
             pretrained model until that much is kept, and the run that is returned uses these. If no mixture keeps it,

@@ -160,7 +160,8 @@ def prepare(
     held_out, train = None, group.plan.train
     if request.held_out is not None:
         measured = request.way in ("dawin", "ensemble")  # the others choose by these data
-        examples = scan(load_data(request.held_out, split="test" if measured else "val"))
+        split = "test" if measured else "val"
+        examples = scan(load_data(request.held_out, split=split, white_level=train.white_level))
         held_out = align_labels(examples, train.classes)
         for warning in (*held_out.warnings, *Division(train, held_out, None, "").overlap):
             warn(warning)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from PIL import Image
@@ -14,6 +14,7 @@ from PIL import Image
 from tracer.data.classes import Classes, Spec, classes
 from tracer.data.formats.values import says_missing
 from tracer.data.options import WHOLE, Split
+from tracer.storage.images import READING
 
 
 class Images(Protocol):
@@ -21,6 +22,13 @@ class Images(Protocol):
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Image.Image: ...
+
+
+@dataclass(frozen=True)
+class Levelled:
+    """Images that may have more than eight bits, with the value that is white in those, once it is known."""
+
+    white: float | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,39 @@ class Subset:
         return self.images[int(self.indices[index])]
 
 
+def origin(images: Images, index: int) -> tuple[Images, int]:
+    """The collection that a subset is taken from, and the index of an image in it."""
+    while isinstance(images, Subset):
+        images, index = images.images, int(images.indices[index])
+    return images, index
+
+
+def with_white(images: Images, white: float | None) -> Images:
+    """The images with this white in those of more than eight bits."""
+    if isinstance(images, Subset):
+        return replace(images, images=with_white(images.images, white))
+    return replace(images, white=white) if isinstance(images, Levelled) else images
+
+
+class LeftOut(NamedTuple):
+    """What a source holds and no split of it uses: how many of what, and the first of them."""
+
+    count: int
+    what: str  # in the plural
+    first: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.count}, {'such as ' if self.count > 1 else ''}{self.first}"
+
+
+def left_out(reasons: Iterable[tuple[str, str]]) -> tuple[LeftOut, ...]:
+    """The count of each reason and the first name under it, out of pairs of a reason and a name."""
+    names: dict[str, list[str]] = {}
+    for reason, name in reasons:
+        names.setdefault(reason, []).append(name)
+    return tuple(LeftOut(len(own), reason, own[0]) for reason, own in names.items())
+
+
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Images, each with an id, a class label (−1: none) and captions (empty: none)."""
@@ -63,6 +104,9 @@ class Examples:
     splits: tuple[str, ...] = ()  # all splits of the source, if it has any
     split: str = ""  # the one of them that these examples are
     detected: tuple[str, ...] = ()  # what was inferred from the source rather than specified, for the report
+    left_out: tuple[
+        LeftOut, ...
+    ] = ()  # of the whole source: with the examples of all splits, it is all there is
     skipped: tuple[str, ...] = ()  # unreadable images, left out of these examples, each with the reason
     templates: tuple[str, ...] = ()  # prompt templates for these classes, if the source has any
     warnings: tuple[str, ...] = ()  # what is probably not meant, each with what mends it
@@ -82,6 +126,14 @@ class Examples:
     @property
     def labelled(self) -> bool:
         return len(self.classes) > 0
+
+    @property
+    def white_level(self) -> float | None:
+        """The value that is white in images of more than eight bits; None if there are none, or if it is not known."""
+        images = self.images
+        while isinstance(images, Subset):
+            images = images.images
+        return images.white if isinstance(images, Levelled) else None
 
     @property
     def captioned(self) -> bool:
@@ -115,8 +167,13 @@ class Examples:
 
     @property
     def digests(self) -> dict[str, str]:
-        """A hash of the images (of their ids if they have not been read), labels, captions and class names."""
+        """A hash of the images (of their ids if they have not been read), labels, captions and class names.
+
+        That of encoded images is also of how they are read, so that other pixels are other data.
+        """
         images = self.contents if self.contents is not None else list(self.ids)
+        if isinstance(self.images, Subset | Levelled):
+            images = [_digest(images), READING, self.white_level]
         parts = {"images": images, "labels": self.labels.astype(np.int64), "captions": list(self.captions)}
         return {name: _digest(part) for name, part in (parts | {"class names": self.classes}).items()}
 
@@ -138,6 +195,7 @@ def assemble(
     captions: Sequence[tuple[str, ...]] | None = None,
     split: Split = WHOLE,
     detected: Iterable[str] = (),
+    left_out: tuple[LeftOut, ...] = (),
     warnings: Iterable[str] = (),
 ) -> Examples:
     """The examples of one split, with label keys as written in the data (`keys`) and class names from `naming`.
@@ -160,6 +218,7 @@ def assemble(
         splits=split.names,
         split=split.name,
         detected=tuple(filter(None, (*detected, split.note, mapping.how))),
+        left_out=left_out,
         warnings=tuple(filter(None, (split.warning, *warnings, mapping.warning))),
     )
     examples = examples if split.rows is None else examples.take(split.rows)

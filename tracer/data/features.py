@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from tracer.data.examples import Examples, Pixels
+from tracer.data.examples import Examples, Pixels, with_white
 from tracer.data.loader import InOrder, loader
 from tracer.data.transforms import Transform
 from tracer.models.student import Student
@@ -58,12 +58,14 @@ def embed_images(
 ) -> Iterator[Float[Tensor, "n d"]]:
     """Image embeddings in order, one batch at a time, in eval mode; not normalised if `unit` is False.
 
+    Images of more than eight bits whose white is not known have that of the model's training.
     Always in fp32, whatever the precision of training, so that scores do not depend on the machine.
     """
     step, count = BATCH * world.size, len(examples)
     batches = [range(start, min(start + step, count)) for start in range(0, count, step)]
     rows = [world.share(indices) for indices in batches]
-    shares = InOrder(examples.images, rows, Transform(student.preprocess_cfg))
+    images = with_white(examples.images, examples.white_level or student.white_level)
+    shares = InOrder(images, rows, Transform(student.preprocess_cfg))
     # For a single batch, or where nothing is to be decoded, starting a worker does not pay off.
     workers = 0 if _in_memory(examples) else min(workers, len(batches) - 1)
     embed = Student.embed_image if unit else Student.encode_image

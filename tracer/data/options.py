@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,7 +25,7 @@ COLUMNS = ("image", "caption", "label")  # options that name a column
 
 @dataclass(frozen=True)
 class Options:
-    """The columns, the separator of a table, the class names and the split to read.
+    """The columns, the separator of a table, the class names, the split to read, and the white of deep images.
 
     None means: detect it; "none" as a column: use none. Data without splits count as any split that is requested.
     """
@@ -35,6 +36,11 @@ class Options:
     separator: str | None = None
     classes: Spec | None = None
     split: str | None = None
+    white_level: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.white_level is not None and not 0 < self.white_level < math.inf:
+            raise UserError(f"the white level {self.white_level} must be a number above 0, such as 4095")
 
     def refuse(self, source: str, *names: str) -> None:
         """Raise UserError if one of the options `names` is set, which `source` cannot use."""

@@ -21,11 +21,13 @@ import numpy as np
 
 from tracer.core.errors import UserError
 from tracer.data.classes import visible
-from tracer.data.encoded import BROKEN, HASH_SIZE, Encoded, content, decode, hash_image, origin, reason
-from tracer.data.examples import Examples, Images, Pixels
+from tracer.data.encoded import HASH_SIZE, Encoded, content, hash_image
+from tracer.data.examples import Examples, Images, Pixels, origin, with_white
 from tracer.data.formats.arrays import UNREADABLE
 from tracer.storage.atomic import write_bytes
 from tracer.storage.cache import cache_folder, write_listing
+from tracer.storage.images import BROKEN, measure, range_of_file, reason
+from tracer.storage.levels import OVERSHOOT, Range, white_level
 
 TOLERATED = 0.01  # share of unreadable images; more of them point to another problem
 THREADS = 8
@@ -34,16 +36,23 @@ SAVE_EVERY = 200  # blocks between two writes of the cache, so that a scan that 
 LIMIT = 20_000_000  # entries of one cache; if there are more, those of earlier scans are forgotten
 SECOND = 1_000_000_000  # in nanoseconds
 TICK = SECOND // 20  # a file may change twice within it and keep its times
-ENTRY = np.dtype([("signature", f"V{HASH_SIZE}"), ("content", f"V{HASH_SIZE}")])  # of the cache
+# Of the cache. The range of values is NaN where an image has eight bits.
+ENTRY = np.dtype(
+    [("signature", f"V{HASH_SIZE}"), ("content", f"V{HASH_SIZE}"), *((name, "f8") for name in Range._fields)]
+)
+SAMPLED = 16  # images of a test set that are looked at, to see whether they have more than eight bits
+DARK = 0.02  # mean value of an image relative to white, below which it looks black
 
 Progress = Callable[[int, int], None]  # images done, images in total
 
 
 class Finding(NamedTuple):
-    """A hash of an image's content, and why it cannot be decoded; empty if it can."""
+    """A hash of an image's content, why it cannot be decoded (empty if it can), and its range if it has more than
+    eight bits."""
 
     content: bytes
     problem: str = ""
+    range: Range | None = None
 
 
 def scan(
@@ -54,6 +63,8 @@ def scan(
     skip_unreadable: bool = False,
 ) -> Examples:
     """The examples whose images can be decoded, with `contents`; `Examples.skipped` lists the others.
+
+    Images of more than eight bits get one white level for all, unless they have one.
 
     Raises UserError for data that cannot be trained on, for any unreadable image if `strict`, and if more than 1 % are
     unreadable unless `skip_unreadable`. Files that have not changed since an earlier scan are not decoded again.
@@ -79,13 +90,61 @@ def scan(
 
 
 def hashed(examples: Examples) -> Examples:
-    """The examples with `contents`, whatever is wrong with them; files that were scanned before are not read again."""
+    """The examples with `contents` and a white level, whatever is wrong with them; files that were scanned before are
+    not read again."""
     return examples if examples.contents is not None else _with_contents(examples, _findings(examples.images))
+
+
+def with_level(examples: Examples) -> Examples:
+    """The examples with a white level, if a few of them tell that there are images of more than eight bits."""
+    few = np.unique(np.linspace(0, len(examples) - 1, min(SAMPLED, len(examples))).astype(int)).tolist()
+    if examples.white_level is not None or not any(_is_deep(examples.images, index) for index in few):
+        return examples
+    return hashed(examples)
+
+
+def _is_deep(images: Images, index: int) -> bool:
+    with suppress(*BROKEN):  # which is told when it is decoded
+        encoded = content(images, index)
+        return encoded is not None and range_of_file(encoded) is not None
+    return False
 
 
 def _with_contents(examples: Examples, findings: list[Finding]) -> Examples:
     hashes = np.frombuffer(b"".join(each.content for each in findings), np.uint8)
-    return replace(examples, contents=hashes.reshape(-1, HASH_SIZE))
+    whole = replace(examples, contents=hashes.reshape(-1, HASH_SIZE))
+    return levelled(whole, [each.range for each in findings if each.range is not None])
+
+
+def levelled(examples: Examples, ranges: list[Range]) -> Examples:
+    """The examples with the white level that the ranges of their images of more than eight bits ask for.
+
+    One that they have already stays. What it is, and whether it looks wrong, is among the notes and warnings.
+    """
+    if not ranges:
+        return examples
+    white = examples.white_level or white_level(ranges)
+    assert white is not None
+    lowest, highest = min(each.lowest for each in ranges), max(each.highest for each in ranges)
+    here = f"{len(ranges)} images of more than eight bits"
+    note = f"white level: {white:g}, in {here} with values up to {highest:g}"
+    advice = "--white-level sets another"
+    warnings = []
+    if float(np.median([each.mean for each in ranges])) < DARK * white:
+        warnings.append(f"{examples.name}: {here} are almost black where white is {white:g}: {advice}")
+    if highest > OVERSHOOT * white:
+        above = sum(each.highest > OVERSHOOT * white for each in ranges)
+        reach = f"{above} of {here} have values above {white:g}, up to {highest:g}"
+        warnings.append(f"{examples.name}: {reach}, and those become white: {advice}")
+    if lowest < 0:
+        below = f"{sum(each.lowest < 0 for each in ranges)} of {here} have values below 0, down to {lowest:g}"
+        warnings.append(f"{examples.name}: {below}, and those become black: add a constant if they are meant")
+    return replace(
+        examples,
+        images=with_white(examples.images, white),
+        detected=(*examples.detected, note),
+        warnings=(*examples.warnings, *warnings),
+    )
 
 
 def validate(examples: Examples) -> None:
@@ -183,7 +242,8 @@ class ScanCache:
         self.findings, self._new = both if len(both) <= LIMIT else self._new, {}
         # The readable files first, then the others with their problems.
         items = sorted(self.findings.items(), key=lambda item: bool(item[1].problem))
-        files = np.array([(key, finding.content) for key, finding in items], ENTRY)
+        none = (np.nan,) * len(Range._fields)
+        files = np.array([(key, each.content, *(each.range or none)) for key, each in items], ENTRY)
         problems = np.array([finding.problem for _, finding in items if finding.problem], np.str_)
         buffer = BytesIO()
         np.savez(buffer, files=files, problems=problems)
@@ -200,22 +260,25 @@ def _read(path: Path) -> dict[bytes, Finding]:
                 archive["problems"].tolist(),
             )
         texts = [""] * (len(files) - len(problems)) + problems
-        return {key: Finding(digest, text) for (key, digest), text in zip(files, texts, strict=True)}
+        return {
+            key: Finding(digest, text, None if np.isnan(values[0]) else Range(*values))
+            for (key, digest, *values), text in zip(files, texts, strict=True)
+        }
     except UNREADABLE:
         return {}
 
 
 def _look(images: Images, index: int) -> Finding:
     """Read and decode an image. Pixels in memory are hashed and nothing else."""
-    digest = bytes(HASH_SIZE)
+    digest, values = bytes(HASH_SIZE), None
     try:
         encoded = content(images, index)
         digest = hash_image(images, index, encoded)
         if encoded is not None:
-            decode(encoded)
+            values = measure(encoded)
     except BROKEN as error:
         return Finding(digest, reason(error))
-    return Finding(digest)
+    return Finding(digest, range=values)
 
 
 def signature(file: Path, part: str) -> bytes | None:

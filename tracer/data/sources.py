@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +12,10 @@ from tracer.core.errors import UserError, near, unknown
 from tracer.data.classes import classes
 from tracer.data.embedded.digits import coloured_digits, digits
 from tracer.data.embedded.emojishift import emoji_parts
-from tracer.data.examples import Examples
+from tracer.data.encoded import Files
+from tracer.data.examples import Examples, Subset, with_white
 from tracer.data.formats.arrays import read_arrays
-from tracer.data.formats.folder import read_folder
+from tracer.data.formats.folder import beside, read_folder
 from tracer.data.formats.hub import PREFIX, SAVED, read_hub
 from tracer.data.formats.idx import FILES, Split, idx
 from tracer.data.formats.memory import PREFIX as MEMORY
@@ -44,10 +45,14 @@ def load(spec: str | Path, **options: Any) -> Examples:
     name that is also a file is refused: `./digits` and `embedded:digits` say which is meant.
     `options` are the fields of `Options`; those that are not set are detected, and `Examples.detected` says how.
     """
+    settings = Options(**options)
     try:
-        return _source(str(spec), Options(**options))
+        examples = _source(str(spec), settings)
     except OSError as error:
         raise UserError(f"{spec} cannot be read: {error.strerror or error}") from error
+    if settings.white_level is None:
+        return examples
+    return replace(examples, images=with_white(examples.images, settings.white_level))
 
 
 def _source(name: str, options: Options) -> Examples:
@@ -98,11 +103,14 @@ def _directory(path: Path, options: Options) -> Examples:
     names = {each.name for each in path.iterdir()}
     for table in METADATA:
         if table in names:
-            return read_table(path / table, options)
+            examples = read_table(path / table, options)
+            whole = examples.images.images if isinstance(examples.images, Subset) else examples.images
+            return beside(path, examples, {table, *(whole.paths if isinstance(whole, Files) else ())})
     if names & set(SAVED):
         return read_hub(f"{PREFIX}{path}", options)
     if any(name.endswith(".tar") for name in names):
-        return read_shards(str(path), options)
+        shards = {name for name in names if name.endswith(".tar")}
+        return beside(path, read_shards(str(path), options), shards)
     if {FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"} & names:
         return _digits(str(path), options, lambda split: idx(path, split, options.classes))
     examples = read_folder(path, options)
@@ -161,9 +169,11 @@ class Reading:
     """Separator of a table, if it is not the one detected."""
     classes: str | None = None
     """File with the class names, one a line, if the labels in the data are numbers or codes."""
+    white_level: float | None = None
+    """The value that is white in images of more than eight bits; by default by the largest value of all of them."""
 
     @property
-    def _options(self) -> dict[str, str | None]:
+    def _options(self) -> dict[str, Any]:
         """The fields of this class by name, without those of a subclass."""
         return {field.name: getattr(self, field.name) for field in fields(Reading)}
 
@@ -175,12 +185,25 @@ class Reading:
     @property
     def flags(self) -> dict[str, str]:
         """The options that are set, as command-line flags without dashes."""
-        return {name.replace("_", "-"): value for name, value in self._options.items() if value is not None}
+        values = {
+            name: f"{value:g}" if isinstance(value, float) else value for name, value in self._options.items()
+        }
+        return {name.replace("_", "-"): value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_flags(cls, flags: Mapping[str, str]) -> Reading:
+        """The options in `flags`, by name with underscores; others are left out."""
+        values: dict[str, Any] = {field.name: flags.get(field.name) for field in fields(Reading)}
+        level = values["white_level"]
+        return Reading(**(values | {"white_level": None if level is None else float(level)}))
 
     def over(self, other: Reading, spec: str, others: str) -> Reading:
-        """These options for `spec`, completed by those of `other` for the data `others` if both are of one kind."""
+        """These options for `spec`, completed by those of `other` for the data `others` if both are of one kind.
+
+        The white level is that of `other` for data of any kind: it is what a model was trained with.
+        """
         if kind(spec) != kind(others):
-            return self
+            return Reading(**(self._options | {"white_level": self.white_level or other.white_level}))
         defaults = other._options | ({} if Path(spec).suffix == Path(others).suffix else {"separator": None})
         return Reading(**{name: value or defaults[name] for name, value in self._options.items()})
 

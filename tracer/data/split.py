@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def divide(
     *,
     test_share: float | None = None,
     check: Scan = scan,
-    **options: str | None,
+    **options: Any,
 ) -> Division:
     """The training split of `data`, and what is held out: `held_out` if given, else its split val, else a share.
 
@@ -102,6 +103,7 @@ def divide(
     train, test = check(load(data, split="train", **options)), None
     if test_share is not None:
         train, test = hold_out(train, test_share, TEST_SEED)
+    options["white_level"] = train.white_level
     if held_out is not None:
         others = check(load(held_out, split="val", **options))
         return Division(train, align_labels(others, train.classes), None, held_out, test)

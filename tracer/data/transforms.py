@@ -14,8 +14,9 @@ from PIL import Image
 from torch import Tensor
 
 from tracer.core.errors import unknown
-from tracer.data.encoded import Draft, draft
+from tracer.data.encoded import draft
 from tracer.data.examples import Images, Pixels
+from tracer.storage.images import Draft, seen
 
 Augment = Literal["none", "crop", "crop+flip"]
 AUGMENTS = ("none", "crop", "crop+flip")
@@ -49,6 +50,7 @@ class Transform:
         self._resize = evaluation.transforms[:-2]
 
     def __call__(self, image: Image.Image, rng: np.random.Generator | None = None) -> UInt8[Tensor, "3 h w"]:
+        image = seen(image)
         return torch.from_numpy(self._apply(Draft(image, image.size), rng).copy())
 
     def batch(
@@ -97,6 +99,7 @@ class Transform:
             shape = min(max(width / height, SHAPES[0]), SHAPES[1])
             w, h = min(width, round(height * shape)), min(height, round(width / shape))
             left, top = (width - w) // 2, (height - h) // 2
-        times, (right, bottom) = drafted.times, drafted.image.size
-        box = (left / times, top / times, min((left + w) / times, right), min((top + h) / times, bottom))
+        times, (x, y), (right, bottom) = drafted.times, drafted.start, drafted.image.size
+        corner = (min(x + (left + w) / times, right), min(y + (top + h) / times, bottom))
+        box = (x + left / times, y + top / times, *corner)
         return drafted.image.resize((self.width, self.height), Image.Resampling.BICUBIC, box=box)

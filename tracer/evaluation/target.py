@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.models.export import attach_head
+from tracer.models.export import attach_head, white_level_of
 from tracer.models.registry import pretrained_tag
 from tracer.models.student import Student, load
 from tracer.models.task import Task, read_task
@@ -22,6 +22,7 @@ class Target(NamedTuple):
     task: Task = Task()
     keep: Path | None = None  # folder for predictions and scores
     run: Run | None = None
+    white_level: float | None = None  # of an export; a run has it among its settings
 
 
 def targets(
@@ -34,7 +35,9 @@ def targets(
     """
     run = run_at(model)
     if run is None:
-        return (Target(model, partial(exported, model, pretrained), read_task(Path(model)), keep=out),)
+        folder = Path(model)
+        student, level = partial(exported, model, pretrained), white_level_of(folder)
+        return (Target(model, student, read_task(folder), keep=out, white_level=level),)
     first = target(run, weights or run.weights, model, out)
     if weights == "pretrained" or (weights is not None and not compare):
         return (first,)
@@ -44,7 +47,9 @@ def targets(
 def exported(model: str, pretrained: str) -> Student:
     """A model by its name or folder, with the head that an export has beside it."""
     student = load(model, pretrained_tag(model, pretrained))
-    attach_head(student, Path(model), read_task(Path(model)))
+    folder = Path(model)
+    attach_head(student, folder, read_task(folder))
+    student.white_level = white_level_of(folder)
     return student
 
 

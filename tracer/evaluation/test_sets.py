@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tracer.core.command_line import flag, flag_values
@@ -61,7 +61,7 @@ class TestSets:
             suite=single.get("suite"),
             root=Path(single["root"]) if "root" in single else None,
             templates=single.get("templates"),
-            reading=Reading(**{field.name: single.get(field.name) for field in fields(Reading)}),
+            reading=Reading.from_flags(single),
             allow_partial="allow_partial" in values,
         )
 
@@ -72,8 +72,10 @@ class TestSets:
 
     def reading_of(self, target: Target, role: Role, spec: str) -> Reading:
         """How `spec` is read: as asked for, and what is left open as the run reads its own data."""
-        if role == "retain" or target.run is None:
+        if role == "retain":
             return self.reading
+        if target.run is None:
+            return replace(self.reading, white_level=self.reading.white_level or target.white_level)
         return self.reading.over(target.run.experiment, spec, target.run.experiment.data)
 
     @property

@@ -43,27 +43,11 @@ class Stage:
     anchors: str = ""  # data of the second stream of pairs, if the objective needs one
     rate: float = 1.0  # learning rate relative to the run's
     share: float = 1.0  # length relative to the other stages; 0: the head is initialised and not trained
-    distill_every: int = 1  # run the teacher every k-th step and scale its loss by k; approximate, cheaper
     distill_pairs: int = 1  # show the teacher every k-th pair of a batch; approximate, cheaper
 
     @cached_property
     def objective(self) -> Objective:
         return Objective(self.minimise.weighted)
-
-    def objective_at(self, step: int) -> Objective:
-        """The objective of step `step`, counted from 0; without the teacher's terms between distillation steps."""
-        if self.distill_every == 1:
-            return self.objective
-        return self._with_teacher if (step + 1) % self.distill_every == 0 else self._without_teacher
-
-    @cached_property
-    def _without_teacher(self) -> Objective:
-        return Objective(tuple((w, t) for w, t in self.objective.weighted if "teacher" not in t.needs))
-
-    @cached_property
-    def _with_teacher(self) -> Objective:
-        distillation = ((w, t) for w, t in self.objective.weighted if "teacher" in t.needs)
-        return self._without_teacher + self.distill_every * Objective(tuple(distillation))
 
     def policy(self, steps: int) -> Teacher | None:
         """The teacher's policy in a stage of `steps` steps."""
@@ -74,15 +58,8 @@ class Stage:
             raise ValueError(f"{self.objective!r} needs a teacher and the stage has none")
         if "probe" in self.objective.needs and self.probe is None:
             raise ValueError(f"{self.objective!r} needs probe texts and the stage has none")
-        if self.distill_every < 1:
-            raise ValueError(f"distill-every {self.distill_every}: expected 1 or more steps")
-        if self.distill_every > 1 and not self._without_teacher.weighted:
-            raise ValueError(f"{self.objective!r} has no term without the teacher: distill-every must be 1")
         if self.distill_pairs < 1:
             raise ValueError(f"distill-pairs {self.distill_pairs}: expected 1 or more; 1 is all pairs")
-        extra = self.objective.needs - self._without_teacher.needs - {"teacher"}
-        if self.distill_every > 1 and extra:  # DDP expects the same outputs of the student in every step
-            raise ValueError(f"distill-every must be 1: only the teacher's terms need {sorted(extra)}")
 
 
 @dataclass(frozen=True)

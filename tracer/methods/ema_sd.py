@@ -19,7 +19,6 @@ def ema_sd(
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
-    distill_every: int = 1,
     distill_pairs: int = 1,
     buffers: Buffers = "copy",
 ) -> Method:
@@ -36,7 +35,6 @@ def ema_sd(
         strength: λ, the weight of the distillation loss.
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
-        distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
         distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
         buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
     """
@@ -46,4 +44,4 @@ def ema_sd(
     teacher = EMA(**memory, every=every, ramp=ramp)
     loss = composite(preset, strength, targets)
     title, matter = "EMA self-distillation", ("horizon", "strength", "lr")
-    return self_distillation(title, teacher, loss, tune, distill_every, distill_pairs, buffers, matter)
+    return self_distillation(title, teacher, loss, tune, distill_pairs, buffers, matter)

@@ -47,7 +47,6 @@ def self_distillation(
     teacher: Teacher | Callable[[int], Teacher],
     loss: Objective,
     tune: Towers,
-    distill_every: int,
     distill_pairs: int,
     buffers: Buffers = "copy",
     matter: tuple[str, ...] = ("strength", "lr"),
@@ -58,7 +57,6 @@ def self_distillation(
         teacher=teacher,
         buffers=buffers,
         tune=towers(tune),
-        distill_every=distill_every,
         distill_pairs=distill_pairs,
     )
     return Method((stage,), title=title, paper="openreview:XOYXLQRlj8", year=2026, matter=matter)

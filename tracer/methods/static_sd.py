@@ -15,7 +15,6 @@ def static_sd(
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
-    distill_every: int = 1,
     distill_pairs: int = 1,
 ) -> Method:
     """TRACER's loss with the frozen pretrained model as teacher.
@@ -27,8 +26,7 @@ def static_sd(
         strength: λ, the weight of the distillation loss.
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
-        distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
         distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
     """
     loss = composite(preset, strength, targets)
-    return self_distillation("Static self-distillation", Frozen(), loss, tune, distill_every, distill_pairs)
+    return self_distillation("Static self-distillation", Frozen(), loss, tune, distill_pairs)

@@ -20,7 +20,6 @@ def tracer(
     strength: float = 0.9,
     targets: Targets = "class",
     tune: Towers = "both",
-    distill_every: int = 1,
     distill_pairs: int = 1,
     buffers: Buffers = "copy",
     feature: float | None = None,
@@ -42,7 +41,6 @@ def tracer(
         strength: λ, the weight of the distillation loss.
         targets: positives of an image: all texts of its "class", or its own "pair" only, as in the paper.
         tune: train "both" towers and the temperature, the "image" tower, "norms", "biases", or "last-6" blocks.
-        distill_every: run the teacher every k-th step and scale its loss by k; approximate, cheaper.
         distill_pairs: show the teacher every k-th pair of a batch; approximate, cheaper.
         buffers: BatchNorm statistics of the teacher: "copy" the student's, "average", or "keep" the pretrained.
         feature: weight of FD, the squared distance between embeddings.
@@ -60,4 +58,4 @@ def tracer(
 
     teacher(1)  # validate the arguments early
     matter = ("strength", "beta", "lr")
-    return self_distillation("TRACER", teacher, loss, tune, distill_every, distill_pairs, buffers, matter)
+    return self_distillation("TRACER", teacher, loss, tune, distill_pairs, buffers, matter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tracer.core.errors import UserError, unknown
+from tracer.core.validation import fits
 from tracer.models.download import TEXT_FILES
 from tracer.models.huggingface.export import write_transformers
 from tracer.models.onnx_export import write_onnx
@@ -22,6 +24,7 @@ from tracer.models.tokenizer_files import from_transformers
 from tracer.storage.atomic import write_folder, write_json, write_text
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
 
+PIXELS_FILE = "pixels.json"  # how images of more than eight bits are read, if training had such
 FORMATS = ("open_clip", "hf", "onnx")
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
 TEXTS = ["A photo of a small red bird.", "two dogs, one cat", "a"]  # unlike in length, capitals and signs
@@ -63,6 +66,8 @@ def export(
             if student.head is not None:
                 write_weights(temporary / HEAD_FILE, student.head.state_dict())
             write_task(task, temporary, head=student.head is not None)
+        if student.white_level is not None:
+            write_json(temporary / PIXELS_FILE, {"white_level": student.white_level})
         if card is not None:
             write_text(temporary / "README.md", card)
 
@@ -128,6 +133,20 @@ def is_folder(name: str) -> bool:
     return (
         name.startswith((".", "~")) or Path(name).is_absolute() or name.count("/") > 1 or Path(name).is_dir()
     )
+
+
+def white_level_of(folder: Path) -> float | None:
+    """The value that is white in images of more than eight bits, for the model of an export; None if it saw none."""
+    file = folder / PIXELS_FILE
+    if not file.is_file():
+        return None
+    try:
+        level = json.loads(file.read_text(encoding="utf-8"))["white_level"]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+        raise UserError(f"the white level cannot be read: {file}: {error}") from error
+    if not fits(level, float) or not 0 < level < math.inf:
+        raise UserError(f"{file}: the white level is a number above 0, not {level!r:.60}")
+    return float(level)
 
 
 def attach_head(student: Student, folder: Path, task: Task) -> None:

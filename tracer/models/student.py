@@ -19,6 +19,7 @@ from tracer.core.weights import Weights, check_finite, check_fit
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.text import EndOfText, Tokeniser, encode_text, text_end, text_tower
 from tracer.models.towers import Tower, towers_of
+from tracer.storage.images import seen
 from tracer.storage.safetensors_io import read_weights as read_weights
 
 CACHE_BYTES = 2**28  # of remembered text embeddings
@@ -56,6 +57,7 @@ class Student(nn.Module):
         super().__init__()
         self.clip = clip
         self.head: Head | None = None
+        self.white_level: float | None = None  # of images of more than eight bits, as in training
         self.frozen_statistics = False  # whether BatchNorm keeps its statistics in training
         self.text_cache: dict[bytes, Tensor] | None = None  # embeddings by token ids, of a frozen text tower
         self.name = name
@@ -104,7 +106,10 @@ class Student(nn.Module):
         return normalize(self.encode_image(image), dim=-1)
 
     def preprocess(self, images: Image | Sequence[Image]) -> Float[Tensor, "n 3 h w"]:
-        """One image or several as normalised pixels of the model's input size."""
+        """One image or several as normalised pixels of the model's input size, as in training.
+
+        They are turned as their EXIF says, in sRGB, on white where they are transparent.
+        """
         config = open_clip.transform.PreprocessCfg(**self.preprocess_cfg)
         transform = open_clip.transform.image_transform_v2(config, is_train=False)
         batch = [images] if isinstance(images, Image) else images
@@ -113,7 +118,7 @@ class Student(nn.Module):
                 raise UserError(
                     f"an image to preprocess is a PIL image, and this is a {type(image).__name__}"
                 )
-        return torch.stack([transform(image) for image in batch]).to(self.mean.device)
+        return torch.stack([transform(seen(image, self.white_level)) for image in batch]).to(self.mean.device)
 
     def tokenise(self, texts: str | Sequence[str]) -> Int[Tensor, "u l"]:
         """Token ids of one text or several."""

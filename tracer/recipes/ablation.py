@@ -173,9 +173,3 @@ targets = _ablation(
     "kinds of targets",
     "targets",
 )
-seldom = _ablation(
-    "Seldom: distillation at every k-th step, with its loss scaled by k: the accuracy cost of cheaper steps.",
-    (1, 2, 4),
-    "values of k",
-    "distill_every",
-)

@@ -1,4 +1,4 @@
-"""A figure as data, from which HTML, SVG, PDF and CSV are made."""
+"""A figure as data, from which HTML, SVG and CSV are made."""
 
 from __future__ import annotations
 

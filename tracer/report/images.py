@@ -13,7 +13,7 @@ from PIL import Image
 
 from tracer.core.command_line import flag_values
 from tracer.core.errors import UserError
-from tracer.data.encoded import BROKEN, draft
+from tracer.data.encoded import draft
 from tracer.data.examples import Examples
 from tracer.data.formats.hub import PREFIX
 from tracer.evaluation.target import Target
@@ -23,6 +23,7 @@ from tracer.report.run_data import RunData
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import divide_data
 from tracer.runs.run import Run
+from tracer.storage.images import BROKEN
 
 SIDE = 96  # pixels of the longer side of a thumbnail
 QUALITY = 80

@@ -21,20 +21,6 @@
     setTheme(themes[(themes.indexOf(now) + 1) % themes.length]);
   });
 
-  // With --watch the page reloads itself, unless the reader switches that off.
-  const refresh = document.getElementById("refresh");
-  if (refresh) {
-    refresh.checked = stored.get("refresh") !== "off";
-    refresh.addEventListener("change", () => stored.set("refresh", refresh.checked ? "on" : "off"));
-    const open = (stored.get("open") || "").split(" ");
-    all("main details").forEach((d, i) => { d.open = open.includes(String(i)); });
-    setInterval(() => {
-      if (!refresh.checked) return;
-      stored.set("open", all("main details").map((d, i) => (d.open ? i : "")).join(" "));
-      location.reload();
-    }, 1000 * Number(refresh.dataset.seconds));
-  }
-
   // Before printing, open the remarks, and the details if there are at most two runs.
   let unfolded = [];
   addEventListener("beforeprint", () => {

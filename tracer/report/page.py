@@ -30,7 +30,7 @@ from tracer.report.run_data import find_runs, read_runs
 from tracer.report.scores import comparison, suite_tables
 from tracer.report.svg import payload, svg
 from tracer.report.table import costs
-from tracer.report.templates import HERE, environment
+from tracer.report.templates import CONTROLS, HERE, environment
 from tracer.storage.atomic import write_bytes
 
 MAX_POINTS = 60_000  # of all curves of a page, which keeps it well under 5 MB
@@ -47,9 +47,6 @@ PANELS = {
 # What the template asks of each group, run and data set, by the names of the functions.
 CONTENTS = (comparison, suite_tables, costs, commands, show)
 CLOSER = (closer_look, gallery, class_table, confusion_table, matrix)
-
-# Control characters, which HTML does not allow, are shown as their Unicode symbols.
-CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\r\t"} | {0x7F: 0x2421}
 
 
 class Panel(NamedTuple):
@@ -106,10 +103,6 @@ class Page:
     summary: Summary | None = None
 
     @property
-    def finished(self) -> bool:
-        return all(run.finished for group in self.groups for run in group.runs)
-
-    @property
     def charts(self) -> list[Chart]:
         """Every figure, with all of its points."""
         return [chart for section in self.sections for chart in section.charts]
@@ -119,12 +112,14 @@ class Page:
         first, *others = (_section(number, group) for number, group in enumerate(self.groups, 1))
         return (first._replace(**self.summary._asdict()) if self.summary else first, *others)
 
-    def html(self, refresh: float | None = None) -> str:
-        """The page as HTML; with `refresh` it reloads every so many seconds until the reader stops it."""
+    def html(self) -> str:
+        """The page as HTML."""
         curves = sum(len(chart.series) for chart in self.charts)
         most = max(20, min(400, MAX_POINTS // max(1, curves)))
         charts = [chart.thinned(most) for chart in self.charts]
-        style, script = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+        files = ("chart.css", "page.css", "page.js")
+        chart_style, page_style, script = ((HERE / name).read_text(encoding="utf-8") for name in files)
+        style = chart_style + page_style
         template = environment().get_template("page.html.j2")
         html = template.render(
             sections=self.sections,
@@ -134,7 +129,6 @@ class Page:
             style=Markup(style),
             script=Markup(script),
             policy=_policy(style, script),
-            refresh=refresh,
             written=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             **{each.__name__: each for each in (*CONTENTS, *CLOSER)},
         )
@@ -149,12 +143,10 @@ def read_page(paths: Sequence[Path]) -> Page:
     return Page(tuple(compare(runs)), tuple(unreadable))
 
 
-def write_report(
-    folders: Sequence[Path], out: Path, *, refresh: float | None = None, summary: Summary | None = None
-) -> Page:
+def write_report(folders: Sequence[Path], out: Path, *, summary: Summary | None = None) -> Page:
     """Write the page about these runs to `out` atomically, and return it."""
     page = replace(read_page(folders), summary=summary)
-    write_bytes(out, page.html(refresh).encode("utf-8", "replace"))
+    write_bytes(out, page.html().encode("utf-8", "replace"))
     return page
 
 

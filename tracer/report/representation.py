@@ -15,11 +15,7 @@ SHARES = {"inside": "in the task's span", "chance": "by chance"}
 
 def representation(group: Group) -> list[Chart]:
     """CKA, SVCCA and drift by layer, movement within the task, and accuracy at interpolated weights."""
-    layers, drift, meter = (
-        _tables(group, "layers"),
-        _tables(group, "drift"),
-        _tables(group, "meter", "weights"),
-    )
+    layers, drift = _tables(group, "layers"), _tables(group, "drift")
     similarity, shares = Axis("similarity"), [_task_share(setting) for setting in group.settings]
     caption = "1: the layer represents images as in the pretrained model."
     charts = [_by_layer(group, "cka", "Linear CKA", caption, similarity, layers)]
@@ -34,9 +30,6 @@ def representation(group: Group) -> list[Chart]:
     axis = Axis("share of the movement", percent=True)
     title = "Movement within the task"
     charts.append(_by_layer(group, "task-share", title, caption, axis, shares, "share"))
-    caption = "Share of each layer's update in the span of its inputs on training images."
-    axis = Axis("share inside the task", percent=True)
-    charts.append(_by_layer(group, "meter", "Forgetting meter", caption, axis, meter, "share"))
     caption = "Task accuracy from the pretrained weights (α = 0) to the result (α = 1)."
     axes = Axis("α"), Axis("task accuracy", percent=True)
     paths = [[(row.get("alpha"), row.get("accuracy")) for row in rows] for rows in _tables(group, "path")]

@@ -1,17 +1,20 @@
-"""A chart as inline SVG; the page's style sheet sets its colours for light, dark and print.
+"""A chart as SVG, on the page and as a file; its style sheet sets the colours for light, dark and print.
 
 The names of points are placed so that they cover neither points nor each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from tracer.report.chart import Chart, Series
 from tracer.report.scale import Scale, scales, shown
-from tracer.report.templates import cut, environment
+from tracer.report.templates import CONTROLS, HERE, cut, environment
+from tracer.storage.atomic import write_text
 
 LETTER, LINE = 11.0, 19.0  # size of the font on a phone, where it is largest, in the chart's units
 CROWD = 10  # points; beyond that not every one gets its name
@@ -23,6 +26,37 @@ def svg(chart: Chart) -> Markup:
     labels = place_labels(chart, x, y) if chart.labelled else []
     template = environment().get_template("chart.svg.j2")
     return Markup(template.render(chart=chart, x=x, y=y, labels=labels, description=described(chart)))
+
+
+def write_figures(charts: Sequence[Chart], folder: Path) -> list[Path]:
+    """Write each chart as SVG, and its data as CSV, named by its id on the page; returns the files."""
+    files = [folder / f"{chart.name}.{kind}" for chart in charts for kind in ("svg", "csv")]
+    for chart in charts:
+        write_text(folder / f"{chart.name}.svg", figure(chart))
+        write_text(folder / f"{chart.name}.csv", chart.csv())
+    return files
+
+
+def figure(chart: Chart) -> str:
+    """The chart as an SVG document of its own; equal charts give equal documents."""
+    box, legend = chart.box, [series for series in chart.series if not series.guide]
+    if chart.labelled or len(legend) == 1:
+        legend = []
+    below = box.height + 44
+    text = (
+        environment()
+        .get_template("figure.svg.j2")
+        .render(
+            chart=chart,
+            drawn=svg(chart),
+            legend=legend,
+            below=below,
+            width=box.width + 24,
+            height=below + 18 * len(legend),
+            style=Markup((HERE / "chart.css").read_text(encoding="utf-8")),
+        )
+    )
+    return text.translate(CONTROLS)
 
 
 def described(chart: Chart) -> str:

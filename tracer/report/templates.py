@@ -10,6 +10,8 @@ from typing import Any
 from tracer.core.errors import printable
 
 HERE = Path(__file__).parent
+# Control characters as the signs that stand for them: a page and an SVG file must not hold them.
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\r\t"} | {0x7F: 0x2421}
 MAX_LENGTH = 30  # of a name beside a point; legend, table and tooltip show it in full
 
 

@@ -36,6 +36,7 @@ ADDED: dict[str, Any] = {
     "skip_unreadable": False,
     "adapter": None,
     "batchnorm": "train",
+    "white_level": None,
 }
 
 FIRST_SHARE = 0.02  # held out by version 0.1, whose experiments do not name a share

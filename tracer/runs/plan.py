@@ -97,7 +97,10 @@ def plan(
             "give --label-column, or use a method that learns from captions (tracer, flyp)"
         )
     settled = replace(
-        experiment, held_out_share=division.share, adapter=None if adapted is None else str(adapted)
+        experiment,
+        held_out_share=division.share,
+        white_level=experiment.white_level or train.white_level,
+        adapter=None if adapted is None else str(adapted),
     )
     resolved, steps, warmup = _resolve(settled, len(train))
     retain = tuple(retained_data(spec, check) for spec in experiment.retain)
@@ -120,13 +123,8 @@ def plan(
         division=str(division),
         warnings=tuple(warnings),
     )
-    # A teacher that would move, or distil, less than once in its stage is refused.
+    # A teacher that would move less than once in its stage is refused.
     for stage, stage_steps in zip(recipe.stages, result.stage_steps, strict=True):
-        if stage_steps and stage.distill_every > stage_steps:
-            raise UserError(
-                f"--distill-every {stage.distill_every}: training has {stage_steps} steps, so that the teacher's loss "
-                f"would never count; give {stage_steps} or less"
-            )
         if stage_steps and (policy := stage.policy(stage_steps)) is not None:
             check_interval(policy, stage_steps)
     return result

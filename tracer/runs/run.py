@@ -234,6 +234,7 @@ class Run:
             self._require_unchanged(experiment.model, {MODEL_CONFIG: model_config(experiment)})
             weights = self.stored_weights(name)  # first: loading a model is slow
         student = experiment.pretrained_model()
+        student.white_level = experiment.white_level
         if weights is not None:
             initialise_from(student, weights)
         return student

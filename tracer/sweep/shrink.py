@@ -12,7 +12,6 @@ from tracer.sweep.product import START, Sweep
 
 BATCH = 16
 TEMPLATE = "a photo of a {}."
-IN_STEPS = ("every", "distill_every")  # options of methods that are counted in steps
 
 
 def shrunk(sweep: Sweep, factor: int) -> Sweep:
@@ -33,18 +32,18 @@ def _shrunk(experiment: Experiment, factor: int) -> Experiment:
     if warmup is not None and warmup >= 1:
         warmup = min((steps or 2) - 1, max(1, round(warmup / factor)))
     defaults = {option.name: option.default for option in options(experiment.method)}
-    intervals = {
-        name: type(value)(max(1, round(value / factor)))
-        for name in IN_STEPS
-        if isinstance(value := experiment.options.get(name, defaults.get(name)), int | float) and value > 1
-    }
+    interval = experiment.options.get("every", defaults.get("every"))  # counted in steps if it is above 1
+    if isinstance(interval, int | float) and interval > 1:
+        interval = {"every": type(interval)(max(1, round(interval / factor)))}
+    else:
+        interval = {}
     return replace(
         experiment,
         steps=steps,
         warmup=warmup,
         batch=min(BATCH, experiment.batch or BATCH),
         templates=experiment.templates and TEMPLATE,  # else those of the data
-        options=experiment.options | intervals,
+        options=experiment.options | interval,
         **_tiny(experiment.model),
     )
 

@@ -57,8 +57,6 @@ def capture(state: State) -> Checkpoint:
         shadow = state.shadow.state_dict()
         tensors["teacher"] = world.full_tensors(shadow["model"])
         counters["teacher"] = {"counters": shadow["counters"], "policy": shadow["policy"]}
-    if state.factor_gap:
-        tensors["products"] = dict(state.factor_gap.average)
     if state.regularizer:
         tensors[REGULARIZER] = world.full_tensors(state.regularizer.state_dict())
     return Checkpoint(tensors, counters)
@@ -79,8 +77,6 @@ def restore(state: State, checkpoint: Checkpoint) -> None:
         like |= {name + REMAINDER: tensor for name, tensor in like.items()}
         weights = world.shard_like(checkpoint.tensors["teacher"], like)
         state.shadow.load_state_dict({"model": weights, **teacher})
-    if state.factor_gap:
-        state.factor_gap.average = checkpoint.tensors["products"]
     if state.regularizer:
         state.regularizer.load_state_dict(checkpoint.tensors[REGULARIZER])
     state.step = checkpoint.counters["stage_step"]

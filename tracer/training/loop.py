@@ -133,7 +133,6 @@ class Training:
                 yield from self._train_stage(learner, done)
                 shadow, done = learner.state.shadow, done + steps
                 gap = self.watch.weight_gap(learner.state)
-                yield from self._report_gap(learner.state, done)
                 if index + 1 < len(plan.method.stages):
                     world.reshard(student)
                     weights = merged_weights(plan, world, student)
@@ -220,8 +219,6 @@ class Training:
         values = {name: float(value) for name, value in {**loss.parts, **dynamics(state.scene)}.items()}
         if state.shadow:
             values["teacher_age"] = state.shadow.age
-            if state.factor_gap:
-                values["factor_gap"] = state.factor_gap(state.shadow.model)
         self.run.recorder.log(step, "train", loss=total, lr=state.schedule(state.step - 1), **values)
         return Report(step, self.plan.steps, loss=total, gap=values.get("kl"))
 
@@ -268,16 +265,6 @@ class Training:
         with self.clock.measure("saving"):
             self.world.on_first_process(self.writer.finish)
         self.interrupt.step = self._saved
-
-    def _report_gap(self, state: State, step: int) -> Iterator[Report]:
-        """Say how far a teacher of averaged factors is from the average of the weights, if there is one."""
-        if state.shadow and state.factor_gap:
-            gap = state.factor_gap(state.shadow.model)
-            message = (
-                f"averaging both factors of the adapter: the teacher's update is {gap:.1%} from the mean of the "
-                "student's (in the worst of three layers); factors=B makes it exact"
-            )
-            yield Report(step, self.plan.steps, message=message)
 
     def _log_time(self, step: int) -> None:
         """Log what this process has spent its time on; the sum over the lines of a run is the time of the run."""

@@ -17,7 +17,6 @@ from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
 from tracer.methods.base import Method, Stage
 from tracer.models.acceleration import class_token_only, compile_towers, save_memory
-from tracer.models.lora import A
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.prefix import share_prefix
 from tracer.models.student import MAX_LOG_SCALE, Student
@@ -25,7 +24,6 @@ from tracer.models.towers import without_projection
 from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
 from tracer.runs.plan import Plan
-from tracer.training.factor_gap import FactorGap
 from tracer.training.learner import Learner, ReplicatedLearner, step_seed
 from tracer.training.optim import Schedule, adamw
 from tracer.training.step import State
@@ -127,9 +125,6 @@ def _state(
     experiment, policy, regularizer = plan.experiment, stage.policy(steps), None
     # CLIP's bound, ln 100, or the pretrained scale where that is higher, as in SigLIP.
     max_log_scale = max(MAX_LOG_SCALE, float(pretrained["clip.logit_scale"].max()))
-    # A teacher that moves averages each factor of an adapter, unless only B is trained.
-    moves = not isinstance(policy, Frozen | None)
-    trains_a = any(p.requires_grad for name, p in student.named_parameters() if name.endswith(A))
     shadow = Shadow(student, policy, steps=steps, buffers=stage.buffers) if policy else None
     world.prepare(student, shadow)
     if experiment.compile:
@@ -151,7 +146,6 @@ def _state(
         prefix=share_prefix(student, shadow.model, stage.distill_pairs)
         if shadow and shares(plan, stage)
         else None,
-        factor_gap=FactorGap(student, world) if moves and trains_a else None,
         chunk=experiment.chunk,
     )
 

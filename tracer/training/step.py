@@ -16,7 +16,6 @@ from tracer.models.gradient_cache import embed_both
 from tracer.models.prefix import SharedPrefix
 from tracer.models.student import MAX_LOG_SCALE, Student
 from tracer.parallel import World
-from tracer.training.factor_gap import FactorGap
 from tracer.training.optim import Schedule
 
 
@@ -34,7 +33,6 @@ class State:
     clip: float | None = None
     max_log_scale: float | None = MAX_LOG_SCALE  # upper bound of the learned logit scale; None: no bound
     prefix: SharedPrefix | None = None  # frozen first blocks, computed once for student and teacher
-    factor_gap: FactorGap | None = None  # of a teacher that averages both factors of an adapter
     chunk: int | None = None  # images per forward pass, if a whole batch does not fit in memory
     step: int = 0  # optimiser steps taken in this stage
     scene: Scene | None = None  # of the last step, for the logged dynamics
@@ -47,7 +45,7 @@ class State:
 
 def step(state: State, batch: Batch) -> Loss:
     """Forward, backward and update of the student; then the regularizer acts and the teacher follows."""
-    student, world, objective = state.student, state.world, state.stage.objective_at(state.step)
+    student, world, objective = state.student, state.world, state.stage.objective
     teacher = state.shadow if "teacher" in objective.needs else None
     k = state.stage.distill_pairs if teacher else 1
     shown = None if k == 1 else world.to_device(batch.every(k))  # before, so that no device has to wait
@@ -76,7 +74,5 @@ def step(state: State, batch: Batch) -> Loss:
     state.step += 1
     if state.shadow:
         world.reshard(state.shadow.model)
-        weight = state.shadow.follow(student)
-        if state.factor_gap:
-            state.factor_gap.follow(student, weight)
+        state.shadow.follow(student)
     return loss

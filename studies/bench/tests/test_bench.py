@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from closeness import bound, length, same, smooth_steps
 
 from studies.bench.command import main
 from studies.bench.heads import theirs
@@ -51,28 +52,30 @@ def test_the_plain_distillation_is_ours() -> None:
     teacher = Embedding(parts[2], parts[3], torch.tensor(15.0))
     ours = 2000 / 16 * feature() + 0.5 * relational() + interactive("pair") + cross()
     loss = distillation(parts[0], parts[1], torch.tensor(20.0), parts[2], parts[3], torch.tensor(15.0))
-    assert torch.allclose(loss, ours(Scene(student, teacher)).total, rtol=1e-5)
+    same(loss, ours(Scene(student, teacher)).total, sums=100)
 
 
 @pytest.mark.parametrize(
     ("name", "options"), [("flyp", {}), ("tracer", {"feature": 2000 / 128, "frobenius": 0.0})]
 )
 def test_plain_steps_and_ours_learn_the_same(name: str, options: dict[str, float]) -> None:
-    """Losses of three steps and the weights behind them, in float64, where Adam blows no rounding up to ±lr."""
+    """Losses of three steps and the weights behind them, in float64."""
     student, twin = (load("tiny-28", seed=3).double() for _ in range(2))
     batch, lr = batch_of(student, 6), 1e-3
     plain = Plain(twin.clip, open_clip.loss.ClipLoss(), lr=lr, decay=0)
+    for group in plain.optimiser.param_groups:
+        group["eps"] = 1.0
     images = (batch.image.double() / 255 - student.mean) / student.std
     tokens = twin.tokeniser.tokeniser(captions(6))
     state = state_of(method(name, targets="pair", **options).stages[0], student)
-    state.optimiser, state.schedule = adamw(student, decay=0), Schedule(lr, 1, 10**9)
+    with smooth_steps():
+        state.optimiser, state.schedule = adamw(student, decay=0), Schedule(lr, 1, 10**9)
     if state.shadow:
         state.shadow = Shadow(student, EMA(momentum=0.99), steps=3)
     for _ in range(3):
         expected = getattr(plain, name)(images, tokens)
-        assert float(step(state, batch).total.detach()) == pytest.approx(expected, rel=1e-9)
-    for (at, mine), other in zip(student.clip.named_parameters(), twin.clip.parameters(), strict=True):
-        torch.testing.assert_close(mine, other, atol=1e-7, rtol=0, msg=at)
+        same(step(state, batch).total, expected, length(student), size=float(student.scale.detach()))
+    same(student.clip.state_dict(), twin.clip.state_dict(), length(student))
 
 
 def test_the_plain_teacher_moves_as_ours(student: Student) -> None:
@@ -81,19 +84,18 @@ def test_the_plain_teacher_moves_as_ours(student: Student) -> None:
     with torch.no_grad():
         student.clip.visual.proj += 1
     plain.follow(0.25)
-    assert torch.allclose(plain.teacher.visual.proj, before + 0.25)
+    same(plain.teacher.visual.proj, before + 0.25, sums=1)
 
 
-def test_heads_agree_to_a_millionth(student: Student) -> None:
+def test_heads_agree(student: Student) -> None:
     prompts = templates("openai")[:7]
-    gap = zero_shot(student, CLASSES, prompts) - theirs(student.eval(), CLASSES, prompts)
-    assert float(gap.abs().max()) < 1e-6
+    same(zero_shot(student, CLASSES, prompts), theirs(student.eval(), CLASSES, prompts), length(student))
 
 
 def test_every_way_to_score_is_timed_and_scores_as_a_plain_loop_does(tmp_path: Path) -> None:
     times, gap = prediction("tiny-28", tmp_path / "scored", Timer(1), count=3)
     assert times.seconds.keys() == {"a plain loop", "ours", "two passes", "one pass"}
-    assert gap < 1e-4
+    assert gap < bound(length(load("tiny-28")), 20, torch.float32)  # of logits
     assert sweep("tiny-28", tmp_path / "swept", Timer(1), count=2).seconds.keys() == {
         "a model for each α",
         "one model",
@@ -139,10 +141,10 @@ def test_the_command_writes_a_page_that_keeps_what_earlier_runs_measured(tmp_pat
 
 
 def test_chunks_and_the_whole_batch_have_one_gradient() -> None:
-    assert chunk_gap("tiny-28", 6, 2) < 1e-4  # fp32, whose rounding differs between processors: 1.2e-5 on one
+    assert chunk_gap("tiny-28", 6, 2) < bound(length(load("tiny-28")), dtype=torch.float32)
 
 
-@pytest.mark.evidence  # starts Python with a model of some size
+@pytest.mark.slow  # starts Python with a model of some size
 def test_a_process_measures_its_own_memory_and_not_its_parent_s() -> None:
     ballast = torch.ones(200 * 2**20 // 4)  # 200 MiB, touched
     assert in_new_process(resident) < resident() - ballast.nbytes // 2

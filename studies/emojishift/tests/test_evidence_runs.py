@@ -16,7 +16,7 @@ TINY = Study(
     "main", MAIN[:2], trials=(Trial(0, 0),), rates=(1e-5, 1e-2), steps=2, pretraining=2, alphas=(0.5, 1.0)
 )
 
-pytestmark = pytest.mark.evidence
+pytestmark = pytest.mark.slow
 
 
 def run(folder: Path, study: Study = TINY) -> list[Row]:

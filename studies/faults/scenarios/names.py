@@ -120,8 +120,9 @@ def _markup(name: str) -> None:
 
 
 def _command(name: str) -> None:
-    for line in (command_line("resume", name), command({"data": name})):
-        assert shlex.split(line)[-1] == name
+    assert shlex.split(command_line("resume", name))[-1] == name
+    folder = f"./{name}" if name.startswith("-") else name  # a folder; else it would be taken for a flag
+    assert shlex.split(command({"data": name}))[-1] == folder
 
 
 def _script(name: str) -> None:

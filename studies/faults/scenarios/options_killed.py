@@ -26,7 +26,6 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "LoRA with both factors": ("tracer", {"adapter": "lora:rank=2,factors=AB"}),
     "prompts": ("tracer", {"adapter": "prompts:image=2,text=2"}),
     "the last block": ("tracer", {"tune": "last-1"}),
-    "the teacher's loss every 2 steps": ("tracer", {"distill_every": 2}),
 }
 
 

@@ -44,6 +44,7 @@ def results(common: Path) -> dict[str, Any]:
     return {each["name"]: each for each in json.loads(file.read_text())["faults"]}
 
 
+@pytest.mark.slow  # half a minute of one core
 @pytest.mark.parametrize("scenario", scenarios())
 def test_a_few_inputs_of_every_scenario_are_survived_or_refused_clearly(
     results: dict[str, Any], scenario: str

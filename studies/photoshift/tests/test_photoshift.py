@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+from closeness import bound
 from transformers import BertConfig, BertModel, BertTokenizer
 
 from studies.emojishift import compare
@@ -85,7 +86,7 @@ def test_the_projection_is_the_ridge_regression_of_the_names_on_the_rows() -> No
     rows, text = torch.randn(30, 7, dtype=torch.float64), torch.randn(30, 5, dtype=torch.float64)
     projection, centred = ridge(rows, text), text - text.mean(dim=0)
     gradient = rows.T @ (rows @ projection - centred) + 10 * projection
-    assert gradient.abs().max() < 1e-12
+    assert gradient.abs().max() < bound(30 * 7, size=100)  # of what cancels
 
 
 def test_the_product_loads_the_bridge_from_its_folder_alone(cache: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import same
 from core.terms.scenes import array, scene
 from torch import Tensor
 
@@ -151,7 +152,7 @@ def gradients(term: Term, at: Scene) -> list[Tensor | None]:
 @cases
 def test_equals_a_loop_over_pairs(name: str) -> None:
     term, loop = CASES[name]
-    assert term(biased()).item() == pytest.approx(loop(biased()), rel=1e-12)
+    same(term(biased()), loop(biased()), sums=500)
 
 
 @cases
@@ -192,18 +193,18 @@ def test_blocks_change_neither_value_nor_gradient(
     term = CASES[name][0]
     whole, expected = term(biased()), gradients(term, at := biased())
     monkeypatch.setattr(pairwise, "BLOCK", count)
-    torch.testing.assert_close(term(at), whole, rtol=1e-14, atol=0)
+    same(term(at), whole, sums=50)
     for mine, theirs in zip(gradients(term, at), expected, strict=True):
         assert (mine is None) == (theirs is None)
         if mine is not None:
-            torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-15)
+            same(mine, theirs, sums=50, size=1)
 
 
 @cases
 def test_shares_add_up(name: str) -> None:
     term, at = CASES[name][0], biased()
     parts = [term(at._replace(share=Share(index, 3))) for index in range(3)]
-    torch.testing.assert_close(torch.stack(parts).sum(), term(at), rtol=1e-14, atol=0)
+    same(torch.stack(parts).sum(), term(at), sums=50)
     assert min(float(part.detach()) for part in parts) > 0
 
 
@@ -213,7 +214,7 @@ def test_pairs_cost_what_open_clip_makes_them_cost() -> None:
     student = biased().student
     assert student.text is not None
     expected = SigLipLoss()(student.image, student.text, student.scale, student.bias)
-    torch.testing.assert_close(terms.contrastive()(biased()), expected)
+    same(terms.contrastive()(biased()), expected, sums=50)
 
 
 def test_a_random_text_costs_lipsum_the_difference_of_biases() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from closeness import length, same
 from PIL import Image
 from posting import posted
 
@@ -192,5 +193,5 @@ def test_corruptions_from_the_command_line(some_digits: Path, tmp_path: Path) ->
     examples = load(str(some_digits))
     examples = replace(examples, images=Corrupted(examples.images, "contrast", 5))
     again = Scorer(model("tiny-28"), World("cpu")).predict(examples, ("{}",))
-    torch.testing.assert_close(changed.logits, again.logits)
+    same(changed.logits, again.logits, length(model("tiny-28")))
     assert main([*arguments, "--corrupt", "fog"]) == 2

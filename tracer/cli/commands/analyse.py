@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-import re
 from pathlib import Path
 from typing import Any
 
-from tracer.analysis.drift import tower_and_layer
 from tracer.analysis.similarity import MIN_SAMPLES
 from tracer.api.terminal import console, errors, percent, say, show_table
 from tracer.cli.flags import command
@@ -33,9 +30,7 @@ def main(
 
     Writes analysis.json into the run's folder, which `tracer report` shows: CKA, SVCCA and weight drift by layer, the
     share of the embeddings' change inside the task's subspace, reliability, and accuracy along the linear path between
-    the two models (WiSE-FT). The forgetting meter gives, for each linear layer of the image tower, how much of its
-    update lies in the span of its inputs on training images, and how it changes features of the run's --retain data
-    (docs/theory.md).
+    the two models (WiSE-FT).
 
     Examples:
       tracer analyse runs/1a2b3c                     then: tracer report runs/1a2b3c
@@ -95,36 +90,10 @@ def _show(analysis: dict[str, Any], run: Path) -> None:
         for row in analysis["layers"]
     ]
     show_table(f"{run} against its pretrained model", ("layer", "CKA", "SVCCA", "relative drift"), rows)
-    _show_meter(analysis["meter"])
     if share := analysis.get("task_share"):
         inside = f"{percent(share['inside'])} of the embeddings' change lies in the span of the class names"
         say(f"{inside} ({percent(share['chance'])} by chance)")
     say(f"written to {run / 'analysis.json'}. Next: {command_line('report', run)}")
-
-
-def _show_meter(meter: dict[str, Any]) -> None:
-    """Print for each layer its update, the share inside the task, and the parts of the change of retained features."""
-    if "skipped" in meter:
-        say(f"no forgetting meter: {meter['skipped']}")
-        return
-    features = {row["layer"]: row for row in meter["features"]}
-    rows = []
-    for row in meter["weights"]:
-        feature = features.get(row["layer"], {})
-        numbers = [math.hypot(row["inside"], row["outside"]), row["share"], row["chance"]]
-        numbers += [feature.get(part) for part in ("inside", "outside", "inherited")]
-        rows.append((_short(row["layer"]), *map(_number, numbers)))
-    title = "Forgetting meter: the update's share in the task, and the change of retained features"
-    show_table(title, ("layer", "‖ΔW‖", "in task", "chance", "inside", "outside", "inherited"), rows)
-    share, chance = _number(meter["share"]), _number(meter["chance"])
-    say(f"{share} of the whole update lies inside the task ({chance} by chance)")
-
-
-def _short(layer: str) -> str:
-    """`visual.transformer.resblocks.0.attn.out_proj` is `block 1 attn.out_proj`."""
-    _, block = tower_and_layer(f"clip.{layer}")
-    *before, own = re.split(r"\.\d+\.", layer)
-    return f"{block} {own}" if before else block
 
 
 def _number(value: float | None) -> str:

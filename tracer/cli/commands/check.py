@@ -47,7 +47,8 @@ def main(
         division = divide(data, check=check, **reading.keywords)
         test = None
         if "test" in division.train.splits:
-            test = check(load(data, split="test", **reading.keywords))
+            level = {"white_level": division.train.white_level}
+            test = check(load(data, split="test", **(reading.keywords | level)))
     training = train_command({"data": data, **reading.flags}, ("skip-unreadable",) if skip_unreadable else ())
     for line in describe(division, test, training):
         say(line)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 from tracer.api.terminal import say
 from tracer.cli.flags import command
 from tracer.core.errors import UserError
-from tracer.report import Page, write_report
-from tracer.report.plots import write_figures
+from tracer.report import write_report
+from tracer.report.svg import write_figures
 
 DOCTYPE = b"<!doctype html>"
 
@@ -21,8 +20,6 @@ def main(
     /,
     out: Path | None = None,
     figures: Path | None = None,
-    watch: bool = False,
-    every: float = 5.0,
 ) -> int:
     """Write an HTML report of one run or several, as a single file that needs no network.
 
@@ -33,39 +30,21 @@ def main(
       tracer report runs/1a2b3c                      one run, finished or not
       tracer report runs/beta                        a sweep, or any folder that contains runs
       tracer report runs/a runs/b --out page.html    a comparison of runs
-      tracer report runs/a --watch                   update the page while the run trains
-      tracer report runs/a --figures figures/        also write every figure as SVG, PDF and CSV
+      tracer report runs/a --figures figures/        also write every figure as SVG and CSV
 
     Args:
         runs: folders of runs, or folders that contain runs (a sweep, the demo).
         out: the HTML file; by default report.html next to the runs.
-        figures: also write every figure into this folder, as SVG, PDF and CSV.
-        watch: update the page until all runs are finished; an open page reloads itself.
-        every: seconds between updates, with --watch.
+        figures: also write every figure into this folder, as SVG and CSV.
     """
-    if every <= 0:
-        raise UserError(f"--every {every:g}: give a positive number of seconds")
     place = runs[0] if len(runs) == 1 else Path(os.path.commonpath([run.resolve().parent for run in runs]))
     page_file = out or place / "report.html"
     if page_file.exists() and not (page_file.is_file() and page_file.read_bytes()[:15].lower() == DOCTYPE):
         # It may be the log of a run, which would be lost.
         raise UserError(f"{page_file} is not a page of tracer: choose another --out")
-    page = _watch(runs, page_file, every) if watch else write_report(runs, page_file)
+    page = write_report(runs, page_file)
     if figures is not None:
         say(f"{len(write_figures(page.charts, figures))} files in {figures}")
     say(page.sections[0].headline)
     say(f"The page is {page_file}")
     return 0
-
-
-def _watch(runs: tuple[Path, ...], out: Path, every: float) -> Page:
-    """Update the page until every run is finished or Ctrl-C is pressed; the last page does not reload."""
-    try:
-        page = write_report(runs, out, refresh=every)
-        say(f"watching; open {out}")
-        while not page.finished:
-            time.sleep(every)
-            page = write_report(runs, out, refresh=every)
-    except KeyboardInterrupt:
-        pass
-    return write_report(runs, out)

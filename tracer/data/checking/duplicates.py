@@ -78,7 +78,7 @@ def thumbnails(examples: Examples) -> UInt8[np.ndarray, "n 768"]:
     """A colour thumbnail of every image."""
 
     def thumbnail(index: int) -> np.ndarray:
-        image = draft(examples.images, index, (DECODED, DECODED)).image.convert("RGB")
+        image = draft(examples.images, index, (DECODED, DECODED)).image
         # Boxes would take whole pixels of a small image, so that its edges fall elsewhere than in a copy.
         return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.uint8).reshape(-1)
 

@@ -39,6 +39,7 @@ def describe(division: Division, test: Examples | None, training: str) -> list[s
             evaluate = command_line("eval", "RUN", "--data", train.name)
             yield "test", f"{len(test)} images that training does not use: {evaluate}"
         yield from (("found", note) for note in train.detected)
+        yield from (("left out", str(each)) for each in train.left_out)
         yield from _classes(train)
         yield from _captions(train)
         yield from _duplicates(train)

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import BROKEN, refuse_black
+from tracer.data.encoded import refuse_black
 from tracer.data.examples import Examples, Pixels, assemble
 from tracer.data.formats.columns import find_columns, row_splits
 from tracer.data.options import Options, splits_by_name
+from tracer.storage.images import BROKEN
 
 MAX_RATIO = 200  # of unpacked to packed bytes; images are packed by a factor of 2 to 20
 UNPACKED = 1 << 28  # bytes that may be unpacked whatever the ratio
@@ -31,7 +32,7 @@ def read_arrays(path: Path, options: Options) -> Examples:
     own_names = next((arrays.pop(name) for name in CLASSES if name in arrays), None)
     naming = options.classes
     if naming is None and own_names is not None:
-        naming = [str(name) for name in np.atleast_1d(own_names)]
+        naming = [str(name) for name in np.atleast_1d(_decoded(own_names, f"{path}, class names")).tolist()]
     arrays = _joined(arrays, path)
     pictures = [name for name, array in arrays.items() if array.ndim > 2]
     alone = pictures[0] if len(pictures) == 1 and options.image is None else None
@@ -39,7 +40,9 @@ def read_arrays(path: Path, options: Options) -> Examples:
     one_hot = False
     if columns.label:
         one_hot = arrays[columns.label].shape[1:2] > (1,)
-        arrays[columns.label] = _labels(arrays[columns.label])
+        arrays[columns.label] = _labels(_decoded(arrays[columns.label], f"{path}, {columns.label}"))
+    if columns.caption:
+        arrays[columns.caption] = _decoded(arrays[columns.caption], f"{path}, {columns.caption}")
     pixels = rgb_pixels(arrays[columns.image], f"{path}, {columns.image}")
     used = tuple(filter(None, (columns.label, columns.caption)))
     for name in used:
@@ -84,6 +87,16 @@ def _joined(arrays: dict[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
     return {**joined, "split": np.repeat(list(parts), sizes)}
 
 
+def _decoded(array: np.ndarray, where: str) -> np.ndarray:
+    """Bytes as the text that they are in UTF-8; other arrays as they are."""
+    if array.dtype.kind != "S":
+        return array
+    try:
+        return np.char.decode(array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{where}: bytes that are no UTF-8 text: {error}") from error
+
+
 def _labels(labels: np.ndarray) -> np.ndarray:
     """One label an image, from a column [n, 1] or from one-hot rows [n, classes]; other shapes unchanged."""
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -111,6 +124,9 @@ def _read(path: Path) -> dict[str, np.ndarray]:
                 raise UserError(
                     f"{path} unpacks from {packed} to {unpacked} bytes: it is refused as a zip bomb"
                 )
+            twice = [name for name in archive.files if archive.files.count(name) > 1]
+            if twice:
+                raise UserError(f"{path} holds {twice[0]!r} twice: save each array once")
             return {name: archive[name] for name in archive.files}
     except UNREADABLE as error:
         raise UserError(f"{path} cannot be read as a NumPy archive without pickles: {error}") from error

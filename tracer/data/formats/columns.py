@@ -45,11 +45,13 @@ class Columns:
     image: str
     caption: str | None = None
     label: str | None = None
+    others: tuple[str, ...] = ()
 
     def detected(self, called: str = "column") -> list[str]:
         """A note for the report on each column; in other sources they are called arrays or members."""
         roles = {"image": self.image, "caption": self.caption, "label": self.label}
-        return [f"{role} {called}: {name}" for role, name in roles.items() if name is not None]
+        used = [f"{role} {called}: {name}" for role, name in roles.items() if name is not None]
+        return [*used, f"other {called}s: {_join(self.others)}"] if self.others else used
 
     def keys(self, table: Mapping[str, Iterable[Any]], source: str) -> list[str] | None:
         """The label of each row, as it is written; None if there is no such column."""
@@ -97,7 +99,9 @@ def find_columns(
             f"{source} has no column that looks like a caption or a label: its columns are {_join(names)}; "
             "name one with --caption-column or --label-column"
         )
-    return Columns(image, caption, label)
+    return Columns(
+        image, caption, label, tuple(name for name in names if name not in (image, caption, label))
+    )
 
 
 def count_known_names(names: Sequence[str]) -> int:
@@ -113,8 +117,16 @@ def column(names: Sequence[str], requested: str | None, candidates: Sequence[str
         if requested == NONE:
             return None
         raise unknown("column", requested, names)
-    normalised = {_normalise(name): name for name in reversed(names)}
-    return next((normalised[name] for name in candidates if name in normalised), None)
+    normalised: dict[str, list[str]] = {}
+    for name in names:
+        normalised.setdefault(_normalise(name), []).append(name)
+    alike = next((normalised[name] for name in candidates if name in normalised), [])
+    if len(alike) > 1:
+        raise UserError(
+            f"the columns {_join(alike)} differ in spelling only: rename one, or say which is meant "
+            "with --image-column, --caption-column or --label-column"
+        )
+    return next(iter(alike), None)
 
 
 def _normalise(name: str) -> str:

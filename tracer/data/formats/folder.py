@@ -3,51 +3,59 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from posixpath import commonpath
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import SUFFIXES, Files
-from tracer.data.examples import Examples, assemble
+from tracer.data.encoded import Files
+from tracer.data.examples import Examples, assemble, left_out
 from tracer.data.options import ABBREVIATIONS, SPLITS, Options, Splits, canonical, splits_by_name
+from tracer.storage.images import SUFFIXES
 
 # Kinds of images that are not opened: their classes would shrink or vanish unnoticed.
 OTHER_SUFFIXES = frozenset(
     (
-        *(".heic", ".heif", ".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
+        *(".jxl", ".jp2", ".j2k", ".svg", ".psd", ".eps", ".ps", ".pdf", ".ico", ".icns"),
         *(".tga", ".wmf", ".emf", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".exr"),
         ".hdr",
     )
+)
+
+# The first bytes of JPEG, PNG, GIF, WebP, BMP, TIFF, AVIF and HEIC: of files whose names do not say what they are.
+SIGNATURE = re.compile(
+    rb"\xff\xd8\xff|\x89PNG\r\n|GIF8[79]a|RIFF....WEBP|BM....\0\0\0\0|II\*\0|MM\0\*|....ftyp(?:avif|hei|hev|mif1)",
+    re.DOTALL,
 )
 
 
 def read_folder(root: Path, options: Options) -> Examples:
     """Read the images below `root`: labels from the top-level folders, captions from `.txt` files beside the images."""
     options.refuse("a folder of images", "image", "caption", "label", "separator")
-    files = sorted(_files(root))
-    images = [path for path in files if _suffix(path) in SUFFIXES]
+    files, passed_over = _files(root)
+    images = [path for path in files if is_image(root, path)]
     other_kinds = _other_kinds(files, root)
     if not images:
         looked = f"looked for {', '.join(sorted(SUFFIXES))} at any depth"
         raise UserError("; ".join((f"no images in {root}: {looked}", *other_kinds)))
     split_of = splits_of(images, root)
-    everywhere = len(images)
-    images = [path for path in images if not split_of or "/" in path]  # others lie beside the splits
-    of_image = [split_of[path.partition("/")[0]] for path in images] if split_of else []
+    divided = [path for path in images if not split_of or "/" in path]  # others lie beside the splits
+    of_image = [split_of[path.partition("/")[0]] for path in divided] if split_of else []
     renamed = "" if set(split_of) == set(split_of.values()) else f" {', '.join(sorted(split_of))}"
     split = Splits(of_image, f"split folders{renamed}").choose(options, str(root))
-    folders_of = {path: path.split("/")[bool(split.names) : -1] for path in images}  # inside the split
-    paths = images if split.rows is None else [images[row] for row in split.rows]
-    used = [path for path in paths if folders_of[path]] or paths  # with classes, no others
+    folders_of = {path: path.split("/")[bool(split.names) : -1] for path in divided}  # inside the split
+    own_split = dict(zip(divided, of_image or [""] * len(divided), strict=True))
+    classed = {own_split[path] for path in divided if folders_of[path]}  # splits with class folders
+    usable = {path for path in divided if folders_of[path] or own_split[path] not in classed}
+    paths = divided if split.rows is None else [divided[row] for row in split.rows]
+    used = [path for path in paths if path in usable]
     labelled = bool(folders_of[used[0]])
     captions = _captions(root, used, files)
     top = used[0].partition("/")[0] if split.names else ""
     nested = nesting_warnings(root, top, [folders_of[path] for path in used])
-    left_out = everywhere - len(images) + len(paths) - len(used)
-    note = f"outside the class folders: {left_out} images, left out" if left_out else ""
     return assemble(
         str(root),
         Files(root, tuple(used)),
@@ -57,7 +65,8 @@ def read_folder(root: Path, options: Options) -> Examples:
         naming=options.classes,
         captions=captions,
         split=split._replace(rows=None),
-        detected=("captions: text files beside the images" if any(captions) else "", note),
+        detected=("captions: text files beside the images" if any(captions) else "",),
+        left_out=left_out([*passed_over, *_unused(files, set(images), usable, bool(split_of))]),
         warnings=(
             *(nested if labelled and not any(captions) else ()),
             *other_kinds,
@@ -68,26 +77,75 @@ def read_folder(root: Path, options: Options) -> Examples:
 
 def image_files(root: Path) -> tuple[str, ...]:
     """Relative paths of the images below `root`, at any depth, in order."""
-    return tuple(path for path in sorted(_files(root)) if _suffix(path) in SUFFIXES)
+    return tuple(path for path in _files(root)[0] if _suffix(path) in SUFFIXES)
 
 
-def _files(root: Path) -> Iterator[str]:
-    """Relative paths of the visible files below `root`. Links are followed, except to a parent folder."""
+def _files(root: Path) -> tuple[list[str], list[tuple[str, str]]]:
+    """Relative paths of the visible files below `root`, sorted, and what is passed over: the reason and the path.
+
+    Links are followed, except to a parent folder.
+    """
     parents: dict[str, frozenset[tuple[int, int]]] = {str(root): frozenset()}
+    files, passed_over = list[str](), list[tuple[str, str]]()
     for folder, below, names in os.walk(root, followlinks=True):
         status = Path(folder).stat()
         here = (status.st_dev, status.st_ino)
+        prefix = "".join(f"{part}/" for part in Path(folder).relative_to(root).parts)
         if here in parents[folder]:
             below.clear()
+            passed_over.append(("links to a folder above them", prefix.rstrip("/")))
             continue
+        hidden = [name for name in (*below, *names) if name.startswith(".")]
+        passed_over += [("hidden files and folders", f"{prefix}{name}") for name in sorted(hidden)]
         below[:] = [name for name in below if not name.startswith(".")]
         parents |= {os.path.join(folder, name): parents[folder] | {here} for name in below}  # noqa: PTH118
-        prefix = "".join(f"{part}/" for part in Path(folder).relative_to(root).parts)
-        yield from (prefix + name for name in names if not name.startswith("."))
+        files += [f"{prefix}{name}" for name in names if not name.startswith(".")]
+    return sorted(files), sorted(passed_over)
+
+
+def is_image(root: Path, path: str) -> bool:
+    """Whether the name of a file below `root`, or else its first bytes, say that it is an image that can be read."""
+    suffix = _suffix(path)
+    if suffix in SUFFIXES or suffix in OTHER_SUFFIXES or suffix == ".txt":
+        return suffix in SUFFIXES
+    file = root / path
+    if not file.is_file():  # nor a pipe, which would never end
+        return False
+    try:
+        with file.open("rb") as stream:
+            return SIGNATURE.match(stream.read(16)) is not None
+    except OSError:
+        return False
+
+
+def _unused(files: list[str], images: set[str], usable: set[str], divided: bool) -> Iterator[tuple[str, str]]:
+    """Files that no split uses, each after the reason."""
+    beside = {_text_of(path) for path in usable}
+    for path in files:
+        if path in images and path not in usable:
+            outside = divided and "/" not in path
+            yield f"images {'beside the split' if outside else 'outside the class'} folders", path
+        elif path.endswith(".txt") and path not in beside:
+            yield "text files beside no image of their name", path
+        elif path not in images and not path.endswith(".txt"):
+            other = _suffix(path) in OTHER_SUFFIXES
+            yield "images of kinds that are not read" if other else "files that are no images", path
+
+
+def beside(root: Path, examples: Examples, used: set[str]) -> Examples:
+    """Examples out of the files `used` of a folder, with the other files below it as left out."""
+    files, passed_over = _files(root)
+    names = {posixpath.normpath(path) for path in used}
+    others = [path for path in files if path not in names]
+    reasons = [
+        "images that are not named" if is_image(root, path) else "files that are no images" for path in others
+    ]
+    unused = left_out([*passed_over, *zip(reasons, others, strict=True)])
+    return replace(examples, left_out=(*examples.left_out, *unused))
 
 
 def _suffix(path: str) -> str:
-    return path[path.rfind(".") :].lower()
+    return posixpath.splitext(path)[1].lower()
 
 
 def _other_kinds(files: list[str], root: Path) -> tuple[str, ...]:
@@ -117,8 +175,12 @@ def _empty(root: Path, images: list[str], splits: tuple[str, ...]) -> Iterator[s
 def _captions(root: Path, paths: list[str], files: list[str]) -> list[tuple[str, ...]]:
     """The lines of the text file beside each image."""
     texts = {path for path in files if path.endswith(".txt")}
-    candidates = (f"{path.rpartition('.')[0]}.txt" for path in paths)
-    return [_lines(root / path) if path in texts else () for path in candidates]
+    return [_lines(root / path) if path in texts else () for path in map(_text_of, paths)]
+
+
+def _text_of(path: str) -> str:
+    """The name of the text file beside an image."""
+    return f"{posixpath.splitext(path)[0]}.txt"
 
 
 def _lines(path: Path) -> tuple[str, ...]:
@@ -191,7 +253,7 @@ def nesting_warnings(root: Path, split: str, folders: list[list[str]]) -> Iterat
 
 def _refuse_one_folder(root: Path, split: str, folders: list[list[str]]) -> None:
     """Raise UserError if all images lie in one folder, at any depth, that holds several folders."""
-    common = commonpath("/".join(own) for own in folders)
+    common = posixpath.commonpath("/".join(own) for own in folders)
     depth = common.count("/") + 1
     inside = {own[depth] if len(own) > depth else "" for own in folders}
     if len(inside) == 1 or "" in inside:

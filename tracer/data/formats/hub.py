@@ -139,9 +139,9 @@ def _splits(data: Any) -> dict[str, Any]:
     import datasets
 
     if isinstance(data, datasets.Dataset):
-        return {str(data.split or "train"): data}
+        return {str(data.split or "train"): data.with_format(None)}
     if isinstance(data, datasets.DatasetDict):
-        return {str(split): part for split, part in data.items()}
+        return {str(split): part.with_format(None) for split, part in data.items()}
     raise UserError(f"a {type(data).__name__} cannot be read: expected a Dataset or a DatasetDict")
 
 

@@ -15,13 +15,15 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
-from tracer.data.encoded import HASH_SIZE, SUFFIXES, Files, rgb
-from tracer.data.examples import Examples, Images, Pixels, assemble
+from tracer.data.encoded import HASH_SIZE, Files, read_image
+from tracer.data.examples import Examples, Images, Levelled, Pixels, assemble
 from tracer.data.formats.arrays import rgb_pixels
 from tracer.data.formats.hub import from_datasets
 from tracer.data.formats.values import text, texts
 from tracer.data.options import Options
-from tracer.data.scan import hashed
+from tracer.data.scan import hashed, levelled
+from tracer.storage.images import SUFFIXES, range_of_file, seen
+from tracer.storage.levels import Range, is_deep, value_range
 
 PREFIX = "memory:"
 GIVEN = "data given from Python"
@@ -128,7 +130,7 @@ def is_paths(data: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Converted:
+class Converted(Levelled):
     """Images in any of the accepted forms, converted on access; each may be the first of a pair."""
 
     images: Any
@@ -138,16 +140,20 @@ class Converted:
         return len(self.images)
 
     def __getitem__(self, index: int) -> Image.Image:
+        return to_image(self.element(index), self.white)
+
+    def element(self, index: int) -> Any:
+        """An image as it was given."""
         element = self.images[index]
-        return to_image(element[0] if self.pairs else element)
+        return element[0] if self.pairs else element
 
 
-def to_image(value: Any) -> Image.Image:
-    """An RGB image out of a PIL image, an array, a tensor or a path."""
+def to_image(value: Any, white: float | None = None) -> Image.Image:
+    """An image as it is seen, out of a PIL image, an array, a tensor or a path."""
     if isinstance(value, str | Path):
-        return Files(Path(), (str(value),))[0]
+        return Files(Path(), (str(value),), white=white)[0]
     if isinstance(value, Image.Image):
-        return rgb(value)
+        return seen(value, white)
     if isinstance(value, torch.Tensor):
         if value.is_floating_point():
             if value.min() < 0 or value.max() > 1:
@@ -159,7 +165,7 @@ def to_image(value: Any) -> Image.Image:
     if isinstance(value, np.ndarray) and value.dtype == np.uint8:
         value = value[:, :, 0] if value.ndim == 3 and value.shape[2] == 1 else value
         if value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (3, 4)):
-            return rgb(Image.fromarray(np.ascontiguousarray(value)))
+            return seen(Image.fromarray(np.ascontiguousarray(value)))
     form = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
     raise UserError(f"an image cannot be a {form}: expected a PIL image, a uint8 array, a tensor or a path")
 
@@ -182,10 +188,7 @@ def _build(images: Images, labels: Any, captions: Any, classes: Spec | None) -> 
     if keys is not None and not numbered and not isinstance(classes, str | Path | Mapping | None):
         naming = {name: name for name in classes} if set(keys) <= set(classes) else classes  # in their order
     # A hash of the pixels is a part of each id, so that other pixels are other data.
-    digests = [
-        hashlib.blake2b(repr(image.size).encode() + image.tobytes(), digest_size=8).digest()
-        for image in (images[index] for index in range(len(images)))
-    ]
+    digests, ranges = zip(*(_examined(images, index) for index in range(len(images))), strict=True)
     examples = assemble(
         GIVEN,
         images,
@@ -196,7 +199,27 @@ def _build(images: Images, labels: Any, captions: Any, classes: Spec | None) -> 
         captions=None if captions is None else list(map(texts, captions)),
     )
     padded = b"".join(digest.ljust(HASH_SIZE, b"\0") for digest in digests)
-    return replace(examples, contents=np.frombuffer(padded, np.uint8).reshape(-1, HASH_SIZE))
+    whole = replace(examples, contents=np.frombuffer(padded, np.uint8).reshape(-1, HASH_SIZE))
+    return levelled(whole, [each for each in ranges if each is not None])
+
+
+def _examined(images: Images, index: int) -> tuple[bytes, Range | None]:
+    """A hash of an image's pixels, and the range of its values if it has more than eight bits."""
+    if isinstance(images, Pixels):
+        shown, element, values = images[index], None, None
+    else:
+        assert isinstance(images, Converted | Files)
+        element = images.element(index) if isinstance(images, Converted) else images.name(index)
+        values = value_range(element) if isinstance(element, Image.Image) else None  # while it is not decoded
+        shown = to_image(element)
+    pixels = repr(shown.size).encode() + shown.tobytes()
+    if isinstance(element, str | Path):
+        encoded = read_image(Path(element))
+        values = range_of_file(encoded)
+        pixels = pixels if values is None else encoded
+    elif values is not None and isinstance(element, Image.Image) and is_deep(element):
+        pixels = f"{element.mode} {element.size}".encode() + element.tobytes()
+    return hashlib.blake2b(pixels, digest_size=8).digest(), values
 
 
 def collection(images: Any) -> Images:

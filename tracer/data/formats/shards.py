@@ -1,13 +1,15 @@
 """webdataset shards, local or remote. Images are read by offset, so random access works.
 
-Members of a tar file with the same stem make one sample: an image, and its values in `.txt`, `.cls` or `.json`. Only
-the headers and values are read at first; nothing is unpacked to disk.
+Members of a tar file with the same stem make one sample: an image, and its values in `.txt`, `.cls` or `.json`. A stem
+ends at the first dot, as in webdataset, or at the last one where that makes a sample of its own, as in `0.2mm.png`.
+Only the headers and values are read at first; nothing is unpacked to disk.
 """
 
 from __future__ import annotations
 
 import re
 import tarfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -17,11 +19,12 @@ import numpy as np
 from fsspec.core import url_to_fs
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.encoded import SUFFIXES, Encoded
-from tracer.data.examples import Examples, assemble
+from tracer.data.encoded import Encoded
+from tracer.data.examples import Examples, assemble, left_out
 from tracer.data.formats.columns import find_columns, row_splits
 from tracer.data.formats.values import parse_json
 from tracer.data.options import Options, Splits, splits_by_name
+from tracer.storage.images import SUFFIXES
 
 VALUES = ("txt", "cls", "caption", "text", "label", "json")
 MAX_BYTES = 1 << 20  # of a caption or label; anything longer is an error
@@ -63,8 +66,8 @@ def read_shards(pattern: str, options: Options) -> Examples:
     """Read the shards that `pattern` names: with braces, with `*`, or a folder of tar files."""
     options.refuse("shards", "separator")
     urls = _urls(pattern)
-    every = [sample for url in urls for sample in read_samples(url)]
-    usable = [sample for sample in every if sample.images]
+    shards = [read_samples(url) for url in urls]
+    usable = [sample for samples, _ in shards for sample in samples if sample.images]
     if not usable:
         raise UserError(f"no images in {pattern}: {len(urls)} shards were read")
     names = dict.fromkeys(name for sample in usable for name in sample.values)
@@ -72,7 +75,6 @@ def read_shards(pattern: str, options: Options) -> Examples:
     columns = find_columns(tuple(names), options, pattern, image=options.image or "image")
     short = dict(zip(urls, _shorten(urls), strict=True))
     splits = _with_names(row_splits(values, columns, pattern), usable, short, pattern)
-    imageless = len(every) - len(usable)
     return assemble(
         pattern,
         _slices(usable, options.image),
@@ -84,9 +86,24 @@ def read_shards(pattern: str, options: Options) -> Examples:
         detected=(
             f"shards: {len(urls)}",
             *columns.detected("member")[1:],
-            f"without an image: {imageless} samples left out" if imageless else "",
         ),
+        left_out=left_out(_unused(shards, options.image)),
     )
+
+
+def _unused(shards: Iterable[Shard], ending: str | None) -> Iterator[tuple[str, str]]:
+    """Members of the shards that are not used, each after the reason; of several images of a sample one is used."""
+    for samples, passed_over in shards:
+        yield from passed_over
+        for sample in samples:
+            if not sample.images:
+                yield "samples without an image", sample.key
+            used = ending or next(iter(sample.images), None)
+            yield from (
+                ("further images of a sample", f"{sample.key}.{each}")
+                for each in sample.images
+                if each != used
+            )
 
 
 def _with_names(members: Splits, samples: list[Sample], short: dict[str, str], pattern: str) -> Splits:
@@ -191,9 +208,16 @@ def resolve_url(url: str) -> tuple[Any, str]:
         raise UserError(f"{url} cannot be reached: {error}") from error
 
 
-def read_samples(url: str) -> list[Sample]:
-    """The samples of one shard, in the order of the file."""
+Shard = tuple[
+    list[Sample], list[tuple[str, str]]
+]  # its samples, and members of none: the reason and the name
+
+
+def read_samples(url: str) -> Shard:
+    """The samples of one shard, in the order of the file, and members of no sample: the reason and the name."""
     system, path = resolve_url(url)
+    members: list[tarfile.TarInfo] = []
+    passed_over: list[tuple[str, str]] = []
     samples: dict[str, Sample] = {}
     try:
         with system.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
@@ -203,7 +227,9 @@ def read_samples(url: str) -> list[Sample]:
                     raise UserError(
                         f"the shard {url} holds {member.name!r}, which points outside of it: refused"
                     )
-                if not member.isreg():  # a folder, a link or a device
+                if not member.isreg():
+                    if not member.isdir():
+                        passed_over.append(("links and devices", member.name))
                     continue
                 if member.issparse():
                     raise UserError(
@@ -211,7 +237,13 @@ def read_samples(url: str) -> list[Sample]:
                     )
                 if member.offset_data + member.size > size:
                     raise UserError(f"the shard {url} is cut off in the middle of {member.name}")
-                _add(samples, member, shard, url)
+                members.append(member)
+            keys = _keys(members)
+            for member in members:
+                if member in keys:
+                    _add(samples, *keys[member], member, shard, url)
+                else:
+                    passed_over.append((_unread(member.name), member.name))
             file.seek(shard.offset)
             end = file.read(MAX_BYTES)
             if not end or end.strip(b"\0"):  # `tarfile` silently takes a damaged header for the end
@@ -219,17 +251,60 @@ def read_samples(url: str) -> list[Sample]:
                 raise UserError(f"the shard {url} is cut off or damaged after {count} members")
     except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, LookupError) as error:
         raise UserError(f"the shard {url} cannot be read as a plain tar file: {error}") from error
-    return list(samples.values())
+    return list(samples.values()), passed_over
 
 
-def _add(samples: dict[str, Sample], member: tarfile.TarInfo, shard: tarfile.TarFile, url: str) -> None:
-    """Add a member to the sample of its key: what stands before the first dot of its file name."""
-    folder, slash, name = member.name.removeprefix("./").rpartition("/")
-    stem, _, ending = name.partition(".")
-    ending = ending.lower()
-    if not stem or (f".{ending}" not in SUFFIXES and ending not in VALUES):
-        return
-    sample = samples.setdefault(f"{folder}{slash}{stem}", Sample(url, f"{folder}{slash}{stem}"))
+def _keys(members: list[tarfile.TarInfo]) -> dict[tarfile.TarInfo, tuple[str, str]]:
+    """The key of the sample that each member belongs to, and its ending; members of no sample are left out.
+
+    The ending begins after the first dot of the file name. Where that is no known one, as in 0.2mm.png, it is what
+    follows the last dot, if the members of that stem name an image and a value, or if no sample has the shorter stem:
+    else 1.mask.png is a further image of the sample 1.
+    """
+    plain, dotted = dict[tarfile.TarInfo, tuple[str, str]](), dict[tarfile.TarInfo, tuple[str, str, str]]()
+    for member in members:
+        folder, slash, name = member.name.removeprefix("./").rpartition("/")
+        stem, _, ending = name.partition(".")
+        long_stem, _, last = name.rpartition(".")
+        if not stem:  # hidden
+            continue
+        if _known(ending.lower()):
+            plain[member] = f"{folder}{slash}{stem}", ending.lower()
+        elif "." in ending and _known(last.lower()):
+            dotted[member] = f"{folder}{slash}{stem}", f"{folder}{slash}{long_stem}", last.lower()
+    stems = {key for key, _ in plain.values()}
+    endings: dict[str, set[bool]] = {}
+    for _, key, last in dotted.values():
+        endings.setdefault(key, set()).add(last in VALUES)
+    own = {key for short, key, _ in dotted.values() if len(endings[key]) == 2 or short not in stems}
+    return plain | {member: (key, last) for member, (_, key, last) in dotted.items() if key in own}
+
+
+def _known(ending: str) -> bool:
+    return f".{ending}" in SUFFIXES or ending in VALUES
+
+
+def _unread(name: str) -> str:
+    """Why a member belongs to no sample."""
+    own = name.rpartition("/")[2]
+    last = own.rpartition(".")[2].lower()
+    if own.startswith("."):
+        return "hidden members"
+    if not _known(last):
+        return "members of kinds that are not read"
+    return f"further {'values' if last in VALUES else 'images'} of a sample"
+
+
+def _add(
+    samples: dict[str, Sample],
+    key: str,
+    ending: str,
+    member: tarfile.TarInfo,
+    shard: tarfile.TarFile,
+    url: str,
+) -> None:
+    """Add a member to the sample of its key."""
+    sample = samples.setdefault(key, Sample(url, key))
     if ending in sample.images or ending in sample.values:
         raise UserError(f"the shard {url} holds {member.name} twice")
     if ending not in VALUES:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import SUFFIXES
 from tracer.data.formats.columns import count_known_names
 from tracer.data.formats.hub import class_name
 from tracer.data.formats.values import parse_json
+from tracer.storage.images import SUFFIXES
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 BY_NAME = {name: mark for mark, name in SEPARATORS.items()} | {"\\t": "\t"}

@@ -111,7 +111,7 @@ class Corrupted:
     def __getitem__(self, index: int) -> Image.Image:
         corruption, strengths = KINDS[self.kind]
         rng = np.random.default_rng([zlib.crc32(self.kind.encode()), self.severity, 0, index])
-        image = self.images[index].convert("RGB")
+        image = self.images[index]
         factor = SIDE / min(image.size)
         if factor < 1:
             size = [max(1, round(side * factor)) for side in image.size]

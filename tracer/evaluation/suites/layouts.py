@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import SUFFIXES, Files
+from tracer.data.encoded import Files
 from tracer.data.examples import Examples, Images
 from tracer.data.sources import load
+from tracer.storage.images import SUFFIXES
 
 SOLUTION = "LOC_val_solution.csv"  # in or above the flat validation folder, as in Kaggle's distribution
 

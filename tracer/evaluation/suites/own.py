@@ -9,6 +9,7 @@ from typing import Any
 from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec, match_names
 from tracer.data.formats.memory import PREFIX as MEMORY
+from tracer.data.scan import with_level
 from tracer.data.sources import load
 from tracer.data.split import align_labels
 from tracer.evaluation.suites.shift import ROLES, Role, Shift
@@ -41,6 +42,7 @@ def own(
     if examples.splits and "split" not in options:
         split = next((each for each in ("test", "val") if each in examples.splits), "train")
         examples = load(spec, classes=classes, split=split, **options)
+    examples = with_level(examples)
     if not examples.labelled and not examples.captioned:
         raise UserError(f"{spec} has neither labels nor captions to score against")
     comparable = examples.labelled and classes is None

@@ -18,9 +18,9 @@ from PIL import Image
 
 from tracer.core.errors import UserError
 from tracer.data.classes import readable_name
-from tracer.data.encoded import rgb
 from tracer.data.examples import Examples
 from tracer.evaluation.suites.shift import Role, Shift, Suite
+from tracer.storage.images import seen
 
 SPLITS: dict[str, Role] = {"id_test": "id", "test": "ood"}
 ANIMALS = ("a photo of {}.", "{} in the wild.")
@@ -39,7 +39,7 @@ class Inputs:
 
     def __getitem__(self, index: int) -> Image.Image:
         with self.dataset.get_input(int(self.indices[index])) as image:
-            return rgb(image)
+            return seen(image)
 
 
 def iwildcam(root: str | Path) -> Suite:

@@ -11,7 +11,6 @@ from PIL import Image
 from torch import Tensor
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import rgb
 from tracer.data.examples import Examples
 from tracer.evaluation.measured import evenly_spaced
 from tracer.evaluation.predict import Scorer
@@ -65,7 +64,7 @@ class Comparison:
             raise UserError(f"give between 2 and {MOST_NAMES} different names, not {len(names)}")
         shares = []
         for scorer in self.scorers:
-            features = scorer.student.encode_image(scorer.student.preprocess(rgb(image)))
+            features = scorer.student.encode_image(scorer.student.preprocess(image))
             logits = scorer.classifier(tuple(names), self.templates)(features)
             shares.append(logits[0].softmax(dim=0).tolist())
         return sorted(map(Row, names, *shares), key=lambda row: -row.after)

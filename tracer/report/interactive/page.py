@@ -135,7 +135,7 @@ def name(each: Comparison, file: str | None, names: str) -> str:
     """The scores of an image over names as a table, or what is missing. It is read like an image of a data set."""
     if file is None:
         return "<p>Drop an image, or pick one.</p>"
-    images = Files(Path(file).parent, (Path(file).name,))
+    images = Files(Path(file).parent, (Path(file).name,), white=each.run.experiment.white_level)
     return _or_message(lambda: html().scores(each.scores(images[0], names.splitlines())))
 
 

@@ -7,21 +7,34 @@ inside their span, `feature_rows` the effect on the features of inputs that shou
     rows = weight_rows(pretrained, finetuned, task_batches)
 
 Covered are linear layers, products `x @ parameter` (CLIP's projections) and attention's in- and out-projections.
+`python -m studies.theory.meter RUN` prints both for the image tower of a finished run: training images span the task,
+the run's retained data are what should stay.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tracer.analysis.products import Product, record_inputs
-from tracer.analysis.sketch import Sketch
+from studies.theory.products import Product, record_inputs
+from studies.theory.sketch import Sketch
+from tracer.api.terminal import say, show_table
 from tracer.core.errors import UserError
+from tracer.data.examples import Examples
+from tracer.data.transforms import Transform
+from tracer.runs.plan import plan
+from tracer.runs.run import Run as RunFolder
+
+IMAGES = 1024  # that span the task subspace; more add few directions
 
 Run = Callable[[nn.Module, Any], object]
 
@@ -162,3 +175,50 @@ def _updates(before: nn.Module, after: nn.Module) -> dict[str, Tensor]:
             f"the two checkpoints do not match in {len(differing)} parameters, e.g. {differing[0]}"
         )
     return {name: new[name].detach().double().cpu() - old[name].detach().double().cpu() for name in old}
+
+
+def share_of(rows: Iterable[WeightRow]) -> tuple[float, float]:
+    """The share of a whole update inside the task subspaces, Σ‖ΔW P‖² / Σ‖ΔW‖², and that of a random update."""
+    sizes = [(row, row.inside**2 + row.outside**2) for row in rows]
+    total = sum(size for _, size in sizes) or math.nan
+    inside = sum(row.inside**2 for row, _ in sizes)
+    return inside / total, sum(row.chance * size for row, size in sizes) / total
+
+
+def main(folder: str) -> None:
+    """Print the meter of a finished run."""
+    run = RunFolder.open(Path(folder))
+    run.require_finished()
+    settled = plan(run.experiment)
+    run.require(settled)
+    before, after = run.student("pretrained"), run.student("result")
+    transform = Transform(before.preprocess_cfg)
+
+    def batches(examples: Examples) -> list[Tensor]:
+        rows = np.linspace(0, len(examples) - 1, min(IMAGES, len(examples))).astype(int)
+        return [
+            transform.batch(examples.images, part.tolist())
+            for part in np.array_split(rows, -(-len(rows) // 64))
+        ]
+
+    def encode(clip: Any, images: Tensor) -> object:
+        return clip.encode_image(before.pixels(images))
+
+    task, retained = batches(settled.train), [batch for data in settled.retain for batch in batches(data)]
+    weights = weight_rows(before.clip, after.clip, task, run=encode)
+    features = feature_rows(before.clip, after.clip, task, retained, run=encode) if retained else []
+    changes = {row.layer: row for row in features}
+    rows = []
+    for row in weights:
+        change = changes.get(row.layer)
+        numbers = (math.hypot(row.inside, row.outside), row.share, row.chance)
+        numbers += (change.inside, change.outside, change.inherited) if change else ()
+        rows.append((row.layer, *(f"{number:.3f}" for number in numbers), *["–"] * (6 - len(numbers))))
+    title = "Forgetting meter: the update's share in the task, and the change of retained features"
+    show_table(title, ("layer", "‖ΔW‖", "in task", "chance", "inside", "outside", "inherited"), rows)
+    share, chance = share_of(weights)
+    say(f"{share:.3f} of the whole update lies inside the task ({chance:.3f} by chance)")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
