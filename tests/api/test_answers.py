@@ -18,12 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tiny_transformers as tiny
+import torch
 from models.families import ROBERTA, tokenizer_folder
 from PIL import Image
 
 import tracer
 from tracer.cli import main
+from tracer.cli.training import show_result
 from tracer.evaluation import measured
+from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
 
 CLASSES = {"red": (160, 100, 100), 'a "green" {one}': (100, 160, 100), "sky_blue": (100, 100, 160)}
@@ -254,3 +257,119 @@ def test_an_export(
 
 def named_photo(run: Run, home: Home) -> str:
     return tracer.load(run).predict(home.folder / "photo.jpg")[0].name
+
+
+def place_of(home: Home, run: Run, place: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> str:
+    """Export a run as my-model into a new working folder with the photographs; the last block of its card."""
+    place.mkdir()
+    (place / "photos").symlink_to(home.folder / "photos")
+    (place / "photo.jpg").symlink_to(home.folder / "photo.jpg")
+    monkeypatch.chdir(place)
+    return blocks(tracer.export(run, "my-model", **how))[-1]
+
+
+@pytest.mark.filterwarnings("ignore")  # of other libraries
+@pytest.mark.parametrize("name", ["finetuned", "probe"])
+def test_a_card_holds_under_older_versions_of_transformers(
+    name: str,
+    finished: Callable[[str], Run],
+    answers: Callable[[str], dict[str, str]],
+    home: Home,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before version 5, `get_image_features` returned the features themselves."""
+    import transformers
+
+    code = place_of(home, finished(name), tmp_path / "place", monkeypatch, format="hf")
+    for method in ("get_image_features", "get_text_features"):
+        new = getattr(transformers.CLIPModel, method)
+        monkeypatch.setattr(
+            transformers.CLIPModel, method, lambda self, new=new, **inputs: new(self, **inputs).pooler_output
+        )
+    exec(code, {})
+    assert named(capsys.readouterr().out) == answers(name)
+
+
+@pytest.mark.filterwarnings("ignore")  # of other libraries
+def test_the_card_of_an_upload_holds_where_it_is_downloaded(
+    finished: Callable[[str], Run],
+    answers: Callable[[str], dict[str, str]],
+    home: Home,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import huggingface_hub
+
+    from tracer.api import export
+
+    monkeypatch.setattr(export, "check_push", lambda name: None)
+    monkeypatch.setattr(export, "push", lambda folder, name: "")
+    monkeypatch.setattr(
+        huggingface_hub, "snapshot_download", {"owner/probe": str(tmp_path / "place" / "my-model")}.get
+    )
+    place_of(home, finished("probe"), tmp_path / "place", monkeypatch, push_to="owner/probe")
+    for code in blocks(Path("my-model")):
+        exec(code, {})
+        assert named(capsys.readouterr().out) == answers("probe")
+
+
+def test_what_fit_chose_is_what_answers(
+    finished: Callable[[str], Run],
+    answers: Callable[[str], dict[str, str]],
+    home: Home,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The run stands for the mixture: in Python, and in the commands that are given no weights."""
+    run = finished("mixed probe")
+    best = Path(shutil.copytree(run.folder, tmp_path / "best"))
+    (best / CHOSEN).write_text(json.dumps({"weights": run.weights, "sentence": "It is good."}))
+    assert named(str(tracer.load(best).predict(home.folder / "photos"))) == answers("mixed probe")
+    assert main(["export", str(best), "--out", str(tmp_path / "out")]) == 0
+    assert named(str(tracer.load(tmp_path / "out").predict(home.folder / "photos"))) == answers("mixed probe")
+    capsys.readouterr()
+    assert main(["eval", str(best), "--data", str(home.folder / "photos"), "--format", "json"]) == 0
+    assert str(share(answers("mixed probe")))[:6] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["finetuned", "probe"])
+def test_the_line_that_training_prints(
+    name: str, finished: Callable[[str], Run], home: Home, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    run = finished(name)
+    show_result(run)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "tracer.load(" in line)
+    monkeypatch.chdir(home.folder)
+    assert eval(line.strip())[0].top == tracer.load(run).predict("photo.jpg")[0].top
+
+
+def test_the_line_of_the_page_on_exports(
+    finished: Callable[[str], Run], home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    run, page = finished("probe"), Path(__file__).parents[2] / "docs" / "export.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    place_of(home, run, tmp_path / "place", monkeypatch)
+    exec(code, {})
+    assert capsys.readouterr().out == f"{tracer.load(run).predict('photo.jpg')}\n"
+
+
+@pytest.mark.filterwarnings("ignore")  # of peft and what it imports
+def test_the_lines_that_load_an_adapter(
+    finished: Callable[[str], Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import peft
+
+    run, names = finished("adapter"), {"tracer": tracer}
+    assert main(["export", str(run.folder), "--format", "peft", "--out", str(tmp_path / "adapter")]) == 0
+    exec(
+        "\n".join(line.strip() for line in capsys.readouterr().out.splitlines()[-2:]),
+        {**names, "peft": peft},
+        names,
+    )
+    pixels = torch.randn(2, 3, 28, 28, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        own, theirs = (clip.encode_image(pixels) for clip in (tracer.load(run).student.clip, names["model"]))
+    torch.testing.assert_close(own, theirs, rtol=0, atol=1e-5)

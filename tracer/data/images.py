@@ -12,12 +12,13 @@ import torch
 from PIL import Image
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import SUFFIXES, Files
+from tracer.data.encoded import Files
 from tracer.data.examples import Examples, Images
 from tracer.data.formats.folder import image_files
 from tracer.data.formats.hub import encoded_images
 from tracer.data.formats.memory import Converted, collection
 from tracer.data.sources import load
+from tracer.storage.images import SUFFIXES
 
 FORMS = "expected paths, PIL images, arrays, tensors, a list of them, a data set or the name of one"
 
