@@ -26,6 +26,7 @@ import tracer
 from tracer.cli import main
 from tracer.cli.training import show_result
 from tracer.evaluation import measured
+from tracer.models import download
 from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
 
@@ -314,6 +315,25 @@ def test_the_card_of_an_upload_holds_where_it_is_downloaded(
     for code in blocks(Path("my-model")):
         exec(code, {})
         assert named(capsys.readouterr().out) == answers("probe")
+
+
+@pytest.mark.parametrize("name", ["probe", "finetuned"])
+def test_a_name_of_the_hub_or_with_a_prefix_has_its_classifier(
+    name: str,
+    finished: Callable[[str], Run],
+    answers: Callable[[str], dict[str, str]],
+    home: Home,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    repository = tmp_path / "hub" / "models--owner--model"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("0" * 40)
+    folder = tracer.export(finished(name), repository / "snapshots" / ("0" * 40))
+    monkeypatch.setattr(download.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(download.constants, "HF_HUB_OFFLINE", True)
+    for model in ("hf-hub:owner/model", f"local-dir:{folder}"):
+        assert named(str(tracer.load(model).predict(home.folder / "photos"))) == answers(name)
 
 
 def test_what_fit_chose_is_what_answers(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tracer.api.inputs import model_run
 from tracer.evaluation.model import Model
-from tracer.evaluation.target import exported
+from tracer.evaluation.target import beside, exported
 from tracer.models.task import read_task
 from tracer.runs.run import Run
 
@@ -28,7 +28,7 @@ def load(
     run = model_run(model)
     if run is None:
         name = str(model)
-        return Model(exported(name, pretrained), read_task(Path(name)), device)
+        return Model(exported(name, pretrained), read_task(beside(name)), device)
     return Model(run.student(weights), run.task(weights), device)
 
 

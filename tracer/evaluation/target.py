@@ -7,10 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.models.export import attach_head, white_level_of
+from tracer.models.download import fetch_beside
+from tracer.models.export import PIXELS_FILE, attach_head, white_level_of
 from tracer.models.registry import pretrained_tag
+from tracer.models.source import FOLDER, HUB
 from tracer.models.student import Student, load
-from tracer.models.task import Task, read_task
+from tracer.models.task import HEAD_FILE, TASK_FILE, Task, read_task
 from tracer.runs.run import DESCRIPTION, Run
 
 
@@ -35,7 +37,7 @@ def targets(
     """
     run = run_at(model)
     if run is None:
-        folder = Path(model)
+        folder = beside(model)
         student, level = partial(exported, model, pretrained), white_level_of(folder)
         return (Target(model, student, read_task(folder), keep=out, white_level=level),)
     first = target(run, weights or run.weights, model, out)
@@ -47,10 +49,18 @@ def targets(
 def exported(model: str, pretrained: str) -> Student:
     """A model by its name or folder, with the head that an export has beside it."""
     student = load(model, pretrained_tag(model, pretrained))
-    folder = Path(model)
+    folder = beside(model)
     attach_head(student, folder, read_task(folder))
     student.white_level = white_level_of(folder)
     return student
+
+
+def beside(model: str) -> Path:
+    """The folder in which an export has its task and head: the model's own, or where the hub's files are kept."""
+    if model.startswith(HUB):
+        found = fetch_beside(model.removeprefix(HUB), (TASK_FILE, HEAD_FILE, PIXELS_FILE))
+        return found or Path(model)
+    return Path(model.removeprefix(FOLDER))
 
 
 def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target:
