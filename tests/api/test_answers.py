@@ -370,7 +370,7 @@ def test_the_line_of_the_page_on_exports(
     finished: Callable[[str], Run], home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     run, page = finished("probe"), Path(__file__).parents[2] / "docs" / "export.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[0]
     place_of(home, run, tmp_path / "place", monkeypatch)
     exec(code, {})
     assert capsys.readouterr().out == f"{tracer.load(run).predict('photo.jpg')}\n"

@@ -61,10 +61,12 @@ def test_the_white_of_training_is_that_of_all_that_follows(
     loaded = tracer.load(run)
     folder = tracer.export(run, tmp_path / "model")
     test = Image.open(photos / "test" / "bright" / "0.png")
-    expected = loaded.preprocess(Image.fromarray(np.rint(np.asarray(test) * (255 / 4095)).astype(np.uint8)))
+    expected = loaded.student.preprocess(
+        Image.fromarray(np.rint(np.asarray(test) * (255 / 4095)).astype(np.uint8))
+    )
     for model in (loaded, tracer.load(folder)):
-        assert model.white_level == 4095
-        assert torch.equal(model.preprocess(test), expected)
+        assert model.student.white_level == 4095
+        assert torch.equal(model.student.preprocess(test), expected)
     assert "more than eight bits, 4095 is white" in (folder / "README.md").read_text()
     for model in (run.folder, folder):
         suite = test_sets.TestSets(data=(str(photos),)).suite_for(targets(str(model), "auto", None)[0])
@@ -83,8 +85,9 @@ def shown_lines() -> dict[str, str]:
     """The lines for other programs: those of the page, and those of the card."""
     page = (DOCS / "export.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(from PIL import Image, ImageOps.*?)```", page, flags=re.DOTALL)
-    card = (Path(tracer.__file__).parent / "report" / "model_card.md.j2").read_text(encoding="utf-8")
-    return {"page": block, "card": "\n".join(re.findall(r"`(image = .*?)`", card))}
+    card = (Path(tracer.__file__).parent / "report" / "usage.md.j2").read_text(encoding="utf-8")
+    (seen,) = re.findall(r"def seen.*?\n\n", card, flags=re.DOTALL)
+    return {"page": block, "card": f'{seen}image = seen("photo.jpg")'}
 
 
 @pytest.mark.parametrize("where", ["page", "card"])
@@ -98,6 +101,6 @@ def test_the_lines_for_other_programs_show_the_same_picture(where: str, tmp_path
     with Image.open("photo.jpg") as opened:
         names = {"Image": Image, "ImageOps": ImageOps, "image": opened}
         exec(shown_lines()[where], names)
-        transform = Transform(tracer.load("tiny-28", "none").preprocess_cfg)
+        transform = Transform(tracer.load("tiny-28", "none").student.preprocess_cfg)
         assert torch.equal(transform(names["image"]), transform(opened))
     assert np.array_equal(np.asarray(names["image"]), np.asarray(read(file.getvalue()).image))

@@ -134,7 +134,9 @@ def evaluate(
     )
     folder, run = None if out is None else Path(out), model_run(model)
     if isinstance(model, Model):
-        models: tuple[Target, ...] = (Target(model.student.name, lambda: model.student, model.task),)
+        student = model.student
+        known = {"task": model.task, "white_level": student.white_level}
+        models: tuple[Target, ...] = (Target(student.name, lambda: student, **known),)
     elif run is None:
         models = targets(str(model), pretrained, weights, folder)
     elif weights is not None:

@@ -16,7 +16,6 @@ from tracer.evaluation.suites.own import own, with_role
 from tracer.evaluation.suites.shift import Opened, Role, Suite
 from tracer.evaluation.target import Target
 from tracer.models.prompts import templates as prompts
-from tracer.models.task import Task
 from tracer.parallel import World
 
 
@@ -98,7 +97,7 @@ class TestSets:
                 spec,
                 role,
                 name=None if self.data == (spec,) else spec,
-                task=Task() if role == "retain" else target.task,
+                task=target.task,
                 prompts=self.templates,
                 **self.reading_of(target, role, spec).keywords,
             )

@@ -33,11 +33,12 @@ def own(
     """The data `spec` as one shift.
 
     The classes are `classes` if given. Else they are those of `task`, of the model, if these contain all classes of the
-    data (whatever their case and punctuation); else those of the data, an easier task if they are fewer. Data with
-    splits give their test split. `prompts` default to those of the task for its classes, else to those of the data,
-    else to "openai"; `options` go to `load`. The name is that of the file or folder, and "data" for data given from
-    Python.
+    data (whatever their case and punctuation) and the role is not "retain"; else those of the data, an easier task if
+    they are fewer. Data with splits give their test split. `prompts` default to those of the task for its classes, else
+    to those of the data, else to "openai"; `options` go to `load`. The name is that of the file or folder, and "data"
+    for data given from Python.
     """
+    task = NO_TASK if role == "retain" else task
     examples = load(spec, classes=classes, **options)
     if examples.splits and "split" not in options:
         split = next((each for each in ("test", "val") if each in examples.splits), "train")
