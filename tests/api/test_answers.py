@@ -75,7 +75,7 @@ KINDS = {
     "learned tokens": Kind("vit", settings={"adapter": "prompts", "lr": 1e-2}, formats=("onnx",)),
     "sigmoid": Kind("sigmoid", formats=("open_clip", "onnx")),
     "own text tower": Kind("own-text", formats=("open_clip", "onnx")),
-    "of transformers": Kind("transformers", settings={"lr": 3e-4}, formats=("hf",)),
+    "of transformers": Kind("transformers", "lp", {"solver": "lbfgs", "unit": True}, formats=("hf",)),
 }
 
 
@@ -145,7 +145,13 @@ def finished(home: Home) -> Callable[[str], Run]:
     return run
 
 
-WAYS = [(name, way) for name, kind in KINDS.items() for way in kind.formats]
+SLOW = {("hf", name) for name in ("its own prompts", "unit probe", "mixture", "mixed probe", "adapter")}
+SLOW |= {("onnx", name) for name in ("its own prompts", "mixture", "sigmoid", "BatchNorm probe")}
+WAYS = [
+    pytest.param(name, way, marks=[pytest.mark.slow] if (way, name) in SLOW else [])
+    for name, kind in KINDS.items()
+    for way in kind.formats
+]
 
 
 def named(lines: str) -> dict[str, str]:
@@ -232,7 +238,7 @@ def test_an_export(
     run, expected, made = finished(name), answers(name), tmp_path / "my model"
     asked = ["export", str(run.folder), "--weights", run.weights, "--format", way, "--out", str(made)]
     assert main(asked) == 0
-    said = capsys.readouterr().out.splitlines()
+    said, photo = capsys.readouterr().out.splitlines(), tracer.load(run).predict(home.folder / "photo.jpg")
     with elsewhere(home, made, tmp_path / "place", monkeypatch):
         code = blocks(Path("my model"))
         assert len(code) == (1 if way == "onnx" else 2)
@@ -250,14 +256,10 @@ def test_an_export(
             return
         assert ("trained classifier" in said[0]) == probe
         line = said[-1].replace(str(made.parent), str(Path.cwd()))
-        assert eval(line)[0].name == named_photo(run, home)
+        assert eval(line)[0].name == photo[0].name
         assert main(["eval", "my model", "--data", "photos", "--format", "json", "--device", "cpu"]) == 0
         shown = json.loads(capsys.readouterr().out)
         assert f"{share(expected)}"[:6] in json.dumps(shown)
-
-
-def named_photo(run: Run, home: Home) -> str:
-    return tracer.load(run).predict(home.folder / "photo.jpg")[0].name
 
 
 def place_of(home: Home, run: Run, place: Path, monkeypatch: pytest.MonkeyPatch, **how: Any) -> str:
