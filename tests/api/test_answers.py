@@ -233,9 +233,14 @@ def test_an_export(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    record_property: Callable[[str, object], None],
 ) -> None:
-    """Its card, the line that `export` prints, and `tracer eval`, in a folder with nothing else."""
+    """Its card, the line that `export` prints, and `tracer eval`, in a folder with nothing else.
+
+    `--junitxml` has the number of each kind and way.
+    """
     run, expected, made = finished(name), answers(name), tmp_path / "my model"
+    record_property("accuracy", share(expected))
     asked = ["export", str(run.folder), "--weights", run.weights, "--format", way, "--out", str(made)]
     assert main(asked) == 0
     said, photo = capsys.readouterr().out.splitlines(), tracer.load(run).predict(home.folder / "photo.jpg")

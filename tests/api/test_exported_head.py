@@ -94,7 +94,7 @@ def test_its_classes_may_stand_in_another_order(
         ({"templates": None}, "templates cannot be"),
         ({"head": None}, "is damaged: head.safetensors is there"),
         ("head.safetensors", "is damaged: head.safetensors is missing"),
-        ("task.json", "head.safetensors and no task.json"),
+        ("task.json", "head.safetensors without task.json"),
     ],
 )
 def test_a_damaged_head_is_no_other_model(

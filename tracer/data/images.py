@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def images_of(given: Any) -> Examples:
     if isinstance(given, tuple) and len(given) == 2 and _several(given[0]):
         return images_of(given[0])  # and their labels
     try:
-        elements = given if hasattr(given, "__len__") else list(given)
+        elements = given if isinstance(given, Sized) else list(given)
         first = elements[0] if len(elements) else None
     except (TypeError, KeyError, AttributeError):
         raise UserError(f"images cannot be a {type(given).__name__}: {FORMS}") from None
@@ -93,7 +93,7 @@ def _of_data_set(given: Any) -> Examples:
 
     features = getattr(given, "features", None) or {}
     columns = [name for name, kind in features.items() if isinstance(kind, datasets.Image)]
-    if not columns or not hasattr(given, "__len__"):
+    if not columns or not isinstance(given, Sized):
         raise UserError(
             f"images cannot be a {type(given).__name__}: give one split of the data set, with a column of images"
         )

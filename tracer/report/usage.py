@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tracer.models.export import own_text_config
 from tracer.models.huggingface.processor import RESAMPLING
 from tracer.models.student import Student
 from tracer.models.task import Task
-from tracer.models.text import text_tower
 from tracer.models.tokenizer_files import for_transformers
 from tracer.report.templates import environment
 
@@ -37,7 +37,7 @@ def usage(student: Student, task: Task, format: str, folder: str, repository: st
             repository=json.dumps(repository) if repository else "",
             classes=task.classes,
             head=student.head,
-            own_text=hasattr(text_tower(student.clip), "config"),
+            own_text=own_text_config(student) is not None,
             length=student.config["text_cfg"].get("context_length", 77),
             hub_tokenizer=for_transformers(student.tokeniser.tokeniser),
             by_hand=mode if by_hand else "",
