@@ -1,8 +1,8 @@
 """A teacher in a loop of Hugging Face accelerate, saved and resumed with its checkpoints.
 
 pip install tracer-clip accelerate
-accelerate launch examples/accelerate_teacher.py --steps 20              # or: python examples/accelerate_teacher.py
-accelerate launch examples/accelerate_teacher.py --steps 20 --resume     # goes on from the last checkpoint
+accelerate launch examples/accelerate_teacher.py --steps 20 --stop-at 12  # or: python examples/accelerate_teacher.py
+accelerate launch examples/accelerate_teacher.py --steps 20 --resume      # goes on from the last checkpoint
 
 Model and data are stand-ins: put your own in their place. Each process averages its own copy of the weights; they
 are equal, because the optimiser steps are.
@@ -50,8 +50,9 @@ def train(steps: int, folder: Path, resume: bool = False, stop_at: int | None = 
         shadow.follow(accelerator.unwrap_model(model))
         if shadow.step in (stop_at, steps):
             accelerator.save_state(str(folder))
+            accelerator.print(f"loss {float(loss.detach()):.3f}")
             break
-    accelerator.print(f"step {shadow.step} of {steps}, loss {float(loss.detach()):.3f}, saved in {folder}")
+    accelerator.print(f"step {shadow.step} of {steps}, saved in {folder}")
     return shadow
 
 

@@ -13,9 +13,12 @@ from PIL import Image, ImageOps
 
 import tracer
 from tracer.cli.app import main
+from tracer.data.features import embed_images
+from tracer.data.sources import load as load_data
 from tracer.data.transforms import Transform
 from tracer.evaluation import test_sets
 from tracer.evaluation.target import targets
+from tracer.parallel import World
 from tracer.report.images import own_images
 from tracer.runs.run import Run
 from tracer.storage.images import read
@@ -68,6 +71,15 @@ def test_the_white_of_training_is_that_of_all_that_follows(
         assert model.student.white_level == 4095
         assert torch.equal(model.student.preprocess(test), expected)
     assert "more than eight bits, 4095 is white" in (folder / "README.md").read_text()
+    table = tmp_path / "test.csv"
+    rows = [f"{path},{path.parent.name}\n" for path in sorted((photos / "test").rglob("*.png"))]
+    table.write_text("".join(["filepath,label\n", *rows]))
+    (tested,) = test_sets.TestSets(data=(str(table),)).suite_for(targets(str(run.folder), "auto", None)[0])
+    assert tested.load().white_level == 4095, "data of another kind too"
+    alone = load_data(table)
+    (embedded,) = embed_images(loaded, alone.take(np.array([0])), World("cpu", "fp32"))
+    with torch.no_grad():
+        assert torch.equal(embedded, loaded.embed_image(loaded.preprocess(Image.open(alone.ids[0]))))
     for model in (run.folder, folder):
         suite = test_sets.TestSets(data=(str(photos),)).suite_for(targets(str(model), "auto", None)[0])
         assert [shift.load().white_level for shift in suite] == [4095]

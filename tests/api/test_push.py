@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     tiny.write("clip", home / "base")
     (home / "base" / "README.md").write_text("---\nlicense: apache-2.0\n---\n# base\n")
     images = np.random.default_rng(0).integers(0, 256, (40, tiny.SIZE, tiny.SIZE, 3), np.uint8)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "1 of 2 prompts .* will be cut")
         patch.setattr(open_clip, "IMAGENET_CLASSNAMES", open_clip.IMAGENET_CLASSNAMES[:24])
         return tracer.finetune(
             (images, np.arange(40) % 2),

@@ -18,6 +18,7 @@ from tracer.models.download import Download, host_and_port, unreachable
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models, locate
 from tracer.training.estimate import Estimate
+from tracer.training.footprint import Footprint
 
 
 @pytest.fixture
@@ -65,7 +66,8 @@ def test_a_dry_run_says_that_the_weights_are_not_here(
     monkeypatch.setattr(open_clip, "download_pretrained", no_download)
     monkeypatch.setattr(dry_run, "estimate", lambda settled: Estimate(1, 1, 1, 1, 1, 1, 1, None))
     monkeypatch.setattr(dry_run, "_duration", lambda settled, device: "")
-    monkeypatch.setattr(dry_run, "_verdict", lambda *_: "fits")
+    monkeypatch.setattr(dry_run, "_verdict", lambda *_: ("fits", None))
+    monkeypatch.setattr(dry_run, "footprint", lambda *_: Footprint(1, 1, 1, 1))
     assert main(["train", "--data", "digits", "--model", "ViT-B-32", "--dry-run", "--device", "cpu"]) == 0
     assert f"the weights 'openai' of ViT-B-32 {said}" in capsys.readouterr().err.replace("\n", " ")
 

@@ -15,7 +15,20 @@ from torch import Tensor
 
 from tracer.core import metrics
 from tracer.core.errors import UserError
-from tracer.core.metrics import METRICS, accuracy, agreement, brier, ece, kl, macro_f1, nll, temperature, top5
+from tracer.core.metrics import (
+    METRICS,
+    Metric,
+    accuracy,
+    agreement,
+    brier,
+    ece,
+    kl,
+    macro_f1,
+    nll,
+    telling,
+    temperature,
+    top5,
+)
 
 
 def predictions(n: int, k: int, seed: int = 0, sharpness: float = 2.0) -> tuple[Tensor, Tensor]:
@@ -147,6 +160,15 @@ def test_equal_logits_choose_the_first_class() -> None:
     logits = torch.zeros(3, 4)
     assert accuracy(logits, torch.tensor([0, 1, 3])) == pytest.approx(1 / 3)
     assert top5(torch.zeros(3, 8), torch.tensor([0, 4, 5])) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
+def test_a_metric_that_says_nothing_of_so_few_classes_is_left_out(metric: Metric) -> None:
+    """One that is a share is left out where every model has all, and kept where a wrong one does not."""
+    for classes in range(2, 8):
+        logits, label = torch.arange(float(classes)).expand(20, classes), torch.arange(20) % classes
+        constant = metric.percent and metric(logits, label) == 1
+        assert (metric in telling(classes)) != constant
 
 
 def test_f1_leaves_out_classes_that_never_occur() -> None:

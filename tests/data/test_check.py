@@ -16,6 +16,7 @@ from tracer.data.scan import scan
 from tracer.data.sources import load
 from tracer.data.split import Division, hold_out
 from tracer.models.open_clip_compat import open_clip
+from tracer.models.token_count import TokenCount
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 
@@ -37,7 +38,8 @@ def birds(tmp_path, picture):
 def describe(train: Examples, held_out: Examples | None = None) -> list[str]:
     """The report on these images, without a held-out set if none is given."""
     others = train.take(np.array([], int)) if held_out is None else held_out
-    return report.describe(Division(train, others, None, "others"), None, "the command")
+    tokens = TokenCount(open_clip.get_tokenizer("ViT-B-32"), "ViT-B-32")
+    return report.describe(Division(train, others, None, "others"), None, "the command", tokens, ("{}",))
 
 
 def test_counts_lengths_and_duplicates(birds):
@@ -50,8 +52,10 @@ def test_counts_lengths_and_duplicates(birds):
         "            owl (5), jay (1)",
         "            with one image to train on: jay",
         # Each word is one token; start and end are two.
-        "captions    7; words in each: 1 to 100 (median 4); tokens: 3 to 102 (median 6)",
-        "            1 are longer than 77 tokens and will be cut",
+        "captions    7; words in each: 1 to 100 (median 4)",
+        "tokens      in each caption, for ViT-B-32: 3 to 102 (median 6)",
+        "            1 of 7 captions (14.3%) are longer than the 77 tokens of ViT-B-32",
+        "            and will be cut",
         "duplicates  2 images are copies of another",
         "            0.png = 4.png = 5.png",
         "warning     1 images are trained on as more than one class, such as 0.png and",
@@ -63,7 +67,7 @@ def test_tokens_are_those_of_the_model(birds):
     captions = [text for texts in load(birds).captions for text in texts]
     tokens = open_clip.get_tokenizer("ViT-B-32")(captions, context_length=200)
     longest = int((tokens != 0).sum(dim=1).max())
-    assert any(f"tokens: 3 to {longest} (median" in line for line in describe(load(birds)))
+    assert any(f"for ViT-B-32: 3 to {longest} (median" in line for line in describe(load(birds)))
 
 
 def test_duplicates_across_splits(birds):
@@ -141,7 +145,7 @@ def test_lines_say_everything_once(birds):
         "found       caption column: title",
         "classes     2; images in each: 1 to 4",
         "owl (4), jay (1)",
-        "are longer than 77 tokens",
+        "are longer than the 77 tokens of ViT-B-32",
         "train with  the command",
     ):
         assert text.count(finding) == 1, finding

@@ -19,6 +19,12 @@ def test_classes_are_the_first_folders_at_any_depth(picture, tmp_path):
     assert examples.splits == ()
 
 
+def test_no_split_folders_are_found_where_there_are_none(picture, tmp_path):
+    for name in ("cat/1.png", "dog/2.png"):
+        picture(name)
+    assert load(tmp_path).detected == ()
+
+
 @pytest.mark.parametrize("held_out", ["val", "validation", "test"])
 def test_split_folders_share_one_list_of_classes(picture, tmp_path, held_out):
     for name in ("train/bat/1.png", "train/cat/2.png", f"{held_out}/cat/3.png", f"{held_out}/dog/4.png"):

@@ -117,3 +117,11 @@ def test_a_run_fits_its_temperature_and_eval_applies_it(some_digits: Path, tmp_p
     found = Predictions.read(next(out.glob("*.safetensors")))
     assert rows["scaled_ece"] == pytest.approx(ece(found.logits / fitted, found.label))
     assert temperature(found.logits / fitted, found.label) == pytest.approx(1.0, abs=1e-3), "the same images"
+
+
+@pytest.mark.parametrize(("images", "texts"), [(1, 1), (5, 6), (6, 5), (10, 30), (12, 11)])
+def test_a_depth_that_holds_everything_is_left_out(images: int, texts: int) -> None:
+    recalls = Retrieval(torch.zeros(images, dtype=torch.long), torch.zeros(texts, dtype=torch.long)).recalls()
+    kept = {("image_to_text", depth) for depth in DEPTHS if depth == 1 or depth < texts}
+    kept |= {("text_to_image", depth) for depth in DEPTHS if depth == 1 or depth < images}
+    assert set(recalls) == {f"{way}@{depth}" for way, depth in kept}

@@ -68,6 +68,13 @@ def test_advice_fits_the_method() -> None:
     assert "--strength" not in advice("clipood"), "its strength widens a margin and holds nothing"
 
 
+@pytest.mark.parametrize("method", methods())
+def test_no_lower_rate_is_advised_where_statistics_moved(method: str) -> None:
+    told = warnings(outcome(after=0.1), method, statistics_moved=True)[-1]
+    assert "--batchnorm keep" in told
+    assert "a lower --lr" not in told
+
+
 def test_agreement_over_names_is_shown_where_it_means_something() -> None:
     interval = wilson_interval(0.8, 100)
     retention = {"agreement": 0.8, "n": 100, "interval": list(interval)}

@@ -51,6 +51,9 @@ def test_a_worse_task_and_a_collapse_come_first_and_are_not_exported() -> None:
     for outcome in (worse, collapse):
         assert "export" not in next_step(outcome, Path("runs/x"))
         assert "merge runs/x" in next_step(outcome, Path("runs/x"))
+        assert next_step(outcome, Path("runs/x")).endswith("or train again with a lower --lr")
+        moved = next_step(outcome, Path("runs/x"), statistics_moved=True)
+        assert moved.endswith("or train again with --batchnorm keep")
 
 
 def test_results_are_read_back_and_old_ones_have_no_verdict() -> None:
@@ -64,3 +67,8 @@ def test_a_share_near_its_limit_is_shown_with_both_bounds() -> None:
     assert plus_minus(Interval(0.62, 0.68, 0.73)) == "68.0 ± 5.5 %"
     assert plus_minus(wilson_interval(1.0, 3)) == "100.0 [43.9, 100.0] %"
     assert plus_minus(wilson_interval(0.0, 20)) == "0.0 [0.0, 16.1] %"
+
+
+def test_what_is_not_the_task_is_not_called_so() -> None:
+    outcome = Verdict(change(300, 300, 100, 100), {}, "accuracy on other/photos")
+    assert outcome.sentence("images").startswith("Accuracy on other/photos collapsed by 66.7 ± ")

@@ -39,6 +39,8 @@ class Elsewhere:
         self.looks -= 1
         return self.looks < 0
 
+    candidate = without_rate(labelled=False)[0]
+
     def path(self, parts: object) -> list[Point]:
         return [Point(self.name, 1.0, [True], {"names": [True]})]
 

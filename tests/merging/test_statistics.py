@@ -10,6 +10,8 @@ import torch
 from merging.conftest import Finished
 
 import tracer
+from tracer.models.export import export
+from tracer.models.student import load
 from tracer.runs.run import Run
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
@@ -23,6 +25,14 @@ def convolutional(minute: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("convolutional") / "model.json"
     file.write_text(json.dumps({"embed_dim": 8, "vision_cfg": vision, "text_cfg": text}))
     return str(file)
+
+
+@pytest.fixture(scope="module")
+def pretrained(convolutional: str) -> dict[str, str]:
+    """The settings of a run that starts from a folder with weights of such a model."""
+    folder = Path(convolutional).parent / "model"
+    export(load(convolutional), folder)
+    return {"model": str(folder), "pretrained": "auto"}
 
 
 def changed(run: Run, weights: str) -> list[str]:
@@ -49,3 +59,44 @@ def test_statistics_that_moved_are_estimated_anew(finished: Finished, convolutio
     (mean, *_) = (name for name in changed(mixture, mixture.weights) if name.endswith("running_mean"))
     line = (start[mean] + run.student("result").state_dict()[mean]) / 2
     assert not torch.allclose(weights[mean], line)
+
+
+@pytest.mark.parametrize("method", ["flyp", "stock", "ema"])
+def test_a_pretrained_start_keeps_its_own_through_training_and_merging(
+    method: str, finished: Finished, pretrained: dict[str, str]
+) -> None:
+    """The replicas of Model Stock and an averaging teacher have copies of them."""
+    run = Run.open(finished(method, **pretrained))
+    assert run.experiment.batchnorm == "keep"
+    assert not run.result["statistics_moved"]
+    assert not changed(run, "result")
+    mixture = tracer.merge(run, wise=0.5, device="cpu")
+    assert not changed(mixture, mixture.weights)
+
+
+def test_nothing_is_lost_where_no_weight_moves(finished: Finished, pretrained: dict[str, str]) -> None:
+    """At a rate of nearly 0 a model answers as before; with updated statistics it is another one."""
+    kept, trained = (
+        Run.open(finished("flyp", **pretrained, lr=1e-12, batchnorm=choice)) for choice in ("auto", "train")
+    )
+    images = torch.randint(
+        256, (16, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)
+    )
+    start = kept.student("pretrained").eval()
+    with torch.no_grad():
+        before, *after = (
+            each.embed_image(each.pixels(images))
+            for each in (start, *(run.student("result").eval() for run in (kept, trained)))
+        )
+    torch.testing.assert_close(after[0], before)
+    assert not torch.allclose(after[1], before, atol=1e-2)
+    assert trained.result["statistics_moved"]
+
+
+def test_statistics_of_random_weights_are_trained_and_nothing_is_said_of_them(
+    finished: Finished, convolutional: str
+) -> None:
+    run = Run.open(finished("flyp", model=convolutional))
+    assert run.experiment.batchnorm == "train"
+    assert changed(run, "result")
+    assert not run.result["statistics_moved"], "there was nothing to keep"

@@ -19,6 +19,8 @@ from tracer.parallel import World
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
+from tracer.storage.room import size
+from tracer.training.footprint import footprint
 from tracer.training.loop import Training
 
 Make = Callable[..., Experiment]
@@ -33,6 +35,7 @@ def test_trains_and_resumes_bit_for_bit(name: str, experiment: Make, tmp_path: P
     run(asked, tmp_path / "resumed", CPU, QUIET)
     run(asked, tmp_path / "whole", CPU, QUIET)
     equal(tmp_path / "whole", tmp_path / "resumed", "result")
+    foreseen(asked, tmp_path / "whole")
 
 
 # What an export or an evaluation can meet: no head, a head, a head that was solved for, the teacher as result.
@@ -59,6 +62,24 @@ def interrupted(asked: Experiment, folder: Path, after: int) -> None:
         if (begun.resume / f"step-{after:09d}").exists():
             break
     reports.close()
+
+
+def foreseen(asked: Experiment, folder: Path) -> None:
+    """What a run writes is known before it begins: nearly, and never less."""
+    settled = plan(asked)
+    expected = footprint(settled, asked.pretrained_model())
+    largest = max(map(size, (folder / "resume").glob("step-*")), default=0)
+    for one, other in (
+        (expected.checkpoint, largest),
+        (expected.weights, size(folder / "weights")),
+        (expected.predictions, size(folder / "predictions")),
+        (
+            expected.log,
+            size(folder) - sum(size(folder / name) for name in ("resume", "weights", "predictions")),
+        ),
+    ):
+        assert other <= one
+        assert one <= other * 1.02 + 100_000
 
 
 def equal(one: Path, other: Path, name: str) -> None:

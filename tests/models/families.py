@@ -29,6 +29,7 @@ from tracer.models.export import export
 from tracer.models.gradient_cache import embed_both
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.registry import known_models
+from tracer.models.running_statistics import running_layers
 from tracer.models.student import Student, load
 from tracer.models.text import EndOfText, MaskedPadding
 from tracer.models.towers import without_projection
@@ -319,6 +320,7 @@ def tracer_step(student: Student) -> tuple[State, Loss]:
     """One step of TRACER with its defaults, and the state after it."""
     stage = fit(method("tracer").stages[0], student)
     stage.tune(student)
+    student.frozen_statistics = True  # as of a pretrained start
     student.train()
     policy = stage.policy(2)
     assert policy is not None
@@ -394,8 +396,8 @@ def peculiarities(student: Student) -> str:
         notes.append("sigmoid loss with a bias")
     if towers := without_projection(student.clip):
         notes.append(f"no penalty on projections: the {' and '.join(towers)} tower has none")
-    if any(isinstance(module, torch.nn.BatchNorm2d) for module in student.modules()):
-        notes.append("BatchNorm: no `--chunk`")
+    if running_layers(student):
+        notes.append("BatchNorm, whose statistics stay the pretrained ones")
     if hasattr(student.clip, "text_decoder"):
         notes.append("its text decoder is not trained")
     if "hf_tokenizer_name" in student.config["text_cfg"]:

@@ -45,10 +45,12 @@ def test_texts_heads_chunks_a_step_and_an_export(name: str, folder: Path, tmp_pa
     assert families.head_gap(student) < rounding
     assert families.chunk_gap(student) < bound(length(student))  # in float64
     before = {key: tensor.clone() for key, tensor in student.named_parameters()}
+    buffers = {key: tensor.clone() for key, tensor in student.named_buffers()}
     state, loss = families.tracer_step(student)
     assert loss.total.isfinite()
     still = [key for key, tensor in student.named_parameters() if torch.equal(tensor, before[key])]
     assert [key for key in still if not idle(key)] == []
+    assert [key for key, tensor in student.named_buffers() if not torch.equal(tensor, buffers[key])] == []
     assert state.shadow is not None
     assert state.shadow.step == 1
     assert families.export_gap(student, tmp_path / "export") < rounding

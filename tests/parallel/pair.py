@@ -58,6 +58,8 @@ def data(folder: Path) -> None:
     config = {"embed_dim": 4, "vision_cfg": vision, "text_cfg": text}
     (folder / "minute.json").write_text(json.dumps(config))
     (folder / "sigmoid.json").write_text(json.dumps({**config, "init_logit_bias": -10}))
+    resnet = {"image_size": 32, "layers": [1, 1, 1, 1], "width": 4}
+    (folder / "resnet.json").write_text(json.dumps({**config, "vision_cfg": resnet}))
 
 
 def experiment(folder: Path, method: str, *, regularizer: str | None = None, **asked: Any) -> Experiment:
@@ -166,6 +168,7 @@ def experiments(folder: Path, cases: Sequence[str]) -> Cases:
     found["tracer-pairs"] = experiment(folder, "tracer", distill_pairs=2)
     sigmoid = {"model": str(folder / "sigmoid.json")}
     found |= {f"sigmoid-{name}": replace(found[f"tracer-{name}"], **sigmoid) for name in ("pair", "chunk")}
+    found["tracer-batchnorm"] = replace(usual, model=str(folder / "resnet.json"), batchnorm="keep")
     found["tracer-last"] = experiment(folder, "tracer", tune="last-1")
     found["tracer-lora"] = replace(usual, adapter="lora:rank=2,factors=AB")
     found["tracer-prompts"] = replace(usual, adapter="prompts:image=2,text=2")

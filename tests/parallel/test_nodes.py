@@ -39,7 +39,8 @@ def test_two_machines_train_what_one_process_does(tmp_path: Path) -> None:
     port = free_port()
     many = [[*launched(rank, port), *training(tmp_path, "many"), "--shard"] for rank in range(NODES)]
     commands = [[sys.executable, *training(tmp_path, "one")], *many]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    path = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(path)}
     running = [
         subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

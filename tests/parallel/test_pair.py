@@ -52,6 +52,10 @@ def test_what_is_saved_in_two_processes_changes_nothing(found: Found, kind: str,
     equal(found["runs"][f"tracer-{thrift} {kind}"])
 
 
+def test_statistics_that_are_kept_are_those_of_one_process(found: Found) -> None:
+    equal(found["runs"]["tracer-batchnorm ddp"])
+
+
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
 def test_the_teacher_is_the_same_after_five_steps(found: Found, kind: str) -> None:
     assert found["runs"][f"tracer-class {kind}"]["teacher"] < EXACT

@@ -36,7 +36,7 @@ def test_another_type_is_refused_before_anything_is_written(name: str, value: An
         ({"retain": "digits"}, "retain 'digits': expected a list of text"),
         ({"templates": Path("mine.txt")}, "mine.txt'): expected text or None"),
         ({"seed": 2**70}, f"seed {2**70}: expected a number below 2^64"),
-        ({"batchnorm": "no"}, "unknown batchnorm 'no': choose from: keep, train"),
+        ({"batchnorm": "no"}, "unknown batchnorm 'no': choose from: auto, keep, train"),
     ],
 )
 def test_the_sentence_names_what_is_valid(settings: dict[str, Any], message: str) -> None:

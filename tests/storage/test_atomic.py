@@ -255,3 +255,25 @@ def test_every_file_has_the_mode_of_a_new_one(mask: int, tmp_path: Path) -> None
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) == 4
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o666 & ~mask}
+
+
+@pytest.mark.parametrize("name", ["x" * 250, "é" * 127])
+def test_a_name_as_long_as_a_file_system_takes_is_written(name: str, tmp_path: Path) -> None:
+    atomic.write_text(tmp_path / name, "whole")
+    assert names(tmp_path) == [name]
+
+
+def test_an_error_names_the_file_and_not_the_hidden_one(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File name too long") as error:
+        atomic.write_text(tmp_path / ("x" * 256), "")
+    assert error.value.filename == str(tmp_path / ("x" * 256))
+
+
+def test_a_link_that_cannot_be_put_in_place_leaves_nothing(tmp_path: Path) -> None:
+    atomic.write_link(tmp_path / "best", Path("one"))
+    atomic.write_link(tmp_path / "best", Path("two"))
+    assert (tmp_path / "best").readlink() == Path("two")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        atomic.write_link(tmp_path / "taken", Path("one"))
+    assert names(tmp_path) == ["best", "taken"]

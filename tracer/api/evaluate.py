@@ -48,8 +48,9 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
     Prints as a table, in a terminal and in a notebook.
     """
 
-    def __init__(self, scored: dict[str, list[Scored]], suite: Suite) -> None:
+    def __init__(self, scored: dict[str, list[Scored]], suite: Suite, trained_on: Sequence[str] = ()) -> None:
         super().__init__()
+        self.trained_on = frozenset(trained_on)
         self.rows = {name: [row for each in sets for row in each.rows] for name, sets in scored.items()}
         self.suite = suite
         self.hits = {
@@ -62,17 +63,22 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What was gained and lost between the first model and the last, on the same images; None for one model."""
-        first, *others = self.hits.values()
-        changes = {
-            shift.name: Change.of(first[shift.name], others[-1][shift.name])
-            for shift in sorted(self.suite, key=lambda shift: shift.role != "id")
-            if others and first.get(shift.name)
-        }
-        if not changes:
+        """What was gained and lost between the first model and the last, on the same images; None for one model.
+
+        Data are the task if they have the classes of training.
+        """
+        before, *others = self.hits.values()
+        if not others:
             return None
-        task = next(iter(changes))
-        return Verdict(changes.pop(task), changes)
+        measured = [shift for shift in self.suite if before.get(shift.name)]
+        measured.sort(key=lambda shift: shift.role != "id")
+        if not measured:
+            return None
+        changes = [Change.of(before[shift.name], others[-1][shift.name]) for shift in measured]
+        first = measured[0]
+        task = first.role == "id" and {*first.classes} == self.trained_on
+        retained = {shift.name: change for shift, change in zip(measured[1:], changes[1:], strict=True)}
+        return Verdict(changes[0], retained, "task" if task else f"accuracy on {first.name}")
 
     @property
     def sentence(self) -> str:
@@ -164,7 +170,7 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         notify(remark)
     scored = {each.name: _score(each, opened, world, sets.flags, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
-    return Scores({name: scored[name] for name in before_first}, suite)
+    return Scores({name: scored[name] for name in before_first}, suite, first.trained_on)
 
 
 def _score(

@@ -24,6 +24,8 @@ from tracer.models.student import Student
 from tracer.models.task import HEAD_FILE, Task
 from tracer.runs.run import Run
 from tracer.storage.folders import require_utf8
+from tracer.storage.room import require_room
+from tracer.training.footprint import model_bytes
 
 FORMATS = (*MODEL_FORMATS, "peft")
 APPLIED = "use tracer.load, or the code in README.md"
@@ -77,6 +79,8 @@ def export(
             run.require_own_files()
         student, task = run.student(name), run.task(name)
         card = None if format == "peft" else _card(run, name, format, student, task, target, push_to)
+    if format != "peft":  # which holds an adapter, a hundredth of the model
+        require_room(target, model_bytes(student), "this export", "make room, or choose another folder")
     difference = None
     if student.head is not None and format != "onnx":
         say(NOT_APPLIED[format])

@@ -28,6 +28,7 @@ from tracer.parallel import World
 from tracer.runs.plan import retained_data, trained_retained
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json
+from tracer.storage.room import require_room, size
 
 LINES = ("wise", "paint", "fisher")  # interpolations, from whose sweep one α is chosen
 RUN_WEIGHTS = ("result", "student", "teacher", "pretrained")
@@ -154,6 +155,9 @@ def prepare(
             f"a greedy soup needs images that no run has trained on, and {names} held out different ones: "
             "give --held-out"
         )
+    if way not in ("dawin", "ensemble"):
+        needed = size(runs[0].weights_file("result"))
+        require_room(runs[0].folder, needed, "the merged model", "make room, which is needed beside the run")
     retained = tuple(retained_data(spec) for spec in request.retain) or group.plan.retain
     if not retained and NAME in (runs[0].result or {}).get("changes", {}).get("retain", {}):
         retained = (emoji_probe(100 * MOST),)

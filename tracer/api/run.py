@@ -24,9 +24,12 @@ from tracer.runs.sinks import Name, check_installed, forward_to_sinks
 from tracer.storage.cache import cache_folder
 from tracer.storage.lock import lock
 from tracer.storage.provenance import versions
+from tracer.storage.room import FULL, DiskFull
+from tracer.training.checkpoint import newest
+from tracer.training.footprint import require_run_room
 from tracer.training.loop import Report, Training
 from tracer.training.pace import Clock
-from tracer.training.setup import check_trainable, notices
+from tracer.training.setup import check_trainable, notices, text_notices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,7 @@ class Observer:
     report: Callable[[Report], object] | None = None
     warn: Callable[[str], object] = warnings.warn
     lost: Callable[[Lost], None] | None = None  # another process has gone; called from a thread
+    again: str | None = None  # what goes on if the run ends early; by default `tracer resume RUN`
 
 
 def run(
@@ -87,8 +91,10 @@ def run(
         if not existing:  # first, so that a model that cannot be loaded leaves no folder behind
             with clock.measure("start"):
                 model = world.all_or_none(lambda: _checked_model(settled))
-            for notice in notices(settled.method, model) if world.first else ():
-                (observer.note or observer.warn)(notice)
+            if world.first:
+                for notice in (*notices(settled.method, model), *text_notices(settled, model)):
+                    (observer.note or observer.warn)(notice)
+            world.on_first_process(lambda: require_run_room(settled, model, folder))
         world.on_first_process(
             lambda: (
                 Run.open(folder).require(settled)
@@ -98,6 +104,10 @@ def run(
         )
         current = world.all_or_none(lambda: Run.open(folder))
         if not current.finished:
+            if model is None:
+                with clock.measure("start"):
+                    model = world.all_or_none(settled.experiment.pretrained_model)
+                world.on_first_process(lambda: require_run_room(settled, model, folder))
             if existing and world.first and (difference := _other_machine(current, world)):
                 (observer.note or observer.warn)(difference)
             workers = machine.workers
@@ -203,7 +213,7 @@ def _other_machine(current: Run, world: World) -> str:
 @contextmanager
 def _recording(current: Run, world: World, machine: Machine, observer: Observer) -> Iterator[None]:
     """A context in which this process alone writes to the run, sinks follow it, and errors name the way to go on."""
-    resume = command_line("resume", current.folder)
+    resume = observer.again or command_line("resume", current.folder)
     if not world.first:
         current.recorder = NullRecorder(current.recorder.path)
     with ExitStack() as stack:
@@ -217,5 +227,8 @@ def _recording(current: Run, world: World, machine: Machine, observer: Observer)
         except (Lost, WorkerLost) as error:
             raise type(error)(f"{error}. Go on with: {resume}") from None
         except OSError as error:
-            message = f"{os_error_message(error)}. When that is corrected, go on with: {resume}"
-            raise UserError(message) from error
+            kept = newest(current.resume)
+            state = f"{kept[0]} is the newest checkpoint" if kept else "no checkpoint is written yet"
+            kind = DiskFull if error.errno in FULL else UserError
+            message = f"{os_error_message(error)}; {state}. When that is corrected, go on with: {resume}"
+            raise kind(message) from error

@@ -5,22 +5,38 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tracer.core.errors import printable
+from tracer.api.streams import LEFT, Stream, steady, training
+from tracer.core.errors import UserError, printable
 
 if TYPE_CHECKING:  # importing torch would make `tracer --help` slow
     from tracer.training.loop import Report
 
 
 class _Printable(Console):
-    """A console on which names of files and classes cannot steer the terminal: control characters are written out."""
+    """A console on which names of files and classes cannot steer the terminal: control characters are written out.
+
+    That it cannot write is no error of what is computed, in a command or a user's own program.
+    """
+
+    @property
+    def file(self) -> IO[str]:  # pyrefly: ignore[bad-override]
+        """Where it writes: what sys.stdout or sys.stderr is now."""
+        stream = super().file
+        if isinstance(stream, Stream):
+            return stream
+        if self._steady is None or self._steady[0] is not stream:
+            self._steady = stream, steady(stream)
+        return self._steady[1]
+
+    _steady: tuple[IO[str], IO[str]] | None = None
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*(printable(each) if isinstance(each, str) else each for each in objects), **options)
@@ -51,6 +67,15 @@ def say(message: str, *, to: Console = console) -> None:
     """
     whole = not to.is_terminal or "tracer " in message
     to.print(message, highlight=False, markup=False, soft_wrap=whole)
+
+
+def put(text: str) -> None:
+    """Print text for a program, as it is: it is what was asked for, so that it is an error if it cannot be written."""
+    before = getattr(console.file, "lost", None)
+    console.out(printable(text), highlight=False)
+    lost = getattr(console.file, "lost", None)
+    if lost is not None and lost is not before and lost.errno not in LEFT:
+        raise UserError(f"what was asked for could not be printed: {lost.strerror}")
 
 
 def stop_at_once(error: Exception) -> None:
@@ -89,7 +114,6 @@ class Display(AbstractContextManager["Display"]):
     def __init__(self, name: str) -> None:
         self.name = name
         self.latest: dict[str, str] = {}
-        self.used = False  # whether there was a report
         self.shown = 0
         self.bar = Progress(
             TextColumn("[bold]{task.description}"),
@@ -102,13 +126,18 @@ class Display(AbstractContextManager["Display"]):
             speed_estimate_period=600,  # seconds; a report may come once in a minute
         )
         self.task = self.bar.add_task(name, total=None, state="")
+        self._training = ExitStack()
+
+    def __enter__(self) -> Display:
+        self._training.enter_context(training())
+        return self
 
     def __exit__(self, *details: object) -> None:
         self.bar.stop()
+        self._training.close()
 
     def show(self, report: Report) -> None:
         """Show a report; without a terminal, only evaluations and every tenth of training print a line."""
-        self.used = True
         self.bar.start()  # not earlier: work before the first report shows its own progress
         steps = max(1, report.steps)
         self._keep(report)

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -16,6 +16,7 @@ from types import FrameType
 from rich.markup import escape
 
 import tracer
+from tracer.api.streams import steady_streams
 from tracer.api.terminal import console, errors, say
 from tracer.cli import commands
 from tracer.core.errors import AlreadyReported, UserError, os_error_message, unknown
@@ -34,6 +35,9 @@ EXAMPLES = """\
 STUDIES = {"bench": "bench", "evidence": "emojishift", "theory": "theory", "toy": "toy"}
 REPOSITORY = Path(tracer.__file__).parents[1]
 
+# Commands that the processes of a launcher carry out together; others would do everything several times.
+TOGETHER = ("eval", "resume", "train")
+
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
 
 # Old and new names of flags and arguments since version 0.1; the old ones are accepted until version 0.3.
@@ -43,9 +47,20 @@ RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
 def main(arguments: list[str] | None = None) -> int:
     """Run a subcommand. Returns 0: done; 2: an error that the user can correct; 128 + n: stopped by signal n.
 
-    `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished.
+    `tracer check` returns 1 if data are missing, `tracer sweep` if runs failed or are not finished. The code speaks of
+    the work: that nobody reads what is printed, or that it cannot be written, changes nothing.
     """
-    arguments = sys.argv[1:] if arguments is None else arguments
+    with steady_streams():
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and (sinks := sys.modules.get("tracer.runs.sinks.forwarding")) and sinks.hanging():
+        with suppress(OSError, ValueError):  # nobody may read any more
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         _overview()
         return 0
@@ -55,7 +70,12 @@ def main(arguments: list[str] | None = None) -> int:
     stopped: list[Stopped] = []
     try:
         with _signals_raise(stopped):
-            return import_module(_module(arguments[0])).main(_renamed(arguments[1:]))
+            module = _module(arguments[0])
+            if arguments[0] not in TOGETHER and os.environ.get("WORLD_SIZE", "1") != "1":
+                from tracer.parallel import require_one_process  # late: it imports torch
+
+                require_one_process(f"`tracer {arguments[0]}`")
+            return import_module(module).main(_renamed(arguments[1:]))
     except KeyboardInterrupt as stop:
         return _end(stop)
     except (UserError, OSError, TypeError, ValueError, RuntimeError) as error:

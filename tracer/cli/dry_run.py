@@ -19,14 +19,16 @@ from tracer.parallel.device import device as find_device
 from tracer.parallel.device import free_memory
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan, plan
+from tracer.storage.room import free, size_text
 from tracer.training.estimate import Estimate, estimate, training_seconds
+from tracer.training.footprint import footprint
 from tracer.training.pace import time_text
 
 CHUNKS = (64, 32, 16, 8, 4)
 GIB = 2**30
 
 
-def dry_run(experiment: Experiment, device: str, everything: bool = False) -> int:
+def dry_run(experiment: Experiment, device: str, out: Path | None = None, everything: bool = False) -> int:
     """Print what would run, without training; with `everything`, all settings and all parts of the memory."""
     target = find_device(device)
     with TemporaryDirectory() as temporary:  # a run as the model is written there
@@ -38,45 +40,54 @@ def dry_run(experiment: Experiment, device: str, everything: bool = False) -> in
             weights = chosen.locate().outlook()
         with errors.status("estimating the memory"):
             need = estimate(settled)
-            verdict = _verdict(settled, need, target.type, free_memory(target))
+            verdict, fitting = _verdict(settled, need, target.type, free_memory(target))
         with errors.status("timing a step"):
-            duration = _duration(settled, device) if verdict.startswith("fits") else ""
+            duration = "" if fitting is None else _duration(fitting, device)
+            if fitting is not None and fitting.experiment.chunk != settled.experiment.chunk:
+                duration += f" with --chunk {fitting.experiment.chunk}"
+        disk = footprint(settled, chosen.pretrained_model(random=True)).total
     settled = replace(settled, experiment=replace(settled.experiment, model=experiment.model))
     say(verdict)
     if weights:
         say(f"warning: {weights}", to=errors)
     say(f"{settled.steps:,} steps of {settled.batch} images{duration}; {settled.division}")
+    room = free(out or Path("runs"))
+    if room is not None and disk > room:
+        place = out or Path("runs")
+        say(f"warning: it writes {size_text(disk)}, and {size_text(room)} are free at {place}", to=errors)
     for warning in settled.warnings:
         say(f"warning: {warning}", to=errors)
     chosen = (all_settings if everything else different_settings)(settled.experiment)
     rows = [(name, _text(value)) for name, value in {"method": None, **chosen}.items()]
     memory = need.lines()
     rows += memory if everything else [memory[1], memory[-1]]
+    rows.append(("disk: weights, two checkpoints", size_text(disk)))
     some = "Settings that differ from the defaults (--dry-run-all shows all)"
     show_table("All settings" if everything else some, ("setting", "value"), rows)
     return 0
 
 
-def _verdict(settled: Plan, need: Estimate, kind: str, free: int | None) -> str:
-    """One sentence: it fits, or what would make it fit."""
+def _verdict(settled: Plan, need: Estimate, kind: str, free: int | None) -> tuple[str, Plan | None]:
+    """One sentence: it fits, or what would make it fit. With the plan that fits, None if there is none."""
 
     def bytes_on_device(each: Estimate) -> int:
         return each.total if kind == "cpu" else each.total - each.process
 
     if need.step is None or free is None:
         why = "this model cannot be simulated" if need.step is None else f"{kind} does not say what is free"
-        return f"fits perhaps: at least {bytes_on_device(need) / GIB:.1f} GiB are needed, and {why}"
+        return f"fits perhaps: at least {bytes_on_device(need) / GIB:.1f} GiB are needed, and {why}", settled
     room = free + (need.process if kind == "cpu" else 0)  # the libraries are in memory already
     needed = f"{bytes_on_device(need) / GIB:.1f} GiB"
     if bytes_on_device(need) <= room:
-        return f"fits: needs {needed} of {room / GIB:.1f} GiB"
+        return f"fits: needs {needed} of {room / GIB:.1f} GiB", settled
     start = f"does not fit in {room / GIB:.1f} GiB (needs {needed})"
     for chunk in CHUNKS:
         if chunk < min(settled.batch, settled.experiment.chunk or settled.batch):
-            smaller = estimate(replace(settled, experiment=replace(settled.experiment, chunk=chunk)))
-            if bytes_on_device(smaller) <= room:
-                return f"{start}: use --chunk {chunk} ({bytes_on_device(smaller) / GIB:.1f} GiB)"
-    return f"{start}: use a smaller --model; --chunk and --checkpointing do not suffice"
+            chunked = replace(settled, experiment=replace(settled.experiment, chunk=chunk))
+            smaller = bytes_on_device(estimate(chunked))
+            if smaller <= room:
+                return f"{start}: use --chunk {chunk} ({smaller / GIB:.1f} GiB)", chunked
+    return f"{start}: use a smaller --model; --chunk and --checkpointing do not suffice", None
 
 
 def _duration(settled: Plan, device: str) -> str:

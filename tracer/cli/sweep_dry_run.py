@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tracer.api.run import divisible
 from tracer.api.terminal import errors, say, show_table
 from tracer.cli.dry_run import GIB, different_settings
 from tracer.core.errors import UserError
-from tracer.data.split import Division, divide
+from tracer.data.split import Division
 from tracer.evaluation.suites.imagenet import COMPLETE, TRAINING_IMAGES, check
 from tracer.methods.base import method
 from tracer.models.registry import locate, pretrained_tag
-from tracer.parallel import World
 from tracer.report.comparison import show
 from tracer.runs.experiment import Experiment
-from tracer.runs.plan import plan, warmup_steps
+from tracer.runs.plan import warmup_steps
+from tracer.sweep.plans import Plans
 from tracer.sweep.product import START, Sweep
 from tracer.training.estimate import estimate
 
@@ -29,19 +27,15 @@ def dry_run(sweep: Sweep, folder: Path) -> int:
     """Print the runs, and which data and weights are here. Returns 1 if a run would be refused."""
     runs = sweep.by_folder(folder)
     first = next(iter(runs.values()))
-    divisions: dict[tuple[Any, ...], Division] = {}  # data are read once
+    plans = Plans(sweep)
     planned: dict[str, tuple[str, str, str]] = {}  # runs that differ in their seed are planned once
     rows, problems = [], {}
     for number, (run, experiment) in enumerate(runs.items()):
         state = "done" if (run / "result.json").exists() else "started" if run.exists() else ""
-        alike = replace(experiment, seed=0)
-        if (
-            sweep.start is not None and not Path(experiment.model).exists()
-        ):  # the sweep makes this model first
-            alike = replace(alike, model=sweep.start.model, pretrained="none")
+        alike = plans.alike(experiment)
         with errors.status(f"planning run {number}"):
             try:
-                figures = planned.get(alike.id) or _figures(alike, divisions)
+                figures = planned.get(alike.id) or _figures(alike, plans)
                 planned[alike.id] = figures
             except UserError as error:
                 problems.setdefault(str(error), number)
@@ -52,19 +46,14 @@ def dry_run(sweep: Sweep, folder: Path) -> int:
     show_table(f"{len(runs)} runs in {folder}", COLUMNS, rows)
     say("memory is that of one process in fp32; bf16 halves the activations")
     refused = [f"✗ run {number} and those like it: {error}" for error, number in problems.items()]
-    for line in [*_found(sweep, divisions), *refused]:
+    for line in [*_found(sweep, plans.divisions), *refused]:
         say(line)
     return int(bool(problems))
 
 
-def _figures(experiment: Experiment, divisions: dict[tuple[Any, ...], Division]) -> tuple[str, str, str]:
-    """Steps, warm-up and memory of a run; its data are taken from `divisions`, or read and put there."""
-    source = (experiment.data, experiment.held_out, experiment.held_out_share)
-    key = (*source, experiment.test_share, *experiment.keywords.values())
-    if key not in divisions:
-        unchecked: dict[str, Any] = {"check": lambda examples: examples, **experiment.keywords}
-        divisions[key] = divide(*source, test_share=experiment.test_share, **unchecked)
-    settled = divisible(plan(experiment, check_images=False, division=divisions[key]), World("cpu"))
+def _figures(experiment: Experiment, plans: Plans) -> tuple[str, str, str]:
+    """Steps, warm-up and memory of a run."""
+    settled = plans(experiment)
     if not settled.steps:
         return "0", "0", ""
     return f"{settled.steps:,}", f"{settled.warmup:,}", f"{estimate(settled).total / GIB:.1f} GiB"

@@ -15,6 +15,7 @@ from tracer.core.errors import UserError
 from tracer.evaluation.measured import describe_compared
 from tracer.evaluation.verdict import Change, Verdict, names_kept, plus_minus, value_with_interval, verdict
 from tracer.methods.base import method
+from tracer.parallel import launch
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
@@ -39,7 +40,7 @@ def carry_out(experiment: Experiment, out: Path | None, machine: Machine, *, fre
             display.bar.stop()
             say(str(stop), to=errors)
             return 128 + stop.signal_number
-    if display.used:  # only the first process receives reports
+    if launch().rank == 0:
         show_result(finished)
     return 0
 
@@ -88,7 +89,12 @@ def show_result(finished: Run) -> None:
     outcome = verdict(result)
     trained = finished.description.get("steps") != 0  # of zeroshot, no longer training could change anything
     measure = command_line("eval", folder, "--data", "TEST-IMAGES")
-    show_verdict(outcome, next_step(outcome, folder) if trained else measure)
+    show_verdict(
+        outcome,
+        next_step(outcome, folder, statistics_moved=result.get("statistics_moved", False))
+        if trained
+        else measure,
+    )
 
 
 def show_verdict(outcome: Verdict | None, next_command: str | None, images: str = "held-out images") -> None:
@@ -102,12 +108,13 @@ def show_verdict(outcome: Verdict | None, next_command: str | None, images: str 
         say(f"Next: {next_command}")
 
 
-def next_step(outcome: Verdict | None, folder: Path) -> str:
+def next_step(outcome: Verdict | None, folder: Path, *, statistics_moved: bool = False) -> str:
     """The command that a finished run calls for: no export of a model that got worse."""
     if outcome is None:
         return command_line("export", folder)
     if outcome.bad or outcome.task.difference.value < 0:
-        return f"{command_line('merge', folder, '--wise', '0:1:0.1')}, or train again with a lower --lr"
+        remedy = "--batchnorm keep" if statistics_moved else "a lower --lr"
+        return f"{command_line('merge', folder, '--wise', '0:1:0.1')}, or train again with {remedy}"
     if outcome.no_gain:
         return f"{command_line('eval', folder, '--data', 'MORE-TEST-IMAGES')}, or train again for longer"
     return command_line("export", folder)

@@ -33,8 +33,10 @@ def probes(scene: Scene) -> dict[str, Tensor]:
     teacher_logits, student_logits = scene.teacher.logits, scene.student.logits
     teacher, student = log_softmax(teacher_logits, dim=1), log_softmax(student_logits, dim=1)
     teacher_texts, student_texts = log_softmax(teacher_logits.T, dim=1), log_softmax(student_logits.T, dim=1)
-    k = min(5, teacher_logits.shape[1])
-    shared = (teacher.topk(k).indices[:, :, None] == student.topk(k).indices[:, None, :]).any(dim=2)
+    overlap = {}
+    if teacher.shape[1] > 5:  # of fewer texts, all are among the first
+        shared = (teacher.topk(5).indices[:, :, None] == student.topk(5).indices[:, None, :]).any(dim=2)
+        overlap = {"top5_overlap": shared.float().mean()}
     kl = divergence(teacher_logits, student_logits) + divergence(teacher_logits.T, student_logits.T)
     return {
         "kl": kl / 2,
@@ -45,7 +47,7 @@ def probes(scene: Scene) -> dict[str, Tensor]:
         "student_entropy_both": (entropy(student) + entropy(student_texts)) / 2,
         "teacher_confidence_both": (confidence(teacher) + confidence(teacher_texts)) / 2,
         "agreement": (teacher.argmax(dim=1) == student.argmax(dim=1)).float().mean(),
-        "top5_overlap": shared.float().mean(),
+        **overlap,
         "teacher_pair": teacher.diagonal().exp().mean(),
         "student_pair": student.diagonal().exp().mean(),
     }

@@ -69,7 +69,7 @@ def with_white(images: Images, white: float | None) -> Images:
     """The images with this white in those of more than eight bits."""
     if isinstance(images, Subset):
         return replace(images, images=with_white(images.images, white))
-    return replace(images, white=white) if isinstance(images, Levelled) else images
+    return replace(images, white=white and float(white)) if isinstance(images, Levelled) else images
 
 
 class LeftOut(NamedTuple):

@@ -67,8 +67,9 @@ class Splits(NamedTuple):
     """The split of each row, folder or part of a source; none if it has no splits."""
 
     of_row: Sequence[str] = ()
-    note: str = ""  # where they are named, or why none is
+    note: str = ""  # where they are named
     warning: str = ""  # if splits seem to be named and cannot be used
+    none: str = ""  # why none is named
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ class Splits(NamedTuple):
         """The requested split of `source`; the only one, else the training split, by default."""
         names = self.names
         if not names:
-            return Split(note=self.note, warning=self.warning)
+            return Split(note=self.none, warning=self.warning)
         wanted = canonical(options.split or (names[0] if len(names) == 1 else "train"))
         # Some data sets have only one of validation and test data.
         substitute = {"val": "test", "test": "val"}.get(wanted, wanted)

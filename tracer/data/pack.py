@@ -14,8 +14,11 @@ from tracer.data.encoded import content
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress
 from tracer.storage.atomic import write_file
+from tracer.storage.room import require_room
 
 QUALITY = 95  # of JPEG
+SAMPLED = 16  # images whose size stands for that of all
+RECORD = 2048  # bytes beside an image: two headers, label and caption, rounding up
 
 
 def pack(
@@ -33,6 +36,7 @@ def pack(
     by the loss of JPEG and of resizing twice.
     """
     check_place(out, side)
+    _require_room(examples, out, side, lossless)
 
     def fill(path: Path) -> None:
         with tarfile.open(path, mode="w", format=tarfile.GNU_FORMAT) as shard:
@@ -42,6 +46,15 @@ def pack(
                     progress(index + 1, len(examples))
 
     write_file(out, fill)
+
+
+def _require_room(examples: Examples, out: Path, side: int, lossless: bool) -> None:
+    """Raise DiskFull if some of the images say that all of them have no room."""
+    some = range(0, len(examples), max(1, len(examples) // SAMPLED))
+    sizes = [len(_encode(examples, index, side, lossless)[1]) for index in some]
+    needed = len(examples) * (sum(sizes) / max(1, len(sizes)) + RECORD)
+    less = "make room, give --out on another disk, or a smaller --side"
+    require_room(out, needed, f"{out.name}", f"{less}, or leave out --lossless" if lossless else less)
 
 
 def check_place(out: Path, side: int) -> None:

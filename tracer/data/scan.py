@@ -132,8 +132,9 @@ def levelled(examples: Examples, ranges: list[Range]) -> Examples:
     warnings = []
     if float(np.median([each.mean for each in ranges])) < DARK * white:
         warnings.append(f"{examples.name}: {here} are almost black where white is {white:g}: {advice}")
-    if highest > OVERSHOOT * white:
-        above = sum(each.highest > OVERSHOOT * white for each in ranges)
+    most = OVERSHOOT if white == 1 else white
+    if highest > most:
+        above = sum(each.highest > most for each in ranges)
         reach = f"{above} of {here} have values above {white:g}, up to {highest:g}"
         warnings.append(f"{examples.name}: {reach}, and those become white: {advice}")
     if lowest < 0:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from tracer.core.metrics import METRICS, ece, metric_interval, sigmoid_ece, temperature
+from tracer.core.metrics import ece, metric_interval, sigmoid_ece, telling, temperature
 from tracer.core.metrics.calibration import HIGHEST, LOWEST
 from tracer.data.examples import Examples
 from tracer.evaluation.predict import Classifiers, ImageFeatures, Predictions, Scorer
@@ -53,8 +53,8 @@ class Measured(NamedTuple):
 
     def _metrics(self, predictions: Predictions) -> dict[str, Any]:
         logits, label, _ = predictions
-        metrics = METRICS | ({sigmoid_ece.name: sigmoid_ece} if self.by_sigmoid else {})
-        intervals = {name: metric_interval(metric, logits, label) for name, metric in metrics.items()}
+        metrics = (*telling(logits.shape[1]), *([sigmoid_ece] if self.by_sigmoid else []))
+        intervals = {metric.name: metric_interval(metric, logits, label) for metric in metrics}
         scores: dict[str, Any] = {name: interval.value for name, interval in intervals.items()}
         scores["intervals"] = {name: list(each) for name, each in intervals.items() if each.known}
         if len(label) >= FEWEST_TO_FIT:

@@ -27,11 +27,16 @@ class Retrieval(NamedTuple):
     text_to_image: Int[Tensor, " m"]
 
     def recalls(self) -> dict[str, Interval]:
-        """R@1, 5 and 10 both ways, with 95 % intervals over images and over captions."""
+        """R@1, 5 and 10 both ways, with 95 % intervals over images and over captions.
+
+        A depth at which everything is among the first is left out.
+        """
+        others = {"image_to_text": len(self.text_to_image), "text_to_image": len(self.image_to_text)}
         return {
             f"{way}@{depth}": mean_interval((ranks < depth).double())
             for way, ranks in self._asdict().items()
             for depth in DEPTHS
+            if depth == 1 or depth < others[way]
         }
 
 

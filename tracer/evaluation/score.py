@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tracer.core.metrics import METRICS, Interval, ece, metric_interval, sigmoid_ece
+from tracer.core.metrics import Interval, ece, metric_interval, sigmoid_ece, telling
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.retrieval import retrieve
 from tracer.evaluation.suites.shift import Opened
@@ -58,7 +58,7 @@ def score_test_sets(
                 predictions.write(keep / f"{file_name(shift.name)}.safetensors", examples.classes)
             logits, label, _ = predictions
             hits = predictions.hits
-            measures = [(metric, logits) for metric in METRICS.values()]
+            measures = [(metric, logits) for metric in telling(logits.shape[1])]
             if scorer.by_sigmoid(shift.classes):
                 measures.append((sigmoid_ece, logits))
             if temperature is not None and sorted(shift.classes) == sorted(scorer.trained_on):

@@ -36,8 +36,13 @@ def score_result(
     return measure(plan, scorer, before)
 
 
-def write_summary(plan: Plan, run: Run, world: World, before: Measured, after: Measured) -> None:
-    """Write the predictions of the held-out set, then `result.json`, which marks the run as finished."""
+def write_summary(
+    plan: Plan, run: Run, world: World, before: Measured, after: Measured, *, statistics_moved: bool
+) -> None:
+    """Write the predictions of the held-out set, then `result.json`, which marks the run as finished.
+
+    `statistics_moved`: whether the running statistics of the model, as of BatchNorm, are not those of the start.
+    """
     result: dict[str, Any] = {}
     for moment, weights, measured in (("before", "pretrained", before), ("after", "result", after)):
         result[moment] = measured.scores([data.name for data in plan.retain])
@@ -52,7 +57,8 @@ def write_summary(plan: Plan, run: Run, world: World, before: Measured, after: M
     result["intervals"] = {moment: result[moment].pop("intervals", {}) for moment in ("before", "after")}
     result["retention"] = _agreement(before, after)
     random = plan.experiment.pretrained == "none"  # nothing was known before, so nothing can be lost
-    result["warnings"] = [] if random else warnings(outcome, plan.experiment.method)
+    moved = result["statistics_moved"] = statistics_moved and not random
+    result["warnings"] = [] if random else warnings(outcome, plan.experiment.method, moved)
     world.on_first_process(lambda: write_json(run.folder / "result.json", add_checksum(result)))
 
 
@@ -72,7 +78,7 @@ def _agreement(before: Measured, after: Measured) -> dict[str, Any]:
     return {"agreement": same, "kl": divergence, "n": n, "meaningful": True, "interval": interval}
 
 
-def warnings(outcome: Verdict, method: str) -> list[str]:
+def warnings(outcome: Verdict, method: str, statistics_moved: bool = False) -> list[str]:
     """Warnings about lost accuracy on what should be retained, followed by advice for a run of this method.
 
     A loss that could be noise, or of something that the pretrained model could not do, is no warning.
@@ -82,11 +88,13 @@ def warnings(outcome: Verdict, method: str) -> list[str]:
         for name, change in outcome.retained.items()
         if change.collapsed
     ]
-    return [*messages, advice(method)] if messages else []
+    return [*messages, advice(method, statistics_moved)] if messages else []
 
 
-def advice(method: str) -> str:
+def advice(method: str, statistics_moved: bool = False) -> str:
     """How to retain more with this method; names only flags that the method has."""
+    if statistics_moved:  # the first suspect, which no other setting helps against
+        return "to keep more: --batchnorm keep, because updated BatchNorm statistics forget at any --lr"
     has_strength = method not in STRENGTH_UNRELATED and any(
         option.name == "strength" for option in options(method)
     )

@@ -59,6 +59,7 @@ class Verdict(NamedTuple):
 
     task: Change
     retained: dict[str, Change]
+    name: str = "task"  # or that of other images, where these are not the task that was trained
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Verdict:
@@ -85,7 +86,7 @@ class Verdict(NamedTuple):
 
     def sentence(self, images: str = "held-out images") -> str:
         """What was gained and lost, on how many images, and whether that is more than noise; bad news first."""
-        parts = [_part("task", self.task, images)]
+        parts = [_part(self.name, self.task, images)]
         for name, change in self.retained.items():
             part = _part(name, change, "images")
             parts = [part, *parts] if change.collapsed else [*parts, part]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral
 from typing import NamedTuple
 
@@ -17,8 +18,8 @@ MIN_STEPS = 10  # of a trial; shorter ones do not tell methods apart
 FEWEST_RUNS = 2  # full finetunings that a search needs
 ENOUGH = 18  # trials of the first rung, if they have full length
 AVERAGE_COST = 1.4  # of a step, relative to direct finetuning, over the methods that are tried
-# Share of a budget of time that is planned with; the rest is for the choice, its test and the page.
-USABLE = 0.9
+# Share of a budget of time that is planned with, the test of the choice included; the rest is for what takes longer.
+USABLE = 0.95
 
 
 FORMS = "a time such as 30m or 2h, or a number of runs such as 20-runs"
@@ -57,19 +58,36 @@ class Budget(NamedTuple):
         raise UserError(f"--budget {text}: expected {FORMS}")
 
     def usable(self, speed: Speed) -> float:
-        """Seconds of a budget of time in which trials may run."""
+        """Seconds of a budget of time until the choice is made; its test takes as long as all else in a trial."""
         return USABLE * (self.seconds or math.inf) - speed.overhead
 
 
+class Spent(NamedTuple):
+    """What a trial took: its steps, in those of direct finetuning, their seconds, and the seconds of all else."""
+
+    work: float
+    training: float
+    other: float
+
+
 class Speed(NamedTuple):
-    """Measured seconds of a step of direct finetuning, and of all else in a trial: its start, scores and mixtures."""
+    """Seconds of a step of direct finetuning, and of all else in a trial, however long: its start, scores, mixtures."""
 
     step: float
     overhead: float
 
-    def trial(self, steps: float) -> float:
-        """Seconds of a trial of an average method."""
-        return steps * self.step * AVERAGE_COST + self.overhead
+    @classmethod
+    def measured(cls, trials: Sequence[Spent]) -> Speed:
+        """That of trials which have steps."""
+        step = sum(each.training for each in trials) / sum(each.work for each in trials)
+        return cls(step, sum(each.other for each in trials) / len(trials))
+
+    def trial(self, steps: float, cost: float = AVERAGE_COST) -> float:
+        """Seconds of a trial whose method takes `cost` times as long for a step as direct finetuning.
+
+        Every price in a search is this one.
+        """
+        return steps * self.step * cost + self.overhead
 
     def __str__(self) -> str:
         return f"a step takes about {self.step:.2g} s, and all else in a trial {self.overhead:.2g} s"
@@ -118,25 +136,26 @@ def schedule(full: int, limit: float, price: Callable[[int], float], most: int) 
     return Schedule(steps, trials)
 
 
-def planned(budget: Budget, speed: Speed, full: int, most: int) -> Schedule:
-    """The trials that a budget allows, of at most `full` steps each.
+def planned(budget: Budget, speed: Speed, full: int, most: int, gone: float = 0.0) -> Schedule:
+    """The trials that a budget allows, of at most `full` steps each; `gone` seconds of it are spent.
 
     Where a budget of time does not allow ENOUGH trials of that length, they become shorter and fewer in equal measure:
-    many trials of a few steps would all be undertrained, and one long one could be past the cliff.
+    many trials of a few steps would all be undertrained, and one long one could be past the cliff. They do so until
+    all else takes as long as the steps: still shorter ones would be hardly cheaper.
     """
     if budget.runs is not None:
-        result = schedule(full, budget.runs, lambda steps: steps / full, most)
+        result = schedule(full, budget.runs, partial(Speed(1 / full, 0.0).trial, cost=1.0), most)
         assert result is not None  # FEWEST_RUNS allow one trial a rung
         return result
-    assert budget.seconds is not None
-    usable = budget.usable(speed)
-    steps = full
+    limit, steps = budget.usable(speed) - gone, full
     while True:
-        result = schedule(steps, usable, speed.trial, most)
-        if (result is not None and result.trials[0] >= ENOUGH * steps / full) or steps <= MIN_STEPS:
+        result = schedule(steps, limit, speed.trial, most)
+        enough = result is not None and result.trials[0] >= ENOUGH * steps / full
+        cheap = result is not None and speed.trial(steps) <= 2 * speed.overhead
+        if enough or cheap or steps <= MIN_STEPS:
             break
         steps = max(MIN_STEPS, int(steps / 1.2))
     if result is None:
-        minutes = math.ceil(3 * speed.trial(MIN_STEPS) / 60 / USABLE)
+        minutes = math.ceil((gone + speed.overhead + 3 * speed.trial(MIN_STEPS)) / 60 / USABLE)
         raise UserError(f"the budget is too short: {speed}; give --budget {minutes}m or more")
     return result

@@ -55,8 +55,15 @@ class Candidate:
         return self.method not in WITHOUT_RATE
 
     @property
+    def key(self) -> str:
+        """What it is, however many steps it has."""
+        return repr(self)
+
+    @property
     def cost(self) -> float:
-        """Time of a step relative to direct finetuning; one more forward pass is about a third of a step."""
+        """Time of a step relative to direct finetuning; one more forward pass is about a third. 0 without steps."""
+        if not self.has_rate:
+            return 0.0
         return 1 + len(cost(method(self.method, **self.options)).forwards) / 3
 
     def experiment(self, base: Experiment, steps: int) -> Experiment:
@@ -138,6 +145,11 @@ def ladder(labelled: bool, collapse: float) -> tuple[Candidate, ...]:
     place = RATES.index(collapse)
     places = [place + offset for offset in OFFSETS if 0 <= place + offset < len(RATES)]
     return tuple(replace(each, lr=_rate(each, place)) for place in places for each in kinds(labelled))
+
+
+def most(labelled: bool) -> int:
+    """Candidates with a rate that a search can try at most."""
+    return len(ladder(labelled, FIRST_RATE)) + len(RATES) - RATES.index(FIRST_RATE)
 
 
 def _rate(candidate: Candidate, place: int) -> float:

@@ -17,18 +17,21 @@ from tracer.core.errors import UserError, unknown
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import PREFIX
 from tracer.fitting.budget import Budget, Schedule, Speed, budget_text, doubled, planned
-from tracer.fitting.candidates import FIRST_RATE, RATES, direct, ladder, without_rate
+from tracer.fitting.candidates import direct, most, without_rate
 from tracer.fitting.parts import check_known, parts_of, seen_warning, with_test_share
 from tracer.fitting.result import Fitted, finish
 from tracer.fitting.search import Search, Tell
 from tracer.fitting.trial import FILE as SCORES
 from tracer.fitting.trial import read_state, write_state
-from tracer.parallel import World
+from tracer.parallel import World, require_one_process
 from tracer.runs.experiment import Experiment, Settings, TrialSettings
 from tracer.runs.identity import identity
 from tracer.runs.plan import plan
 from tracer.runs.run import Run
 from tracer.storage.lock import lock
+from tracer.storage.room import require_room
+from tracer.training.footprint import footprint, model_bytes
+from tracer.training.pace import time_text
 from tracer.training.setup import first_stage
 
 DEFAULT_BUDGET = "30m"
@@ -107,6 +110,7 @@ def fit(
         tell: receives lines about plan and progress; by default they are printed.
         settings: settings of `tracer train` that all trials share (templates, augment, batch, epochs, seed, …).
     """
+    require_one_process("tracer.fit")
     folder = None if out is None else Path(out)
     known = {field.name for field in fields(Settings)}.difference(NOT_SETTINGS)
     for name in settings:
@@ -116,6 +120,7 @@ def fit(
     settings |= {"retain": data_names(retain), **data_settings(data, classes)}
     request = requested(model, budget_text(budget), keep, folder, settings)
     search = prepare(request, Machine(device=device, workers=workers), tell)
+    _require_room(search)
     search.run()
     return finish(search)
 
@@ -137,7 +142,8 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     settled = plan(base)
     parts = parts_of(settled)
     folder = request.out or Path("runs") / f"fit-{identity(settled)}"
-    spent = sum(read_state(file).get("seconds", 0.0) for file in folder.glob(f"trials/*/{SCORES}"))
+    states = [read_state(file) for file in folder.glob(f"trials/*/{SCORES}")]
+    earlier = sum(state.get("training", 0.0) + state.get("other", 0.0) for state in states)
     search = Search(base, parts, folder, machine, tell, request.keep, again=request.longer(machine))
     if request.run is not None and (warning := seen_warning(request.run, settled, parts.test)):
         search.warning = warning
@@ -145,8 +151,9 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     full = settled.experiment.steps or 1
     zero_shot = search.trial(without_rate(False)[0], full)
     begun = time.monotonic()
+    observer = Observer(warn=tell, again="the same tracer fit")
     with lock(folder / ".locks" / zero_shot.name, wait=True):
-        finished = run(zero_shot.experiment, zero_shot.folder, machine, Observer(warn=tell))
+        finished = run(zero_shot.experiment, zero_shot.folder, machine, observer)
     first = time.monotonic() - begun
     check_known(finished.result["before"]["retain"])
     if not finished.result["changes"]["retain"]:  # it cannot name emoji, so that this shows nothing
@@ -156,36 +163,53 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     kept = ", ".join(f"{len(each)} images of {each.name}" for each in parts.retain)
     names = "how often held-out images keep their ImageNet name"
     tell(f"What is kept: {f'measured on {kept}, and as many for the test' if kept else names}.")
-    speed = Speed(0.0, 0.0)
+    speed, labelled = Speed(_step(search, full), first), parts.test.labelled
     if budget.seconds is not None:
-        speed = Speed(_step(search, full), first)
         # Refuse a budget that is too short now, before the probe is scored: what is left can only add to this time.
-        _schedule(request.budget, folder, speed, full, parts.test.labelled)
+        _schedule(request.budget, folder, speed, full, labelled, time.monotonic() - started)
     search.start(full)
+    overheads = [trial.spent.other for trial in search.all_trials()]
+    speed = Speed(speed.step, max(first + overheads[0], *overheads))
     if budget.seconds is not None:
-        overheads = [trial.read()["seconds"] for trial in search.all_trials()]
-        speed = Speed(speed.step, max(first + overheads[0], *overheads))
+        search.speed = speed
     with lock(folder / ".locks" / PLAN, wait=True):  # of two processes, the second follows the first's plan
-        search.schedule = _schedule(request.budget, folder, speed, full, parts.test.labelled)
+        gone = time.monotonic() - started
+        search.schedule = _schedule(request.budget, folder, speed, full, labelled, gone)
         write_state(folder / PLAN, {"budget": request.budget, "full": full, **search.schedule._asdict()})
     rungs = [
         f"{trials} {'trial' if trials == 1 else 'trials'} of {steps} steps"
         for steps, trials in zip(*search.schedule, strict=True)
     ]
     tell(f"Plan, within {request.budget}: {', then '.join(rungs)}.")
+    total = time_text(search.schedule.total(speed.trial))
+    tell(f"On this machine {speed}, all trials about {total}.")
     if budget.seconds is not None:
-        tell(f"On this machine {speed}.")
-        search.deadline = started + max(0.0, budget.usable(speed) - spent)
+        tell("In time that is left, more of them become longer.")
+        search.deadline = started + max(0.0, budget.usable(speed) - earlier)
     return search
 
 
-def _schedule(budget: str, folder: Path, speed: Speed, full: int, labelled: bool) -> Schedule:
-    """The trials that the budget allows: as planned before, if the search goes on, because timings differ."""
+def _require_room(search: Search) -> None:
+    """Raise DiskFull if there is none for what is still to be written: a result of each trial, and one run."""
+    longest = search.trial(direct(search.parts.test.labelled), search.schedule.steps[-1])
+    settled = plan(longest.experiment, check_images=False)
+    model = settled.experiment.pretrained_model(random=True)
+    whole, ended = model_bytes(model), len(list(search.folder.glob(f"trials/*/{SCORES}")))
+    trials = sum(search.schedule.trials) - max(0, ended - len(without_rate(search.parts.test.labelled)))
+    if trials > 0:
+        less = "make room, give --out on another disk, or a smaller --budget"
+        needed = trials * whole + footprint(settled, model).total
+        require_room(search.folder, needed, f"a search of {trials} more trials", less)
+
+
+def _schedule(
+    budget: str, folder: Path, speed: Speed, full: int, labelled: bool, gone: float = 0.0
+) -> Schedule:
+    """The trials that the budget allows after `gone` seconds: as planned before, if the search goes on."""
     known = read_state(folder / PLAN)
     if (known.get("budget"), known.get("full")) == (budget, full):
         return Schedule(tuple(known["steps"]), tuple(known["trials"]))
-    most = len(ladder(labelled, FIRST_RATE)) + len(RATES) - RATES.index(FIRST_RATE)
-    return planned(Budget.parse(budget), speed, full, most)
+    return planned(Budget.parse(budget), speed, full, most(labelled), gone)
 
 
 def _step(search: Search, full: int) -> float:

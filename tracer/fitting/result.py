@@ -29,7 +29,7 @@ from tracer.report.page import Summary, write_report
 from tracer.report.run_data import read_run
 from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
-from tracer.storage.atomic import write_json
+from tracer.storage.atomic import write_json, write_link
 from tracer.storage.lock import lock
 
 FILE = "fit.json"
@@ -104,10 +104,7 @@ def finish(search: Search) -> Fitted:
                 (trial.folder / CHOSEN).unlink(missing_ok=True)
         write_json(run.folder / CHOSEN, {"weights": known["weights"], "sentence": known["sentence"]})
         run.weights = known["weights"]
-        link = search.folder / f".{BEST}.tmp"  # renamed, so that there is always one
-        link.unlink(missing_ok=True)
-        link.symlink_to(run.folder.relative_to(search.folder))
-        link.replace(search.folder / BEST)
+        write_link(search.folder / BEST, run.folder.relative_to(search.folder))
         fitted = Fitted(
             run,
             alpha,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from tracer.api.terminal import percent
 from tracer.core.errors import UserError
 from tracer.core.metrics import wilson_interval
 from tracer.evaluation.verdict import plus_minus
-from tracer.fitting.budget import AVERAGE_COST, Schedule
-from tracer.fitting.candidates import Candidate, cliff, climb, direct, ladder, without_rate
+from tracer.fitting.budget import Schedule, Speed, Spent
+from tracer.fitting.candidates import Candidate, cliff, climb, direct, ladder, most, without_rate
 from tracer.fitting.choice import Choice, Point, choose, promoted
 from tracer.fitting.parts import Parts
 from tracer.fitting.trial import Trial
@@ -47,12 +48,12 @@ class Search:
     before: Point = field(init=False)  # the pretrained model's answers
     keep: float | None = None
     deadline: float | None = None
+    speed: Speed | None = None  # measured before the first trial, in a search with a deadline
     warning: str = ""  # about images that the model was trained on before
     again: str = ""  # how to search for longer
     trials: dict[str, Trial] = field(default_factory=dict)  # that have ended, by name
     paths: dict[str, list[Point]] = field(default_factory=dict)  # their mixtures
-    _work: float = 0.0  # that this process has done, and the seconds it took
-    _seconds: float = 0.0
+    spent: list[Spent] = field(default_factory=list)  # of those that have steps and did not fail
 
     @property
     def points(self) -> list[Point]:
@@ -74,8 +75,9 @@ class Search:
                 self.before = trial.before()
 
     def run(self) -> None:
-        """All trials of the schedule, or as many as the time allows."""
-        try:
+        """All trials of the schedule that the time allows; in time that is left then, whatever else can be tried."""
+        others: tuple[Candidate, ...] = ()
+        with suppress(OutOfTime):
             trials, shares = self._climb()
             collapse = cliff(shares)
             rate = min(collapse, max(shares))
@@ -85,8 +87,10 @@ class Search:
             others = ladder(self.parts.test.labelled, collapse)
             trials += [self.trial(candidate, self.schedule.steps[0]) for candidate in others]
             self._halve(trials[: self.schedule.trials[0]])
-        except OutOfTime:
-            self.tell("The budget is spent: the choice is made from what has been tried.")
+        if self.deadline is not None:
+            self._fill(others)
+            if any(self._untried(steps, others) for steps in self.schedule.steps):
+                self.tell("The budget is spent: the choice is made from what has been tried.")
 
     def _climb(self) -> tuple[list[Trial], dict[float, float]]:
         """Trials of direct finetuning at rising rates, and the share kept at each rate, until that collapses.
@@ -114,6 +118,44 @@ class Search:
             trials = [self.trial(self.trials[name].candidate, steps) for name in chosen]
             self.complete(trials)
 
+    def _fill(self, others: Sequence[Candidate]) -> None:
+        """Try what fits into the time that is left: first what is longest, and most promising."""
+        while batch := next(
+            filter(None, (self._fitting(steps, others) for steps in self._longest_first)), None
+        ):
+            with suppress(OutOfTime):  # slower than expected: something shorter may fit
+                self.complete(batch)
+
+    @property
+    def _longest_first(self) -> tuple[int, ...]:
+        return self.schedule.steps[::-1]
+
+    def _fitting(self, steps: int, others: Sequence[Candidate]) -> list[Trial]:
+        """Those of the untried that have ended elsewhere or fit, one after another, into the time that is left."""
+        assert self.deadline is not None
+        left, fitting = self.deadline - time.monotonic(), []
+        for trial in self._untried(steps, others):
+            price = 0.0 if trial.ended else self._price(trial)
+            if price <= max(0.0, left):
+                fitting.append(trial)
+                left -= price
+        return fitting
+
+    def _untried(self, steps: int, others: Sequence[Candidate]) -> list[Trial]:
+        """What can be tried with so many steps: candidates that had fewer, the most promising first, then `others`.
+
+        Others, which have not been tried at all, begin in the first rung.
+        """
+        ended = [trial for trial in self.all_trials() if trial.candidate.has_rate]
+        longest = {trial.candidate.key: trial for trial in sorted(ended, key=lambda trial: trial.steps)}
+        shorter = {trial.name: self.paths[trial.name] for trial in longest.values() if trial.steps < steps}
+        order = promoted(self.before, shorter, len(shorter), self.keep)
+        candidates = [self.trials[name].candidate for name in order]
+        if steps == self.schedule.steps[0]:
+            candidates += [each for each in others if each.key not in longest]
+        trials = (self.trial(candidate, steps) for candidate in candidates)
+        return [trial for trial in trials if trial.name not in self.trials]
+
     def trial(self, candidate: Candidate, steps: int) -> Trial:
         """The trial of a candidate with these steps; equal ones share a folder."""
         experiment = candidate.experiment(self.base, steps)
@@ -129,6 +171,8 @@ class Search:
                         self._carry_out(trial)
                 if trial.ended and trial.name not in self.trials:
                     self.trials[trial.name], self.paths[trial.name] = trial, trial.path(self.parts)
+                    if trial.candidate.has_rate and not trial.failed:
+                        self.spent.append(trial.spent)
                     self._say(trial)
             waiting = [trial for trial in waiting if trial.name not in self.trials]
             if waiting:
@@ -136,11 +180,17 @@ class Search:
                 time.sleep(PAUSE)
 
     def _carry_out(self, trial: Trial) -> None:
-        self._in_time(trial.work * self._seconds / self._work if self._work else 0.0)
-        start = time.monotonic()
+        self._in_time(self._price(trial))
         trial.carry_out(self.parts, self.machine, lambda report: self._in_time(0.0))
-        self._seconds += time.monotonic() - start
-        self._work += trial.work
+
+    def _price(self, trial: Trial) -> float:
+        """The seconds that a trial is expected to take; 0 while nothing is known."""
+        speed = self._speed()
+        return trial.price(speed) if speed is not None else 0.0
+
+    def _speed(self) -> Speed | None:
+        """That of the trials so far; before the first, as it was measured."""
+        return Speed.measured(self.spent) if self.spent else self.speed
 
     def _in_time(self, expected: float) -> None:
         """Raise OutOfTime if `expected` seconds from now are after the deadline."""
@@ -188,18 +238,31 @@ class Search:
         return f"{percent(point.accuracy)}, keeps {percent(point.retention(self.before))}"
 
     def _left(self) -> str:
-        """Time left for trials at the speed so far, at most until the deadline; after the last one, what comes next."""
-        if not self._work:
+        """Time left for trials in words; after the last one, what comes next."""
+        seconds = self.seconds_left()
+        if seconds is None:
             return ""
-        done = Counter(trial.steps for trial in self.trials.values() if trial.candidate.has_rate)
-        rungs = zip(self.schedule.steps, self.schedule.trials, strict=True)
-        work = sum(steps * max(0, trials - done[steps]) for steps, trials in rungs) * AVERAGE_COST
-        seconds = work * self._seconds / self._work
-        if self.deadline is not None:
-            seconds = min(seconds, self.deadline - time.monotonic())
-        if seconds <= 0:
-            return "; next: the test of the choice"
-        return f"; about {time_text(seconds)} of trials left"
+        return f"; about {time_text(seconds)} of trials left" if seconds else "; next: the test of the choice"
+
+    def seconds_left(self) -> float | None:
+        """Until the deadline, or as long as all takes that can be tried; without a deadline, what is planned.
+
+        None before a trial has ended that has steps; 0 if not even the shortest fits.
+        """
+        speed, done = (
+            self._speed(),
+            Counter(trial.steps for trial in self.trials.values() if trial.candidate.has_rate),
+        )
+        if speed is None or not done:
+            return None
+        if self.deadline is None:
+            rungs = zip(self.schedule.steps, self.schedule.trials, strict=True)
+            return sum(max(0, trials - done[steps]) * speed.trial(steps) for steps, trials in rungs)
+        left = self.deadline - time.monotonic()
+        if left < speed.trial(self.schedule.steps[0], 1.0):
+            return 0.0
+        full = self.schedule.steps[-1]
+        return min(left, (most(self.parts.test.labelled) - done[full]) * speed.trial(full))
 
     def all_trials(self) -> Iterator[Trial]:
         """Every trial that has ended well."""

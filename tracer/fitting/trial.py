@@ -13,6 +13,7 @@ from typing import Any
 from tracer.api.run import Machine, Observer, run
 from tracer.core.errors import NonFinite, NotAdaptable
 from tracer.evaluation.measured import compared_indices
+from tracer.fitting.budget import Speed, Spent
 from tracer.fitting.candidates import Candidate
 from tracer.fitting.choice import Point
 from tracer.fitting.parts import Parts
@@ -22,6 +23,7 @@ from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.parallel import World
 from tracer.runs.experiment import Experiment
+from tracer.runs.record import read
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json, write_text
 from tracer.storage.checksum import add_checksum, verify_checksum
@@ -51,9 +53,14 @@ class Trial:
         return self.experiment.steps or 0
 
     @property
-    def work(self) -> float:
-        """Steps, in those of direct finetuning."""
-        return self.steps * self.candidate.cost if self.candidate.has_rate else 0.0
+    def spent(self) -> Spent:
+        """What it took, once it has ended well."""
+        state = self.read()
+        return Spent(self.steps * self.candidate.cost, state["training"], state["other"])
+
+    def price(self, speed: Speed) -> float:
+        """The seconds that it takes at this speed."""
+        return speed.trial(self.steps, self.candidate.cost)
 
     def __str__(self) -> str:
         return f"{self.candidate}, {self.steps} steps" if self.candidate.has_rate else str(self.candidate)
@@ -95,19 +102,26 @@ class Trial:
 
         A full disk or a signal is no property of the trial: it ends the search, which the same command takes up again.
         """
-        start = time.monotonic()
-        quiet = Observer(report=observe, warn=lambda message: None)
+        start, earlier = time.monotonic(), training_seconds(self.folder)
+        quiet = Observer(report=observe, warn=lambda message: None, again="the same tracer fit")
         try:
             finished = run(self.experiment, self.folder, machine, quiet, evaluate_every=max(1, self.steps))
             before, points = score(finished, parts, machine.device)
         except (NonFinite, NotAdaptable) as error:  # at a high rate, or with towers that have no blocks
             write_text(self.folder / FAILED, f"{error}\n")
             return
-        seconds, rows = time.monotonic() - start, [_row(alpha, each) for alpha, each in points.items()]
-        write_state(self.folder / FILE, {"seconds": seconds, "before": _row(0.0, before), "points": rows})
+        training, rows = training_seconds(self.folder), [_row(alpha, each) for alpha, each in points.items()]
+        seconds = {"training": training, "other": time.monotonic() - start - (training - earlier)}
+        write_state(self.folder / FILE, {**seconds, "before": _row(0.0, before), "points": rows})
         for name in SPARE:  # only the result can be chosen, and there are many trials
             spare = self.folder / name
             shutil.rmtree(spare) if spare.is_dir() else spare.unlink(missing_ok=True)
+
+
+def training_seconds(folder: Path) -> float:
+    """Seconds of the batches and steps of a run so far, in all of its sessions."""
+    log = folder / "log.jsonl"
+    return sum(line["data"] + line["steps"] for line in read(log, "time")) if log.exists() else 0.0
 
 
 def score(finished: Run, parts: Parts, device: str) -> tuple[Scores, Mapping[float, Scores]]:

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.optim.swa_utils import update_bn
 
 from tracer.core.errors import UserError
 from tracer.core.metrics import Interval, agreement, wilson_interval
@@ -22,6 +20,7 @@ from tracer.evaluation.measured import compared_indices, held_out_hits, imagenet
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.verdict import Change, Verdict
 from tracer.merging.run_group import RunGroup
+from tracer.models.running_statistics import estimate, moved
 from tracer.models.student import initialise_from
 from tracer.parallel import World
 from tracer.runs.plan import prompts_for
@@ -143,15 +142,15 @@ class Evaluator:
     def with_batchnorm_statistics(self, weights: Weights) -> Weights:
         """The weights with BatchNorm statistics estimated for them, which cannot be averaged.
 
-        Unchanged if the image tower has none, or if all runs have the pretrained ones, as with `batchnorm="keep"`,
-        an adapter, or frozen blocks: mixed weights then have them too.
+        Unchanged if the model has none, or if all runs have the pretrained ones, as by default, with an adapter, or
+        with frozen blocks: mixed weights then have them too.
         """
-        student = self.group.student
-        if all(run.experiment.batchnorm == "keep" for run in self.group.runs) or not _moved(self.group):
+        student, ends = self.group.student, self.group.ends.values()
+        if not any(moved(student, self.group.start, end) for end in ends):
             return weights
         initialise_from(student, weights)
         self.world.place(student).eval()
-        update_bn((student.pixels(batch) for batch in self._images()), student.image_tower)
+        estimate(student.image_tower, (student.pixels(batch) for batch in self._images()))
         return {name: tensor.clone() for name, tensor in student.state_dict().items()}
 
     def _images(self) -> Iterator[Tensor]:
@@ -162,16 +161,3 @@ class Evaluator:
         indices = torch.linspace(0, len(examples) - 1, count).long().unique()
         for part in indices.tensor_split(math.ceil(len(indices) / BATCH)):
             yield transform.batch(examples.images, part.tolist()).to(self.world.device)
-
-
-def _moved(group: RunGroup) -> bool:
-    """Whether the BatchNorm statistics of the image tower differ from the pretrained ones in any of the runs."""
-    tower = group.student.image_tower
-    layers = {id(layer) for layer in tower.modules() if isinstance(layer, _BatchNorm)}
-    names = [
-        f"{name}.{statistic}"
-        for name, layer in group.student.named_modules()
-        if id(layer) in layers
-        for statistic, _ in layer.named_buffers()
-    ]
-    return any(not torch.equal(group.start[name], end[name]) for end in group.ends.values() for name in names)

@@ -23,7 +23,7 @@ def clipood(*, strength: float = 0.3, beta: float = 0.5, prompt: str = "a photo 
     stage = Stage(
         margin(strength),
         teacher=WMA(Beta(beta)),
-        tune=ImageTower(head=False, norms=False),
+        tune=ImageTower(head=False),
         head=ZeroShot(folded=False, bias=False, prompts=(prompt,)),
     )
     return Method(

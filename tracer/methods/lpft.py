@@ -15,7 +15,6 @@ def lpft(
     l2: float = 1e-3,
     head_rate: float = 100.0,
     head_share: float = 1 / 3,
-    norms: bool = True,
 ) -> Method:
     """A linear probe, then cross-entropy on the image tower and that head.
 
@@ -25,12 +24,11 @@ def lpft(
         l2: with lbfgs, the penalty (l2/2)‖W‖².
         head_rate: with steps, the probe's learning rate as a multiple of --lr.
         head_share: with steps, the fraction of training for the probe; published: 5 of 15 epochs.
-        norms: update BatchNorm statistics in the second stage.
     """
     if not 0 < head_share < 1:
         raise ValueError(f"head_share is between 0 and 1, not {head_share}")
     first = head_stage(solver, unit, l2, head_rate, head_share)
-    second = Stage(classify(), tune=ImageTower(norms=norms), share=1 - head_share)
+    second = Stage(classify(), tune=ImageTower(), share=1 - head_share)
     return Method(
         (first, second),
         title="LP-FT",

@@ -14,12 +14,13 @@ from math import ceil
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._pytree import tree_map
 from torch.utils.checkpoint import checkpoint
 
 from tracer.core.batch import PAIRED, Batch, Embedding
 from tracer.core.errors import UserError
+from tracer.models.running_statistics import running_layers
 from tracer.models.student import Student
 
 Embed = Callable[[Batch, frozenset[str]], Embedding]  # a student or its teacher
@@ -73,8 +74,7 @@ def chunks(batch: Batch, chunk: int) -> list[Batch]:
 
 def refuse_batch_statistics(student: Student) -> None:
     """Raise an error if BatchNorm is in train mode: chunks would change its statistics and so the gradients."""
-    norms = nn.modules.batchnorm._BatchNorm
-    layers = [name for name, each in student.named_modules() if isinstance(each, norms) and each.training]
+    layers = [name for name, layer in running_layers(student).items() if layer.training]
     if layers:
         raise UserError(
             f"--chunk cannot be exact for {student.name}: {len(layers)} BatchNorm layers see the whole batch "

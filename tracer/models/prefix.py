@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
+from tracer.models.running_statistics import running_layers
 from tracer.models.student import Student
 from tracer.models.towers import Tower
 
@@ -81,11 +82,11 @@ def _frozen(tower: Tower) -> int:
 
 
 def _constant(block: nn.Module) -> bool:
+    if any(layer.training for layer in running_layers(block).values()):
+        return False
     for module in block.modules():
         drops = isinstance(module, nn.Dropout) and module.p > 0
         drops = drops or (isinstance(module, nn.MultiheadAttention) and module.dropout > 0)
-        drops = drops or type(module).__name__ == "DropPath"
-        updates = isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training
-        if drops or updates:
+        if drops or type(module).__name__ == "DropPath":
             return False
     return not any(p.requires_grad for p in block.parameters())

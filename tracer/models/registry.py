@@ -159,7 +159,7 @@ def pretrained_tag(model: str, pretrained: str) -> str | None:
     A folder or a hub model comes with its weights and accepts no others.
     """
     if model.startswith(SCHEMAS) or Path(model).is_dir():
-        if pretrained not in ("auto", "none"):
+        if pretrained != "auto":
             raise UserError(f"{model} brings its own weights: --pretrained {pretrained} has no use here")
         return None
     if pretrained != "auto":

@@ -124,7 +124,10 @@ class ModelSource:
         return {**text, "hf_model_name": place, "hf_model_pretrained": False}
 
     def tokeniser(self) -> Any:
-        """The model's function from texts to token ids."""
+        """The model's function from texts to token ids. Raises UserError if its files are out of reach."""
+        if not self.name.startswith(FOLDER):
+            name = self.config["text_cfg"].get("hf_tokenizer_name")
+            reach_text_files(self.name, {"hf_tokenizer_name": name})
         with quiet(), explained(f"the tokenizer of {self.name}"):
             if self.config["text_cfg"].get("hf_tokenizer_name"):
                 return open_clip.get_tokenizer(self.name, trust_remote_code=False)

@@ -17,6 +17,7 @@ from tracer.core.batch import Batch, Embedding
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights, check_finite, check_fit
 from tracer.models.open_clip_compat import open_clip
+from tracer.models.running_statistics import running_layers
 from tracer.models.text import EndOfText, Tokeniser, encode_text, text_end, text_tower
 from tracer.models.towers import Tower, towers_of
 from tracer.storage.images import seen
@@ -58,7 +59,7 @@ class Student(nn.Module):
         self.clip = clip
         self.head: Head | None = None
         self.white_level: float | None = None  # of images of more than eight bits, as in training
-        self.frozen_statistics = False  # whether BatchNorm keeps its statistics in training
+        self.frozen_statistics = False  # whether running statistics, as of BatchNorm, are kept in training
         self.text_cache: dict[bytes, Tensor] | None = None  # embeddings by token ids, of a frozen text tower
         self.name = name
         self.config = config  # open_clip's model_cfg, written into exports
@@ -186,15 +187,14 @@ class Student(nn.Module):
         self.text_cache = {} if enabled and costly and self.text_frozen else None
 
     def train(self, mode: bool = True) -> Student:
-        """Set train or eval mode; frozen BatchNorm statistics stay frozen, and so does a frozen text tower."""
+        """Set train or eval mode; frozen running statistics stay frozen, and so does a frozen text tower."""
         super().train(mode)
         tower = text_tower(self.clip)
         if tower is not self.clip and self.text_frozen:  # no dropout; CLIP's own tower has none
             tower.eval()
         if self.frozen_statistics:
-            for module in self.modules():
-                if isinstance(module, nn.modules.batchnorm._BatchNorm):
-                    module.eval()
+            for layer in running_layers(self).values():
+                layer.training = False
         return self
 
     def pixels(self, image: Num[Tensor, "n 3 h w"]) -> Float[Tensor, "n 3 h w"]:

@@ -1,4 +1,4 @@
-"""Choices of trainable parameters: each sets `requires_grad` and whether BatchNorm statistics are updated."""
+"""Choices of trainable parameters: each sets `requires_grad` and whether running statistics may be updated."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ class All:
 
 @dataclass(frozen=True)
 class ImageTower:
-    """The image tower and, by default, the head, if any; `norms=False` freezes the BatchNorm statistics."""
+    """The image tower and, by default, the head, if any."""
 
     head: bool = True
-    norms: bool = True
 
     def __call__(self, student: Student) -> None:
         student.requires_grad_(False)
         student.image_tower.requires_grad_(True)
         if student.head is not None:
             student.head.requires_grad_(self.head)
-        student.frozen_statistics = not self.norms
+        student.frozen_statistics = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class LastBlocks:
 
 
 def freeze_towers(student: Student) -> None:
-    """Freeze both towers, the statistics of their BatchNorms included; temperature and head stay as they are."""
+    """Freeze both towers, their running statistics included; temperature and head stay as they are."""
     for name, parameter in student.clip.named_parameters():
         if not name.startswith("logit_"):
             parameter.requires_grad_(False)

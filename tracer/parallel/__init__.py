@@ -6,21 +6,33 @@ calls the methods of `World` and does not depend on which it is.
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tracer.core.errors import UserError
+from tracer.core.errors import AlreadyReported, UserError
 from tracer.parallel.device import PRECISIONS
+from tracer.parallel.launcher import launch
 from tracer.parallel.world import Lost, World
 
+# Seconds that processes without a message wait: a launcher ends all with the first, which may not have said it yet.
+COURTESY = 5.0
 
-def processes() -> int:
-    """The number of processes that a launcher has started."""
-    text = os.environ.get("WORLD_SIZE", "1")
-    if not text.isdecimal() or not int(text):
-        raise UserError(f"WORLD_SIZE is {text!r} in the environment: unset it, or start with torchrun")
-    return int(text)
+
+def require_one_process(what: str) -> None:
+    """Raise if a launcher has started several processes for what only one can do; the first of them says so."""
+    own = launch()
+    if own.size == 1:
+        return
+    if own.rank > 0:
+        from tracer.parallel.heartbeat import ended_by_signals  # late, as below
+
+        with ended_by_signals():
+            time.sleep(COURTESY)
+        raise AlreadyReported
+    raise UserError(
+        f"{what} runs in one process, and {own.size} were started: leave out torchrun, or unset WORLD_SIZE"
+    )
 
 
 @contextmanager
@@ -36,7 +48,7 @@ def launched(
     Of several processes, each holds a copy (DDP) or a shard (FSDP2) of the weights. `lost` is called from a background
     thread when another process has sent no heartbeat for half a minute.
     """
-    if processes() == 1:
+    if launch().size == 1:
         if shard:
             raise UserError("--shard needs several processes: torchrun --nproc-per-node=N -m tracer …")
         world = World(device, precision)
@@ -52,4 +64,4 @@ def launched(
         world.close()
 
 
-__all__ = ["PRECISIONS", "Lost", "World", "launched"]
+__all__ = ["PRECISIONS", "Lost", "World", "launch", "launched", "require_one_process"]

@@ -21,16 +21,22 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 def device(name: str, index: int | None = None) -> torch.device:
     """A device by name; "auto" is the best available one, `index` chooses among several GPUs."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    usable = [kind for kind, there in available.items() if there]
     if name == "auto":
-        available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-        name = next(kind for kind, usable in available.items() if usable)
+        name = usable[0]
+    kind = name.partition(":")[0]
+    if kind in available and kind not in usable:
+        raise UserError(f"--device {name}: there is no {kind} on this machine; use --device cpu")
     try:
+        if kind not in usable:
+            raise RuntimeError(name)
         result = torch.device(name)
         if result.type == "cuda" and result.index is None and index is not None:
             result = torch.device("cuda", index)
         torch.empty(0, device=result)
     except (RuntimeError, AssertionError):
-        raise unknown("or absent device", name, ("auto", "cpu", "cuda", "mps")) from None
+        raise unknown("or absent device", name, ("auto", *usable)) from None
     return result
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,7 +19,8 @@ from tracer.core.batch import Scene
 from tracer.core.errors import AlreadyReported, UserError
 from tracer.parallel import device as devices
 from tracer.parallel.gather import all_gather, global_scene
-from tracer.parallel.heartbeat import Heartbeat, grace_period
+from tracer.parallel.heartbeat import Heartbeat, ended_by_signals, grace_period
+from tracer.parallel.launcher import launch
 from tracer.parallel.world import Lost, World
 
 T = TypeVar("T")
@@ -43,20 +46,21 @@ class Group(World):
     """One of the processes that `torchrun` started; its rank comes from the environment."""
 
     def __init__(self, device: str = "auto", precision: str = "auto") -> None:
-        self.device = devices.device(device, int(os.environ.get("LOCAL_RANK", "0")))
+        self.rank, self.size, local_rank, self.local_size, _ = launch()
+        self.device = devices.device(device, local_rank)
         self.bf16 = devices.bf16(self.device, precision)
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
-        store, self.rank, self.size = _meet()
-        self.local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         self._heartbeat: Heartbeat | None = None
-        dist.init_process_group(
-            "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo",  # messages always use gloo
-            store=dist.PrefixStore("tracer", store),
-            rank=self.rank,
-            world_size=self.size,
-            timeout=TIMEOUT,
-        )
+        with ended_by_signals():
+            store, self._meeting = _meet(self.rank, self.size)
+            dist.init_process_group(
+                "cpu:gloo,cuda:nccl" if self.device.type == "cuda" else "gloo",  # messages always use gloo
+                store=dist.PrefixStore(self._meeting, store),
+                rank=self.rank,
+                world_size=self.size,
+                timeout=TIMEOUT,
+            )
 
     def gather(self, scene: Scene) -> Scene:
         return global_scene(super().gather(scene))
@@ -97,7 +101,7 @@ class Group(World):
         """Call `lost` when another process stops responding, even while this one waits in a collective."""
         address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         store = dist.TCPStore(*address, is_master=False)  # its own connection, which no collective blocks
-        self._heartbeat = Heartbeat(store, self.rank, self.size, lost)
+        self._heartbeat = Heartbeat(dist.PrefixStore(self._meeting, store), self.rank, self.size, lost)
 
     def close(self) -> None:
         self.agree({})
@@ -125,10 +129,11 @@ class Group(World):
         return messages
 
 
-def _meet() -> tuple[dist.Store, int, int]:
-    """The store of all processes, this one's rank and their number."""
+def _meet(rank: int, size: int) -> tuple[dist.Store, str]:
+    """The store that all processes reach, once all are there, and the name of their meeting."""
     try:
-        store, rank, size = next(dist.rendezvous("env://", timeout=MEETING))
+        store, _, _ = next(dist.rendezvous("env://", timeout=MEETING))
+        meeting = _meeting(store, rank, size)
     except (dist.DistError, ValueError) as error:
         place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         if "EADDRINUSE" in str(error):
@@ -137,12 +142,40 @@ def _meet() -> tuple[dist.Store, int, int]:
             )
         else:
             message = (
-                f"the {os.environ.get('WORLD_SIZE')} processes that WORLD_SIZE announces cannot meet at {place} "
+                f"the {size} processes that WORLD_SIZE announces cannot meet at {place} "
                 f"({' '.join(str(error).split())[:160]}): start them with torchrun, or unset WORLD_SIZE for one process"
             )
         raise UserError(message) from None
     store.set_timeout(TIMEOUT)
-    return store, rank, size
+    return store, meeting
+
+
+def _meeting(store: dist.Store, rank: int, size: int) -> str:
+    """A name that the processes of this start have in common, and no earlier start had.
+
+    The store may be the launcher's and hold what processes have written that are gone. A count of restarts does not
+    tell them apart: each machine has its own, and a machine that joins starts all anew without counting. So every
+    process says an own word, and goes on when the first one, which says its word to each that it finds, has answered.
+    """
+    own = secrets.token_hex(8)
+    if rank > 0:
+        store.set(f"arrived/{rank}", own)
+        meeting = store.get(f"meeting/{own}").decode()
+        store.add(f"{meeting}/met", 1)
+        return meeting
+    welcomed: dict[int, str] = {}
+    deadline = time.monotonic() + MEETING.total_seconds()
+    while store.add(f"{own}/met", 0) < size - 1:
+        if time.monotonic() > deadline:
+            raise dist.DistStoreError(f"{MEETING} have passed")
+        for other in range(1, size):
+            if store.check([f"arrived/{other}"]):
+                word = store.get(f"arrived/{other}").decode()
+                if welcomed.get(other) != word:  # of an earlier start, until the process itself arrives
+                    welcomed[other] = word
+                    store.set(f"meeting/{word}", own)
+        time.sleep(0.02)
+    return own
 
 
 def _shares(count: int, size: int) -> list[range]:

@@ -17,6 +17,7 @@ BEAT = 5.0  # seconds
 # Beats until a process counts as lost; counted, not timed, so that suspending a machine is no alarm.
 MISSED = 6
 SAVING = 60.0  # seconds to save a checkpoint if the launcher is gone
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 GRACE = 5.0  # seconds to report a lost process, after which `torchrun` has sent SIGTERM to the others
 
 
@@ -67,6 +68,27 @@ def grace_period() -> Iterator[None]:
     previous = signal.signal(signal.SIGTERM, _exit_later)
     yield
     signal.signal(signal.SIGTERM, previous)  # not after an error
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """A context that a signal ends with the process, at once: for waiting with nothing to save.
+
+    Functions in Python, which otherwise handle signals, are called when compiled code returns. One that connects to
+    a process that was killed returns after half an hour, and `torchrun` would wait its 30 seconds to start anew.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {each: signal.getsignal(each) for each in ENDING}
+    handlers = {each: handler for each, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+    try:
+        for each in handlers:
+            signal.signal(each, signal.SIG_DFL)
+        yield
+    finally:
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
 
 
 def _exit_later(number: int, frame: FrameType | None) -> None:

@@ -46,6 +46,7 @@ def protocol(
         decay_on="all",
         clamp_scale=False,
         augment="crop",
+        batchnorm="train",
     )
 
 

@@ -15,7 +15,7 @@ from tracer.report.comparison import Group, Setting
 from tracer.report.headline import best_setting, setting_verdict
 from tracer.report.run_data import RunData, number
 from tracer.report.scored import eval_flags
-from tracer.runs.experiment import Settings
+from tracer.runs.experiment import Settings, default_batchnorm
 
 MOST = 3  # next steps
 NOTICEABLE = 0.02  # loss of accuracy
@@ -41,6 +41,8 @@ def training(run: RunData, **changes: Any) -> str:
     values += [(name, value, run.default_options.get(name)) for name, value in run.options.items()]
     for name, value, default in values:
         value = tuple(value) if isinstance(value, list) else value
+        if name == "batchnorm" and value == default_batchnorm(experiment.get("pretrained", "auto")):
+            continue
         if value not in (default, None, MISSING):
             words += flag(name, value)
     return command_line(*words)
@@ -108,7 +110,10 @@ def _after(setting: Setting) -> list[Command]:
     worse = outcome.bad or outcome.task.difference.value < 0
     if worse:
         steps.append(merge)
-        if rate := number(run.experiment.get("lr")):
+        if (run.result or {}).get("statistics_moved"):
+            kept = training(run, batchnorm="keep")
+            steps.append(Command("Train again, with the pretrained BatchNorm statistics", kept))
+        elif rate := number(run.experiment.get("lr")):
             gentler = training(run, lr=float(f"{rate / 10:.3g}"))
             steps.append(Command("Train again, with a tenth of the learning rate", gentler))
     elif outcome.no_gain or outcome.task.n < MIN_IMAGES:

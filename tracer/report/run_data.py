@@ -14,7 +14,7 @@ from tracer.core.errors import UserError
 from tracer.core.validation import fits
 from tracer.methods.base import method, methods, options
 from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
-from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
+from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, FOREIGN, RESULT, read_json
 from tracer.runs.record import entries_of
 from tracer.storage.folders import no_such_folder, require_files
 
@@ -138,11 +138,16 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
         folders = [path]
         if not (path / DESCRIPTION).is_file():
             files = (file for file in path.glob(f"**/{DESCRIPTION}") if ".tmp" not in str(file))
-            folders = sorted(file.parent for file in files)
+            folders = sorted(file.parent for file in files if not _in_sinks(file))
         if not folders:
             raise UserError(f"{path} is not a run and holds none: there is no {DESCRIPTION} in it")
         runs.update({run.resolve(): run for run in folders})
     return list(runs.values())
+
+
+def _in_sinks(file: Path) -> bool:
+    """Whether another package has written a file into a run."""
+    return any(above.name == FOREIGN and (above.parent / DESCRIPTION).is_file() for above in file.parents)
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[str]]:
@@ -158,7 +163,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[str]]:
 
 def read_run(folder: Path, name: str | None = None) -> RunData:
     """Everything in a run's folder; ValueError where its description cannot be read."""
-    require_files(folder)
+    require_files(folder, apart=FOREIGN)
     notes: list[str] = []
     description = read_object(folder / DESCRIPTION, notes)
     if description is None or not isinstance(description.get("experiment"), dict):

@@ -35,7 +35,6 @@ ADDED: dict[str, Any] = {
     "test_share": None,
     "skip_unreadable": False,
     "adapter": None,
-    "batchnorm": "train",
     "white_level": None,
 }
 
@@ -73,8 +72,8 @@ class TrialSettings(Reading, Source):
     """Optimiser steps, instead of epochs."""
     batch: int | None = None
     """Images per step; by default an eighth of the data, at most 128."""
-    batchnorm: Literal["train", "keep"] = "train"
-    """Statistics of BatchNorm layers: updated in training as the method has it, or the pretrained ones throughout."""
+    batchnorm: Literal["auto", "keep", "train"] = "auto"
+    """Statistics of BatchNorm layers: keep the pretrained ones, or train. auto: keep, and train with random weights."""
     augment: Literal["none", "crop", "crop+flip"] = "crop+flip"
     """Random crops of 90 to 100 % and horizontal flips; use crop or none if left and right matter."""
     seed: int = 0
@@ -195,6 +194,11 @@ class Experiment(Settings):
         if "held_out_share" not in value and value.get("held_out") is None:
             value["held_out_share"] = FIRST_SHARE
         return cls(**(value | {"retain": tuple(value.get("retain", ()))}))
+
+
+def default_batchnorm(pretrained: str) -> Literal["keep", "train"]:
+    """What `batchnorm="auto"` stands for: random weights have no statistics that could be kept."""
+    return "train" if pretrained == "none" else "keep"
 
 
 @cache

@@ -14,6 +14,7 @@ from tracer.storage.checksum import verify_checksum
 
 DESCRIPTION = "experiment.json"
 RESULT = "result.json"
+FOREIGN = "sinks"  # the folder for what other packages write, such as links; nothing else looks into it
 CONTENT = "content"  # in the description: hashes of what determines the run
 CHOSEN = "chosen_by_fit.json"  # the weights that `tracer fit` chose, and its sentence on the test images
 FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network

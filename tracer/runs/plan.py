@@ -19,7 +19,7 @@ from tracer.models.adapters import Adapter, adapter
 from tracer.models.prompt_tokens import Prompts
 from tracer.models.prompts import templates
 from tracer.models.trainable import HeadOnly, Kind, LastBlocks
-from tracer.runs.experiment import Experiment
+from tracer.runs.experiment import Experiment, default_batchnorm
 
 MAX_TOWER_LR = 5e-5  # above it, full finetuning of pretrained towers is rare
 
@@ -99,7 +99,7 @@ def plan(
     settled = replace(
         experiment,
         held_out_share=division.share,
-        white_level=experiment.white_level or train.white_level,
+        white_level=train.white_level,
         adapter=None if adapted is None else str(adapted),
     )
     resolved, steps, warmup = _resolve(settled, len(train))
@@ -204,7 +204,10 @@ def _resolve(experiment: Experiment, count: int) -> tuple[Experiment, int, int]:
     epochs = experiment.epochs or (20 if count < 5000 else 10)
     steps = experiment.steps or max(1, round(epochs * (count // batch)))
     warmup = warmup_steps(experiment.warmup, steps)
-    resolved = replace(experiment, batch=batch, steps=steps, epochs=None, warmup=warmup)
+    batchnorm = experiment.batchnorm
+    if batchnorm == "auto":
+        batchnorm = default_batchnorm(experiment.pretrained)
+    resolved = replace(experiment, batch=batch, steps=steps, epochs=None, warmup=warmup, batchnorm=batchnorm)
     return resolved, steps, warmup
 
 

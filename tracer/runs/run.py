@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from tracer.core.errors import UserError
 from tracer.models.student import Student, Weights, initialise_from, read_weights
 from tracer.models.task import Task
 from tracer.runs.experiment import Experiment
-from tracer.runs.files import CHOSEN, CONTENT, DESCRIPTION, FETCHED, RESULT, read_json
+from tracer.runs.files import CHOSEN, CONTENT, DESCRIPTION, FETCHED, FOREIGN, RESULT, read_json
 from tracer.runs.identity import (
     MODEL_CONFIG,
     content,
@@ -30,7 +29,7 @@ from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
 from tracer.storage.checksum import add_checksum
-from tracer.storage.folders import folders_inside, no_such_folder, require_files, require_utf8
+from tracer.storage.folders import folders_inside, no_such_folder, paths_inside, require_files, require_utf8
 from tracer.storage.lock import lock
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import write_weights
@@ -79,7 +78,7 @@ class Run:
             raise UserError(
                 f"{folder} is not a run: it has no {DESCRIPTION}{folders_inside(folder, (DESCRIPTION,))}"
             )
-        require_files(folder)
+        require_files(folder, apart=FOREIGN)
         run = cls(folder)
         run.description  # noqa: B018  (raise now if the description is unreadable)
         chosen = run._read(CHOSEN).get("weights") if (folder / CHOSEN).is_file() else None
@@ -241,12 +240,9 @@ class Run:
 
     def require_own_files(self) -> None:
         """Raise if there is a link in the folder, so that what is written to it would go elsewhere."""
-        for place, folders, files in os.walk(self.folder):
-            for name in sorted((*folders, *files)):
-                if (Path(place) / name).is_symlink():
-                    raise UserError(
-                        f"{Path(place) / name} is a link: a run is written inside its own folder only"
-                    )
+        for path in paths_inside(self.folder, apart=FOREIGN):
+            if path.is_symlink():
+                raise UserError(f"{path} is a link: a run is written inside its own folder only")
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -18,10 +18,12 @@ from typing import Any
 
 from tracer.core.errors import UserError
 
+MOST_BYTES = 200  # of a name in that of a temporary file; most file systems take 255
+
 
 def write_file(path: Path, fill: Callable[[Path], object]) -> None:
     """Call `fill` with a temporary path to write to, then rename the file to `path`."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _beside(path, "tmp")
     with _Writing(path):
         try:
             fill(temporary)
@@ -61,7 +63,7 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, replace: bool = Tr
     """
     if path.is_symlink():  # else the link itself would be moved away
         path = path.resolve()
-    temporary, backup = (path.with_name(f".{path.name}.{os.getpid()}.{suffix}") for suffix in ("tmp", "old"))
+    temporary, backup = _beside(path, "tmp"), _beside(path, "old")
     for leftover in (temporary, backup):
         shutil.rmtree(leftover, ignore_errors=True)
     with _Writing(path):
@@ -91,6 +93,22 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, replace: bool = Tr
     _sync(path.parent)
 
 
+def write_link(path: Path, target: Path) -> None:
+    """Replace the symbolic link `path` atomically by one to `target`; there is always one."""
+    temporary = _beside(path, "tmp")
+    with _Writing(path):
+        try:
+            temporary.symlink_to(target)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """A hidden name in the same folder, of this process, that a file system takes if it takes that of `path`."""
+    return path.with_name(f".{os.fsdecode(os.fsencode(path.name)[:MOST_BYTES])}.{os.getpid()}.{suffix}")
+
+
 class _Writing:
     """A context in which the folder of `path` is there; folders that are new and still empty go again.
 
@@ -110,7 +128,8 @@ class _Writing:
                 folder.rmdir()
         if isinstance(error, OSError):
             if error.errno is not None:  # else the name would stand in place of the message
-                error.filename = error.filename or str(self.path)
+                hidden = str(error.filename or "").endswith((f".{os.getpid()}.tmp", f".{os.getpid()}.old"))
+                error.filename = str(self.path) if hidden else error.filename or str(self.path)
         elif isinstance(error, Exception) and (number := re.search(r"\(os error (\d+)\)", str(error))):
             code = int(number[1])
             raise OSError(code, os.strerror(code), str(self.path)) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracer.core.errors import UserError, suggestion, unknown
@@ -48,9 +48,26 @@ def require_utf8(path: Path) -> None:
         ) from None
 
 
-def require_files(folder: Path) -> None:
-    """Raise UserError if a folder holds pipes, devices or links to them: they would be read without an end."""
-    for place, _, names in os.walk(folder):
-        for path in (Path(place) / name for name in names):
-            if path.exists() and not path.is_file():
-                raise UserError(f"{path} is no file")
+def paths_inside(folder: Path, apart: str) -> Iterator[Path]:
+    """All files, folders and links in a folder; of its folder `apart` only that itself, not what lies in it."""
+    for place, folders, files in os.walk(folder):
+        yield from (Path(place) / name for name in sorted((*folders, *files)))
+        if Path(place) == folder and apart in folders:
+            folders.remove(apart)
+
+
+def require_files(folder: Path, apart: str) -> None:
+    """Raise UserError if a folder holds pipes, devices or links to them: they would be read without an end.
+
+    Nothing is read in its folder `apart`.
+    """
+    for path in paths_inside(folder, apart):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise UserError(f"{path} is no file")
+
+
+def remove_links(folder: Path) -> None:
+    """Remove all links in a folder, or the folder if it is one: what is written there stays there."""
+    for path in (folder, *paths_inside(folder, "")):
+        if path.is_symlink():
+            path.unlink()

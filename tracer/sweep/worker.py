@@ -18,6 +18,7 @@ from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_text
 from tracer.storage.lock import lock
+from tracer.storage.room import FULL, DiskFull
 from tracer.sweep.product import Sweep
 from tracer.training.loop import Report
 
@@ -61,13 +62,18 @@ def work(
 
 
 def attempt(experiment: Experiment, place: Path, machine: Machine, tests: TestSets | None) -> None:
-    """Run and score an experiment; an error is written to FAILED in its folder and does not end the sweep."""
+    """Run and score an experiment; an error is written to FAILED in its folder and does not end the sweep.
+
+    A full disk does: it is no fault of the run, and the next one would meet it too.
+    """
     try:
         trained = finished(experiment, place, machine)
         if tests is not None and not scored(place):
             with launched(machine.device) as world:
                 score((target(trained, "result", place.name),), tests, world, warn)
     except (UserError, RuntimeError, OSError, ValueError) as error:
+        if isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL):
+            raise
         write_text(place / FAILED, f"{type(error).__name__}: {error}\n")
 
 
@@ -80,7 +86,12 @@ def finished(experiment: Experiment, place: Path, machine: Machine) -> Run:
         if os.getppid() != parent:
             raise Orphaned(f"the process that started this one is gone: {place}")
 
-    return run(experiment, place, machine, Observer(report=stop_if_orphaned, warn=warn))
+    return run(
+        experiment,
+        place,
+        machine,
+        Observer(report=stop_if_orphaned, warn=warn, again="the same tracer sweep"),
+    )
 
 
 def ended(place: Path) -> bool:

@@ -22,6 +22,7 @@ from tracer.models.student import Student
 from tracer.parallel.device import free_memory
 from tracer.storage.atomic import write_folder
 from tracer.storage.checksum import add_checksum, verify_checksum
+from tracer.storage.room import FULL
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
 from tracer.training.interrupt import Interrupted
 from tracer.training.step import State
@@ -29,6 +30,7 @@ from tracer.training.step import State
 MAX_CHECKPOINTS = 2
 MANIFEST = "manifest.json"
 RESERVE = 2  # a copy may take 1/RESERVE of the free memory
+DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, UserError)  # what a damaged file raises
 REGULARIZER = "tether"  # name of the regularizer's file in the format of version 0.1
 
 
@@ -49,7 +51,7 @@ def capture(state: State) -> Checkpoint:
         for key, value in state.optimiser.state.get(parameter, {}).items()
     }
     tensors = {
-        "student": world.full_tensors(_changing(state.student, state.student.state_dict())),
+        "student": world.full_tensors(changing(state.student, state.student.state_dict())),
         "optimiser": world.full_tensors(moments),
     }
     counters: dict[str, Any] = {"stage_step": state.step}
@@ -65,8 +67,8 @@ def capture(state: State) -> Checkpoint:
 def restore(state: State, checkpoint: Checkpoint) -> None:
     """Load a checkpoint into a newly built state."""
     world, student = state.world, state.student
-    expected = _changing(student, student.state_dict())
-    saved = _changing(student, checkpoint.tensors["student"])  # version 0.1 wrote frozen weights too
+    expected = changing(student, student.state_dict())
+    saved = changing(student, checkpoint.tensors["student"])  # version 0.1 wrote frozen weights too
     weights = world.shard_like(saved, expected)
     check_fit(weights, expected, what="the checkpoint's weights", owner=student.name)
     student.load_state_dict(weights, strict=False)
@@ -82,8 +84,22 @@ def restore(state: State, checkpoint: Checkpoint) -> None:
     state.step = checkpoint.counters["stage_step"]
 
 
+def changing(student: Student, weights: Weights) -> Weights:
+    """The weights without frozen ones of the towers, which every start of the run loads from the pretrained model.
+
+    A frozen head stays, because it is computed from data and another machine may round it differently, and so does a
+    frozen factor of an adapter, which is drawn at random.
+    """
+    named = student.clip.named_parameters(prefix="clip", remove_duplicate=False)
+    frozen = {name for name, p in named if not p.requires_grad and not is_factor(name)}
+    return {name: tensor for name, tensor in weights.items() if name not in frozen}
+
+
 def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint atomically, then delete all but the last two. Returns its folder."""
+    """Write a checkpoint atomically, then delete all but the last two. Returns its folder.
+
+    Where there is no room for a third, all but the newest that is whole go before.
+    """
 
     def fill(temporary: Path) -> None:
         digests = {}
@@ -95,11 +111,25 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
         (temporary / MANIFEST).write_text(json.dumps(add_checksum(manifest), indent=1))
 
     target = folder / f"step-{step:09d}"
-    write_folder(target, fill)
+    try:
+        write_folder(target, fill)
+    except OSError as error:
+        good = next(filter(_whole, newest(folder)), None)
+        spare = [place for place in newest(folder) if place != good]
+        if error.errno not in FULL or not spare:
+            raise
+        for place in spare:
+            shutil.rmtree(place)
+        write_folder(target, fill)
     partial = folder.glob(".step-*")  # left by a process that was killed while writing
-    for old in [*sorted(folder.glob("step-*"))[:-MAX_CHECKPOINTS], *partial]:
+    for old in [*newest(folder)[MAX_CHECKPOINTS:], *partial]:
         shutil.rmtree(old)
     return target
+
+
+def newest(folder: Path) -> list[Path]:
+    """The folders of all checkpoints, the newest first."""
+    return sorted(folder.glob("step-*"), reverse=True)
 
 
 class Latest(NamedTuple):
@@ -113,39 +143,41 @@ class Latest(NamedTuple):
 def latest(folder: Path) -> Latest | None:
     """The newest checkpoint whose checksums match; None where there is no checkpoint."""
     warnings: list[str] = []
-    for place in sorted(folder.glob("step-*"), reverse=True):
+    for place in newest(folder):
         try:
             return Latest(*_read(place), tuple(warnings))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
+        except DAMAGE as error:
             warnings.append(f"{place.name} is damaged ({error}); an earlier checkpoint is used")
     if warnings:
         raise UserError(f"no usable checkpoint in {folder}: {'; '.join(warnings)}")
     return None
 
 
+def _whole(place: Path) -> bool:
+    """Whether the files of a checkpoint match their checksums."""
+    try:
+        return bool(_manifest(place))
+    except DAMAGE:
+        return False
+
+
 def _read(place: Path) -> tuple[int, Checkpoint]:
+    manifest = _manifest(place)
+    tensors = {Path(name).stem: read_weights(place / name) for name in manifest["files"]}
+    return manifest["step"], Checkpoint(tensors, manifest["counters"])
+
+
+def _manifest(place: Path) -> dict[str, Any]:
+    """What a checkpoint holds; raises one of DAMAGE if its files do not match their checksums."""
     manifest = verify_checksum((place / MANIFEST).read_text(encoding="utf-8"))
     if manifest.keys() != {"step", "counters", "files"} or f"step-{manifest['step']:09d}" != place.name:
         raise ValueError(f"{MANIFEST} does not belong to this folder")
-    tensors = {}
     for name, expected in manifest["files"].items():
         if Path(name).name != name or not (place / name).is_file():  # a device would be read without an end
             raise ValueError(f"{name} is no file in it")
         if file_blake2b(place / name) != expected:
             raise ValueError(f"{name} does not match its checksum")
-        tensors[Path(name).stem] = read_weights(place / name)
-    return manifest["step"], Checkpoint(tensors, manifest["counters"])
-
-
-def _changing(student: Student, weights: Weights) -> Weights:
-    """The weights without frozen ones of the towers, which every start of the run loads from the pretrained model.
-
-    A frozen head stays, because it is computed from data and another machine may round it differently, and so does a
-    frozen factor of an adapter, which is drawn at random.
-    """
-    named = student.clip.named_parameters(prefix="clip", remove_duplicate=False)
-    frozen = {name for name, p in named if not p.requires_grad and not is_factor(name)}
-    return {name: tensor for name, tensor in weights.items() if name not in frozen}
+    return manifest
 
 
 def _optimised(state: State) -> dict[str, nn.Parameter]:

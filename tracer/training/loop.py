@@ -20,6 +20,7 @@ from tracer.data.loader import loader
 from tracer.evaluation.pretrained import measure_pretrained
 from tracer.evaluation.summary import score_result, write_summary
 from tracer.methods.base import Trained, keep_student
+from tracer.models.running_statistics import moved
 from tracer.models.student import Student, initialise_from, read_weights
 from tracer.parallel import World
 from tracer.runs.plan import Plan
@@ -144,9 +145,10 @@ class Training:
                 teacher = merged_weights(plan, world, shadow.model) if shadow else None
                 trained = Trained(model.state_dict(), merged_weights(plan, world, student), teacher)
                 result = keep_result(plan, run, world, trained, writer)
+                statistics_moved = moved(model, trained.pretrained, result)  # before `model` holds the result
                 after = score_result(plan, world, model, result, before, self.workers)
                 world.on_first_process(self.writer.finish)
-                write_summary(plan, run, world, before, after)
+                write_summary(plan, run, world, before, after, statistics_moved=statistics_moved)
         if plan.steps and self._keeps_student:
             self.watch.log_hits(plan.steps, after.hits, **gap)
         self._log_time(plan.steps)

@@ -68,6 +68,11 @@ def time_text(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{seconds / 3600:.1f} h"
 
 
+def log_interval(steps: int) -> int:
+    """Steps between two lines of the log."""
+    return max(1, min(10, steps // 50))
+
+
 class Decision(NamedTuple):
     """What follows a step."""
 
@@ -88,7 +93,7 @@ class Pace:
     ) -> None:
         self.world, self.clock = world, clock
         self.save_every, self.evaluate_every = save_every, evaluate_every
-        self.log_every = max(1, min(10, steps // 50))
+        self.log_every = log_interval(steps)
         points = {
             max(1, round(steps * part / POINTS)): part in CERTAIN
             for part in (*range(1, POINTS + 1), *CERTAIN)

@@ -12,6 +12,7 @@ from tracer.core.objective import Objective
 from tracer.core.shadow import Shadow
 from tracer.core.teachers import Frozen
 from tracer.core.weights import Weights
+from tracer.data.checking.texts import unread
 from tracer.data.features import decoded
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
@@ -20,6 +21,7 @@ from tracer.models.acceleration import class_token_only, compile_towers, save_me
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.prefix import share_prefix
 from tracer.models.student import MAX_LOG_SCALE, Student
+from tracer.models.token_count import TokenCount
 from tracer.models.towers import without_projection
 from tracer.models.trainable import All, HeadOnly
 from tracer.parallel import World
@@ -74,6 +76,13 @@ def notices(method: Method, student: Student) -> list[str]:
     if isinstance(student.clip, open_clip.CoCa) and method.stages:
         messages.append(f"the text decoder of {student.name} is not trained: no loss here depends on it")
     return messages
+
+
+def text_notices(plan: Plan, student: Student) -> list[str]:
+    """What the model cuts of the captions that it learns from or is scored on, and of the prompts."""
+    tokens = TokenCount(student.tokeniser.tokeniser, student.name)
+    captions = "text" in plan.method.needs or not plan.method.stages or not plan.train.labelled
+    return unread(tokens, plan.train, plan.templates, captions)
 
 
 def prepare(plan: Plan, stage: Stage, student: Student, steps: int) -> None:

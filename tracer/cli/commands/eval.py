@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tracer.api.evaluate import score
-from tracer.api.terminal import console, errors, say, stop_at_once
+from tracer.api.terminal import console, errors, put, say, stop_at_once
 from tracer.cli.flags import command
 from tracer.cli.training import show_verdict
 from tracer.core.command_line import command_line
@@ -52,7 +52,8 @@ def main(
     with launched(device, lost=stop_at_once) as world:
         scores = score(models, sets, world, _print)
         if world.first:
-            console.out(printable(scores.table(format)), highlight=False)
+            table = scores.table(format)
+            console.out(printable(table), highlight=False) if text else put(table)
             places = [str(each.keep) for each in models if each.keep is not None]
             _print(f"predictions and all scores are in {' and '.join(places)}" if places else NOT_WRITTEN)
             if text:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tracer.api.run import Machine
+from tracer.api.streams import training
 from tracer.api.terminal import errors, say, show_table
 from tracer.cli.flags import command
 from tracer.fitting.candidates import preview
@@ -55,9 +56,10 @@ def main(
             request = requested(settings.model, budget, keep, Path(temporary), vars(settings))
             return _dry_run(request, Machine(device=device, workers=workers))
     try:
-        result = fit(
-            budget=budget, keep=keep, out=out, device=device, workers=workers, tell=say, **vars(settings)
-        )
+        with training():
+            result = fit(
+                budget=budget, keep=keep, out=out, device=device, workers=workers, tell=say, **vars(settings)
+            )
     except (Interrupted, KeyboardInterrupt) as stop:  # in a trial, or between two
         say("stopped; the same command goes on", to=errors)
         return 128 + getattr(stop, "signal_number", signal.SIGINT)

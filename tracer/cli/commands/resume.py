@@ -8,6 +8,7 @@ from tracer.api.run import Machine
 from tracer.api.terminal import say
 from tracer.cli.flags import command
 from tracer.cli.training import carry_out, changed_since, warn
+from tracer.parallel import launch
 from tracer.runs.run import Run
 
 
@@ -20,6 +21,8 @@ def main(run: Path, /, machine: Machine) -> int:
     """
     opened = Run.open(run)
     if opened.finished:
+        if launch().rank > 0:
+            return 0
         say(f"{opened.folder} is finished: there is nothing to resume")
         if change := changed_since(opened):
             warn(change)

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tracer.api.terminal import console, errors, say
+from tracer.api.terminal import console, errors, put, say
 from tracer.cli.flags import call, parse, summary
 from tracer.core.errors import UserError, at_least
 from tracer.evaluation.suites.imagenet import COMPLETE, check
@@ -94,10 +94,13 @@ def main(arguments: list[str]) -> int:
     if flags.slurm:
         logs(folder).mkdir(parents=True, exist_ok=True)
         count = len(sweep.by_folder(folder))
-        print(array_script(f"tracer-{title}", count, flags.jobs, folder, command), end="")  # noqa: T201
+        put(array_script(f"tracer-{title}", count, flags.jobs, folder, command).rstrip("\n"))
         return 0
     if flags.worker or flags.only is not None:
         return _work(sweep, folder, flags)
+    from tracer.sweep.plans import require_sweep_room  # it imports open_clip
+
+    require_sweep_room(sweep, folder)
     return _run(sweep, folder, [*command, "--worker"], flags.jobs)
 
 

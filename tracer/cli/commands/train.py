@@ -14,6 +14,7 @@ from tracer.cli.training import carry_out
 from tracer.core.errors import UserError, unknown
 from tracer.data.sources import Reading
 from tracer.methods.base import methods, options, summary
+from tracer.parallel import launch, require_one_process
 from tracer.runs.experiment import Experiment, Settings, Source
 
 EXAMPLES = """\
@@ -37,7 +38,7 @@ class Output(Machine):
     out: Path | None = None
     """Folder of the run; by default runs/ID, where ID is a hash of experiment and data."""
     dry_run: bool = False
-    """Show whether it fits in memory, how many steps it takes and which settings differ, and stop."""
+    """Show whether it fits in memory and on the disk, how long it takes and which settings differ, and stop."""
     dry_run_all: bool = False
     """The same with every setting and every part of the memory."""
 
@@ -45,8 +46,10 @@ class Output(Machine):
 def main(arguments: list[str]) -> int:
     experiment, output = requested(arguments)
     if output.dry_run or output.dry_run_all:
-        return dry_run(experiment, output.device, everything=output.dry_run_all)
-    return carry_out(experiment, output.out, output, fresh=True)
+        require_one_process("`tracer train --dry-run`")
+        return dry_run(experiment, output.device, output.out, everything=output.dry_run_all)
+    # A process that torchrun starts again finds the run that it has begun, and goes on with it.
+    return carry_out(experiment, output.out, output, fresh=not launch().restarts)
 
 
 def requested(arguments: list[str]) -> tuple[Experiment, Output]:

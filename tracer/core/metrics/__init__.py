@@ -33,3 +33,8 @@ from tracer.core.metrics.scores import accuracy, brier, macro_f1, nll, top5
 METRICS: dict[str, Metric[...]] = {
     metric.name: metric for metric in (accuracy, top5, macro_f1, nll, brier, ece, adaptive_ece, ece_batched)
 }
+
+
+def telling(classes: int) -> tuple[Metric[...], ...]:
+    """The metrics that can differ between models where so many classes are to choose from."""
+    return tuple(metric for metric in METRICS.values() if classes >= metric.least)

@@ -33,6 +33,7 @@ class Metric(Generic[Options]):
     better: Literal["higher", "lower"]
     percent: bool = False  # shown as a percentage in tables
     ordered: bool = False  # depends on the order of the samples
+    least: int = 1  # classes below which it is the same of every model
 
     @property
     def ceiling(self) -> float:
@@ -57,12 +58,16 @@ class Metric(Generic[Options]):
 
 
 def metric(
-    of: Summary, better: Literal["higher", "lower"], percent: bool = False, ordered: bool = False
+    of: Summary,
+    better: Literal["higher", "lower"],
+    percent: bool = False,
+    ordered: bool = False,
+    least: int = 1,
 ) -> Callable[[Callable[Concatenate[Tensor, Options], Tensor]], Metric[Options]]:
     """Decorate a score over the summaries `of` into a Metric with the name of the function."""
 
     def wrap(score: Callable[Concatenate[Tensor, Options], Tensor]) -> Metric[Options]:
-        return Metric(getattr(score, "__name__", "metric"), of, score, better, percent, ordered)
+        return Metric(getattr(score, "__name__", "metric"), of, score, better, percent, ordered, least)
 
     return wrap
 

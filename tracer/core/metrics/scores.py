@@ -44,7 +44,7 @@ def accuracy(ranks: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
     return (ranks[..., 0] == 0).double().mean(dim=-1)
 
 
-@metric(of=label_rank, better="higher", percent=True)
+@metric(of=label_rank, better="higher", percent=True, least=6)
 def top5(ranks: Float[Tensor, "*m n 1"]) -> Float[Tensor, "*m"]:
     """Share of samples whose label is among the five largest logits."""
     return (ranks[..., 0] < 5).double().mean(dim=-1)

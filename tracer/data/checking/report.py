@@ -10,8 +10,10 @@ import numpy as np
 
 from tracer.core.command_line import command_line, path_word
 from tracer.data.checking.duplicates import duplicates, near_duplicates
+from tracer.data.checking.texts import unread
 from tracer.data.examples import Examples
 from tracer.data.split import Division
+from tracer.models.token_count import TokenCount, sampled
 from tracer.storage.cache import write_listing
 
 WIDTH, INDENT = 80, 12  # of the lines
@@ -19,16 +21,21 @@ COMMAND = "train with"
 SHOWN = 6  # items of a long list
 PAIRS = 10  # pairs of a test image and a training image that are shown
 IMBALANCE = 20  # times as many images in the largest class as in the smallest, from which on it is said
-CONTEXT = 77  # context length of CLIP's text tower, in tokens; longer captions are cut
-SAMPLED = 20_000  # about this many captions are tokenised; the count of too long ones is extrapolated
 
 Findings = Iterator[tuple[str, str]]  # what a finding is about, and the finding
 
 
-def describe(division: Division, test: Examples | None, training: str) -> list[str]:
+def describe(
+    division: Division,
+    test: Examples | None,
+    training: str,
+    tokens: TokenCount | str,
+    templates: Sequence[str] = (),
+) -> list[str]:
     """Counts, caption lengths, duplicates and leaks, as lines of 80 columns; commands and paths are never cut.
 
-    `training` is the command that trains on these data, with which the report ends.
+    `training` is the command that trains on these data, with which the report ends; `tokens` counts those of the model,
+    or says why nobody can; `templates` make prompts of class names.
     """
     train, held_out = division.train, division.held_out
 
@@ -42,6 +49,7 @@ def describe(division: Division, test: Examples | None, training: str) -> list[s
         yield from (("left out", str(each)) for each in train.left_out)
         yield from _classes(train)
         yield from _captions(train)
+        yield from _tokens(train, tokens, templates)
         yield from _duplicates(train)
         yield from _leaks("held-out", train, held_out)
         if test is not None:
@@ -87,16 +95,19 @@ def _captions(examples: Examples) -> Findings:
     if not texts:
         yield "captions", "none: prompts are made of the class names"
         return
-    from tracer.models.open_clip_compat import open_clip  # imported late: only captions need it
+    yield "captions", f"{len(texts)}; words in each: {_spread([len(text.split()) for text in texts])}"
 
-    tokeniser = open_clip.tokenizer.SimpleTokenizer()
-    sample = texts[:: max(1, len(texts) // SAMPLED)]
-    lengths = [len(tokeniser.encode(text)) + 2 for text in sample]  # with the start and the end token
-    words = _spread([len(text.split()) for text in texts])
-    yield "captions", f"{len(texts)}; words in each: {words}; tokens: {_spread(lengths)}"
-    too_long = round(sum(length > CONTEXT for length in lengths) * len(texts) / len(sample))
-    if too_long:
-        yield "", f"{too_long} are longer than {CONTEXT} tokens and will be cut"
+
+def _tokens(examples: Examples, tokens: TokenCount | str, templates: Sequence[str]) -> Findings:
+    """How long captions are for the model, and what it cuts of them and of prompts."""
+    if isinstance(tokens, str):
+        yield "tokens", f"not counted: {tokens}"
+        return
+    texts = [text for own in examples.captions for text in own]
+    if texts:
+        yield "tokens", f"in each caption, for {tokens.model}: {_spread(tokens(sampled(texts)))}"
+    for number, sentence in enumerate(unread(tokens, examples, templates)):
+        yield "" if number or texts else "tokens", sentence
 
 
 def _duplicates(train: Examples) -> Findings:

@@ -169,7 +169,7 @@ def row_splits(table: Mapping[str, Sequence[Any]], columns: Columns, source: str
         elif "train" in splits and 1 < len(splits) <= MOST_NAMES:
             other = next(cell for cell in cells if canonical(cell) != "train")
             note = f"column {name}: no split, some rows say train and others {other!r}"
-            found[name] = Splits((), note, f"{source}: {note}; all rows are used")
+            found[name] = Splits(warning=f"{source}: {note}; all rows are used", none=note)
     usable = {name: each for name, each in found.items() if each.of_row}
     if not usable:
         return next(iter(found.values()), Splits())
@@ -217,7 +217,8 @@ def _read(name: str, cells: list[str], source: str) -> Splits:
         )
     note = f"column {name}: no split, its values are not train, val or test, such as {cells[0]!r}"
     folds = "fold" in name.lower() and all(cell.lstrip("-").isdecimal() for cell in cells if cell)
-    return Splits((), note, "" if folds or not any(cells) else f"{source}: {note}; all rows are used")
+    warning = "" if folds or not any(cells) else f"{source}: {note}; all rows are used"
+    return Splits(warning=warning, none=note)
 
 
 def _alluded(text: str) -> set[str]:

@@ -14,7 +14,7 @@ from tracer.runs.sinks.tools import MLflow, Sink, TensorBoard, WeightsAndBiases
 
 Name = Literal["tensorboard", "wandb", "mlflow"]
 # By the name of the package that each needs.
-SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": WeightsAndBiases, "mlflow": MLflow}
+SINKS: dict[str, type[Sink]] = {sink.tool: sink for sink in (TensorBoard, WeightsAndBiases, MLflow)}
 
 
 def check_installed(names: Sequence[str]) -> None:
