@@ -30,6 +30,7 @@ from tracer.models import download
 from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of other libraries, and that prompts are cut
 CLASSES = {"red": (160, 100, 100), 'a "green" {one}': (100, 160, 100), "sky_blue": (100, 100, 160)}
 NAMES = tuple(sorted(name.replace("_", " ") for name in CLASSES))
 EACH = 12
@@ -222,7 +223,6 @@ def test_a_run(
     assert named(str(before)) != answers(name)
 
 
-@pytest.mark.filterwarnings("ignore")  # of other libraries
 @pytest.mark.parametrize(("name", "way"), WAYS)
 def test_an_export(
     name: str,
@@ -276,7 +276,6 @@ def place_of(home: Home, run: Run, place: Path, monkeypatch: pytest.MonkeyPatch,
     return blocks(tracer.export(run, "my-model", **how))[-1]
 
 
-@pytest.mark.filterwarnings("ignore")  # of other libraries
 @pytest.mark.parametrize("name", ["finetuned", "probe"])
 def test_a_card_holds_under_older_versions_of_transformers(
     name: str,
@@ -300,7 +299,6 @@ def test_a_card_holds_under_older_versions_of_transformers(
     assert named(capsys.readouterr().out) == answers(name)
 
 
-@pytest.mark.filterwarnings("ignore")  # of other libraries
 def test_the_card_of_an_upload_holds_where_it_is_downloaded(
     finished: Callable[[str], Run],
     answers: Callable[[str], dict[str, str]],
@@ -383,7 +381,6 @@ def test_the_line_of_the_page_on_exports(
     assert capsys.readouterr().out == f"{tracer.load(run).predict('photo.jpg')}\n"
 
 
-@pytest.mark.filterwarnings("ignore")  # of peft and what it imports
 def test_the_lines_that_load_an_adapter(
     finished: Callable[[str], Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -170,7 +170,7 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         notify(remark)
     scored = {each.name: _score(each, opened, world, sets.flags, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
-    return Scores({name: scored[name] for name in before_first}, suite, first.trained_on)
+    return Scores({name: scored[name] for name in before_first}, suite, first.task.classes)
 
 
 def _score(

@@ -47,7 +47,7 @@ def images_of(given: Any) -> Examples:
     if isinstance(given, tuple) and len(given) == 2 and _several(given[0]):
         return images_of(given[0])  # and their labels
     try:
-        elements = given if isinstance(given, Sized) else list(given)
+        elements: Any = given if isinstance(given, Sized) else list(given)
         first = elements[0] if len(elements) else None
     except (TypeError, KeyError, AttributeError):
         raise UserError(f"images cannot be a {type(given).__name__}: {FORMS}") from None
