@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import os
+import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -532,3 +533,38 @@ def test_class_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str
     printed = capsys.readouterr().out
     assert not [each for each in printed if not each.isprintable() and each != "\n"]
     assert "[red]" in printed
+
+
+def test_each_promise_names_a_test_that_is_there() -> None:
+    page = (ROOT.parent / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = page.partition("## What is promised")[2].partition("\n\nNothing")[0].strip().splitlines()[2:]
+    assert rows
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
+        assert named, row
+        for file, name in named:
+            assert f"def {name}(" in (ROOT.parent / file).read_text(encoding="utf-8")
+
+
+def test_every_server_of_the_repository_is_the_local_page() -> None:
+    """Whoever serves something more goes through the same rules, and is tried in tests/report/test_local_page.py."""
+    kinds = (
+        "launch",
+        "run_app",
+        "serve_forever",
+        "HTTPServer",
+        "ThreadingHTTPServer",
+        "create_server",
+        "start_server",
+    )
+    trees = dict(TREES)
+    for folder in ("examples", "studies"):
+        for path in (ROOT.parent / folder).rglob("*.py"):
+            trees[str(path)] = ast.parse(path.read_text(encoding="utf-8"))
+    servers = [
+        (name, keywords(node).get("app_kwargs", ""), keywords(node).get("server_name"))
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in kinds
+    ]
+    assert servers == [("report/interactive/page.py", "{'middleware': [Middleware(Local)]}", "ADDRESS")]

@@ -14,13 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import numpy as np
 import pytest
-from PIL import Image
 from shown_commands import ROOT, shown_commands
 from starting import environment
 
-from studies.faults.process import ForkedProcess, run_command
+from studies.faults.process import ForkedProcess
 from tracer.cli import app, flags, sweep_dry_run
 from tracer.cli.commands import sweep, train
 
@@ -114,41 +112,3 @@ def test_a_command_that_is_shown_is_understood(
     assert program == "tracer", SHOWN[command]
     with pytest.raises(WouldStart):
         assert app.main(words) == 0
-
-
-# Served until they are stopped, or work of many minutes: their flags are checked above.
-LONG = ("tracer demo", "tracer try", "tracer sweep", "tracer fit")
-SHORT = [command for command in SHOWN if not command.startswith(("python ", *LONG))]
-QUICK = ["--pretrained", "none", "--steps", "2", "--batch", "4", "--templates", "name"]
-
-
-@pytest.fixture(scope="module")
-def at_home(tmp_path_factory: pytest.TempPathFactory, minute: str) -> Path:
-    """A folder with the data and the runs that are named in the commands."""
-    home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(0)
-    lines = ["image,caption"]
-    for folder in ("photos", "test", "other"):
-        for number in range(24):
-            place = home / folder / ("cat", "dog")[number % 2] / f"{number}.png"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)).save(place)
-            lines.append(f"{place.relative_to(home)},picture {folder} {number}")
-    (home / "pairs.csv").write_text("\n".join(lines))
-    for seed, name in enumerate(("1a2b3c", "a", "b", "c", "beta/x", "beta/y")):
-        where = ["--model", minute, "--seed", str(seed), "--out", f"runs/{name}"]
-        ended = run_command(
-            ["train", "flyp", "--data", "photos", *QUICK, *where], inject=partial(os.chdir, home)
-        )
-        assert ended.code == 0, ended.output
-    return home
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", SHORT)
-def test_a_command_that_is_shown_does_its_work(command: str, at_home: Path, minute: str) -> None:
-    """With a small model in the place of ViT-B-16, for two steps."""
-    words = shlex.split(command)[1:]
-    if words[0] == "train":
-        words += ["--model", minute, *QUICK]
-    ended = run_command(words, inject=partial(os.chdir, at_home))
-    assert ended.code == 0, ended.output

@@ -133,7 +133,7 @@ def test_drift_is_zero_but_for_what_moved_and_sums_to_the_whole(student: Student
         ("clip.visual.conv1.weight", ("image", "embedding")),
         ("clip.visual.transformer.resblocks.10.attn.in_proj_weight", ("image", "block 11")),
         ("clip.visual.layer4.2.conv1.weight", ("image", "stage 4")),
-        ("clip.visual.trunk.stages.0.blocks.1.norm.weight", ("image", "block 2")),
+        ("clip.visual.trunk.stages.0.blocks.1.norm.weight", ("image", "stage 1")),
         ("clip.visual.trunk.blocks.3.norm1.weight", ("image", "block 4")),
         ("clip.visual.proj", ("image", "projection")),
         ("clip.visual.attnpool.c_proj.weight", ("image", "projection")),

@@ -14,6 +14,7 @@ import pytest
 from tests.training import stopping
 from tracer.api.run import Machine
 from tracer.cli.app import main
+from tracer.core.command_line import command_line
 from tracer.data.sources import load
 from tracer.evaluation import measured
 from tracer.fitting.budget import Schedule
@@ -140,7 +141,7 @@ def test_the_newest_good_checkpoint_stays_and_is_named(
     newest = tmp_path / "run" / "resume" / f"step-{kept.step:09d}" if kept else None
     assert "No space left on device" in said
     assert f"{newest} is the newest checkpoint" in said if newest else "no checkpoint is written yet" in said
-    assert f"go on with: tracer resume {tmp_path / 'run'}" in said
+    assert f"go on with: {command_line('resume', tmp_path / 'run')}" in said
     assert not list(tmp_path.rglob("*.tmp"))
     assert main(stopping.resuming(tmp_path / "run")) == 0
     assert stopping.hashes(tmp_path / "run") == stopping.hashes(world / "run")

@@ -147,6 +147,7 @@ def test_time_left_does_not_jump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(seen) > 10
     for (first, before), (second, after) in pairwise(seen):
         assert before is not None
+        assert after is not None
         assert after == 0 or before - after == pytest.approx(second - first)
     assert seen[-1][1] == 0, "nothing more fits"
 

@@ -83,6 +83,7 @@ def test_a_step_never_makes_the_host_wait(student: Student, chunk: int | None) -
     assert not {name for name in operations.seen if name in HOST}
 
 
+@pytest.mark.usefixtures("either_form")
 def test_attention_is_fused(student: Student) -> None:
     state = state_of(method("flyp").stages[0], student)
     with Operations() as operations:
@@ -156,6 +157,7 @@ def test_a_teacher_that_is_shown_every_second_pair_is_compared_on_these_pairs(st
     assert parts["relational"] != of_all.parts["relational"]
 
 
+@pytest.mark.usefixtures("either_form")
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_a_last_block_that_ends_early_changes_no_gradient(student: Student, checkpointing: bool) -> None:
     """Of a student, and of a teacher, whose block is a copy."""

@@ -19,6 +19,7 @@ from tracer.core.shadow import Shadow
 from tracer.core.teachers import WMA
 from tracer.models.acceleration import class_token_only
 from tracer.models.adapters import adapter
+from tracer.models.attention import packed
 from tracer.models.lora import A, B, LoRA, LoRAConvolution
 from tracer.models.peft_export import export_peft
 from tracer.models.student import Head, Student, load
@@ -55,6 +56,7 @@ def merged(student: Student, lora: LoRA, model: str) -> Student:
     return plain
 
 
+@pytest.mark.usefixtures("either_form")
 @pytest.mark.parametrize("short", [False, True])
 def test_the_merged_model_is_the_adapted_one(minute: str, short: bool) -> None:
     """With the text tower's causal mask, and with a last block that computes the class token only."""
@@ -70,6 +72,7 @@ def test_the_merged_model_is_the_adapted_one(minute: str, short: bool) -> None:
         assert (getattr(one, name) - getattr(before, name)).abs().max() > 1e-3
 
 
+@pytest.mark.usefixtures("either_form")
 def test_the_gradient_of_a_factor_follows_from_that_of_its_weight(minute: str) -> None:
     """With W + s B A: ∂L/∂B = s ∂L/∂W Aᵀ and ∂L/∂A = s Bᵀ ∂L/∂W."""
     torch.set_default_dtype(torch.float64)
@@ -86,8 +89,7 @@ def test_the_gradient_of_a_factor_follows_from_that_of_its_weight(minute: str) -
     for name, module in student.named_modules():
         if not hasattr(module, A):
             continue
-        packed = isinstance(module, nn.MultiheadAttention)
-        weight: Tensor = plain.get_parameter(f"{name}.{'in_proj_weight' if packed else 'weight'}")
+        weight: Tensor = plain.get_parameter(f"{name}.{'in_proj_weight' if packed(module) else 'weight'}")
         a, b, gradient = module.get_parameter(A), module.get_parameter(B), weight.grad
         assert gradient is not None
         same(b.grad, 1.5 * gradient @ a.T, length(plain))
@@ -96,6 +98,7 @@ def test_the_gradient_of_a_factor_follows_from_that_of_its_weight(minute: str) -
     assert checked == 12  # two towers of two blocks: attention and two layers of the MLP
 
 
+@pytest.mark.usefixtures("either_form")
 def test_nothing_else_trains_and_the_pretrained_weights_stay(minute: str) -> None:
     student, _ = adapted(minute, averaged=True)
     trained = {name for name, p in student.named_parameters() if p.requires_grad}
@@ -141,6 +144,7 @@ def averages(minute: str, averaged: bool, steps: int = 8) -> tuple[Student, LoRA
     return student, lora, shadow, expected.model.state_dict()
 
 
+@pytest.mark.usefixtures("either_form")
 def test_with_a_frozen_the_average_of_the_factors_is_the_average_of_the_weights(minute: str) -> None:
     _, lora, shadow, expected = averages(minute, averaged=True)
     found = lora.merge(shadow.model.state_dict())
@@ -160,6 +164,7 @@ def test_with_both_factors_trained_it_is_not(minute: str) -> None:
     assert max(apart) > 0.01
 
 
+@pytest.mark.usefixtures("either_form")
 def test_dropout_is_of_the_update_and_only_in_training(minute: str) -> None:
     student, _ = adapted(minute, "lora:rank=2,dropout=0.5")
     inputs = batch(student)
@@ -230,6 +235,7 @@ def test_convolutional_towers_are_adapted(convolutional: str, tmp_path: Path) ->
             same(each.encode_image(pixels), applied, length(end))
 
 
+@pytest.mark.usefixtures("either_form")
 @pytest.mark.filterwarnings("ignore")  # of peft and what it imports
 def test_the_adapter_alone_loads_in_peft(minute: str, tmp_path: Path) -> None:
     import peft  # here, because it is slow

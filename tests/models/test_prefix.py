@@ -53,6 +53,7 @@ def first_blocks(model: nn.Module) -> list[nn.Module]:
     return [next(iter(tower.blocks.values())) for tower in model.towers]
 
 
+@pytest.mark.usefixtures("either_form")
 @pytest.mark.parametrize(
     ("lora", "chunk"), [(False, None), (True, None), (False, 2)], ids=["blocks", "adapters", "chunks"]
 )

@@ -65,6 +65,7 @@ def test_a_text_does_not_depend_on_its_padding_or_its_neighbours(minute: str) ->
     same(together, alone, length(student))
 
 
+@pytest.mark.usefixtures("either_form")
 @pytest.mark.parametrize("gate", [0.3, 1.0])
 def test_a_last_block_of_the_class_token_alone_changes_nothing(minute: str, gate: float) -> None:
     student = prompted(minute, gate)

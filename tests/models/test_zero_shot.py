@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 
 from tracer.models import zero_shot as classifier
 from tracer.models.adapters import adapter
-from tracer.models.student import Student
+from tracer.models.student import Student, load
 from tracer.models.text import Tokeniser
 from tracer.models.zero_shot import shares_words, zero_shot
 
@@ -68,15 +68,15 @@ def test_no_text_is_padded(shared_student: Student, monkeypatch: pytest.MonkeyPa
     assert all((tokens != 0).all() for tokens in seen)  # open_clip pads with zeros
 
 
-def test_the_first_words_of_a_template_are_computed_once(
-    shared_student: Student, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    computed = []
-    mlp = shared_student.clip.transformer.resblocks[0].mlp
+@pytest.mark.usefixtures("either_form")
+def test_the_first_words_of_a_template_are_computed_once() -> None:
+    student, computed = load("tiny-28").eval(), []
+    mlp = student.clip.transformer.resblocks[0].mlp
     hook = mlp.register_forward_hook(lambda module, inputs, output: computed.append(output[..., 0].numel()))
     with hook:
-        zero_shot(shared_student, ["cat", "dog", "red fox"], ["a photo of a {}."], share_words=True)
-        zero_shot(shared_student, ["cat", "dog", "red fox"], ["a photo of a {}."])
+        shared = zero_shot(student, ["cat", "dog", "red fox"], ["a photo of a {}."], share_words=True)
+        whole = zero_shot(student, ["cat", "dog", "red fox"], ["a photo of a {}."])
+    torch.testing.assert_close(shared, whole, atol=1e-5, rtol=0)
     # start, a, photo, of, a; then the name, the full stop and the end
     assert sum(computed[:-2]) == 5 + 3 + 3 + 4
     assert sum(computed[-2:]) == 8 + 8 + 9

@@ -48,6 +48,7 @@ PROTOCOL: dict[str, Any] = {
     "compile": False,
     "strict": False,
     "skip_unreadable": False,
+    "white_level": None,
     "seed": 0,
 }
 CROSS_ENTROPY = {"lr": 3e-5, "clip": 1.0}

@@ -11,12 +11,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tracer.core.weights import Weights
+from tracer.models.towers import CONTAINERS
 
 # Patterns of parameter names inside a tower, with the number of the first layer in them; the first match counts.
 LAYERS = (
-    (re.compile(r"\b(?:resblocks|blocks|encoder\.layer)\.(\d+)\."), "block", 0),
-    (re.compile(r"\b(?:stages|layers)\.(\d+)\."), "stage", 0),
-    (re.compile(r"\blayer(\d)\."), "stage", 1),
+    *((re.compile(rf"{re.escape(place)}\.(\d+)\."), kind, 0) for place, kind in CONTAINERS.items()),
+    (re.compile(r"layer(\d)\."), "stage", 1),
 )
 LAST = re.compile(r"(?:proj|projection|ln_post|ln_final|attnpool|head)\b")
 
@@ -53,16 +53,18 @@ def tower_and_layer(name: str) -> tuple[str, str]:
         return "temperature", name
     if name.startswith("head."):
         return "head", "head"
+    if name.startswith("text_decoder."):
+        return "decoder", "decoder"
     tower = "image" if name.startswith("visual.") else "text"
     inner = name.removeprefix("visual.").removeprefix("text.")
     for pattern, kind, first in LAYERS:
-        if match := pattern.search(inner):
+        if match := pattern.match(inner):
             return tower, f"{kind} {int(match[1]) - first + 1}"
     return tower, "projection" if LAST.search(inner) else "embedding"
 
 
 def _rank(tower: str, layer: str) -> tuple[int, int, int]:
-    towers = ("image", "text", "temperature", "head")
+    towers = ("image", "text", "decoder", "temperature", "head")
     kinds = {"embedding": 0, "projection": 2}
     number = layer.rpartition(" ")[2]
     return towers.index(tower), kinds.get(layer, 1), int(number) if number.isdigit() else 0

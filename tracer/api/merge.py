@@ -144,6 +144,8 @@ def prepare(
     if not runs:
         raise UserError("give the runs to merge")
     runs[0].require_own_files()  # into which the weights are written
+    for run in runs:
+        run.require_named_sources()
     way = request.way  # raises before any work if the options do not fit
     if len(runs) > 1 and way not in ("soup", "stock"):
         how = "an ensemble" if way in ("dawin", "ensemble") else way

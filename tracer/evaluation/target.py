@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tracer.data.place import remember_named
 from tracer.models.download import fetch_beside
 from tracer.models.export import PIXELS_FILE, attach_head, white_level_of
 from tracer.models.registry import pretrained_tag
@@ -37,6 +38,7 @@ def targets(
     """
     run = run_at(model)
     if run is None:
+        remember_named((model,))
         folder = beside(model)
         student, level = partial(exported, model, pretrained), white_level_of(folder)
         return (Target(model, student, read_task(folder), keep=out, white_level=level),)

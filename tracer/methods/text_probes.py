@@ -65,9 +65,10 @@ class _Frame:
     def of(cls, student: Student) -> _Frame:
         tokeniser = student.tokeniser.tokeniser
         start, end = getattr(tokeniser, "sot_token_id", None), getattr(tokeniser, "eot_token_id", None)
-        if start is not None and end is not None:  # open_clip's own: the special tokens have the highest ids
-            return cls((start,), (end,), 0, np.arange(min(start, end)))
         inner = getattr(tokeniser, "tokenizer", None)
+        if inner is None and start is not None and end is not None:
+            # open_clip's own: the special tokens have the highest ids
+            return cls((start,), (end,), 0, np.arange(min(start, end)))
         if getattr(inner, "all_special_ids", None) is None or getattr(tokeniser, "tokenizer_mode", ""):
             raise UserError(f"random texts need to know the special tokens of {student.name}'s tokenizer")
         return cls._of_hugging_face(student, tokeniser, inner)

@@ -16,6 +16,12 @@ from tracer.models.gradient_cache import refuse_batch_statistics
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student
 from tracer.models.text import text_tower
+from tracer.models.towers import Tower
+
+RECOMPUTED = (
+    "grad_checkpointing",
+    "gradient_checkpointing",
+)  # set by open_clip and timm, and by transformers
 
 
 def save_memory(student: Student, *, chunk: int | None = None, checkpointing: bool = False) -> None:
@@ -27,9 +33,17 @@ def save_memory(student: Student, *, chunk: int | None = None, checkpointing: bo
         refuse_batch_statistics(student)
     if checkpointing:
         student.clip.set_grad_checkpointing(True)
-        if not any(getattr(module, "grad_checkpointing", False) for module in student.image_tower.modules()):
-            student.clip.set_grad_checkpointing(False)
-            raise UserError(f"--checkpointing: open_clip cannot recompute the image tower of {student.name}")
+        for kind, tower in student.towers:
+            part = getattr(
+                tower, "transformer", tower
+            )  # in the original CLIP, the text tower is the whole model
+            if not any(
+                getattr(module, flag, False) is True for module in part.modules() for flag in RECOMPUTED
+            ):
+                student.clip.set_grad_checkpointing(False)
+                raise UserError(
+                    f"--checkpointing: open_clip cannot recompute the {kind} tower of {student.name}"
+                )
 
 
 def class_token_only(student: Student, enabled: bool = True) -> None:
@@ -65,7 +79,7 @@ def _last_layer(tower: Any) -> tuple[Any, Callable[..., Tensor]]:
     if not isinstance(tower, layers.VisionTransformer) or tower.output_tokens or tower.attn_pool is not None:
         return None, _class_token_forward
     block = tower.transformer.resblocks[-1]
-    supported = isinstance(block, layers.ResidualAttentionBlock) and tower.transformer.batch_first
+    supported = isinstance(block, layers.ResidualAttentionBlock) and Tower("image", tower).order == "first"
     return block if supported and tower.pool_type == "tok" else None, _class_token_forward
 
 

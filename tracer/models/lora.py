@@ -4,26 +4,29 @@ In towers whose blocks have no linear layer, convolutions are adapted: their wei
 channel of the output. A is then a convolution of the same kernel, and B one of 1 × 1.
 
 The factors are parameters of the layer itself, so that pretrained weights keep their names and are never written.
-Training does not use peft, whose layer for packed attention (`nn.MultiheadAttention`, in the towers of open_clip) adds
-the update to the weights and subtracts it in every forward, with rounding, and that of the output projection twice
-(huggingface/peft pull request 3774). `tracer.models.peft_export` writes its format.
+Training does not use peft, whose layer for packed attention (`nn.MultiheadAttention`) adds the update to the weights
+and subtracts it in every forward, with rounding, and that of the output projection twice (huggingface/peft pull
+request 3774). `tracer.models.peft_export` writes its format.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, dropout, linear, scaled_dot_product_attention
+from torch.nn.functional import conv2d, dropout, linear
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from tracer.core.errors import NotAdaptable
 from tracer.core.weights import Weights
+from tracer.models.attention import attend, computes_otherwise, own_form, packed
 from tracer.models.student import Student
 from tracer.models.trainable import freeze_towers
 
@@ -31,6 +34,8 @@ Layers = Literal["all", "attention", "mlp"]
 Factors = Literal["auto", "B", "AB"]
 ATTENTION = ("attn", "attention", "qkv", "token_mixer")  # in the names of attention layers
 A, B = "lora_A", "lora_B"
+# Tables of numbers that are looked up or added, not multiplied with an input.
+NO_MATRIX = re.compile(r"table|bias|pos|token|emb|scale|gamma|query|latent|probe|prompt")
 
 
 @dataclass(frozen=True)
@@ -74,17 +79,25 @@ class LoRA:
     def targets(self, student: Student) -> dict[str, nn.Module]:
         """The layers with trainable weights that are adapted, by name.
 
-        Raises NotAdaptable if a tower has none, or if no update of a layer can have this rank.
+        Raises NotAdaptable if a tower that is trained has none, if a matrix of its blocks is in a layer that is not
+        known, which would stay as it is, or if no update of a layer can have this rank.
         """
         names = {id(module): name for name, module in student.named_modules()}
         targets: dict[str, nn.Module] = {}
         for tower in student.towers:
+            own = student.text_parameters if tower.kind == "text" else [*tower.module.parameters()]
             blocks = list(tower.blocks.values())
             trained = [block for block in blocks if any(p.requires_grad for p in block.parameters())]
             suited = [layer for block in trained for layer in self._layers(block)]
+            for module, reason in (each for block in trained for each in self._unknown(block)):
+                raise NotAdaptable(
+                    f"--adapter lora: {names[id(module)]} of {student.name}, a {type(module).__name__}, {reason}; "
+                    "leave out --adapter, or use --tune last-1, which train its own weights"
+                )
             layers = [layer for layer in suited if adapted_weight(layer).requires_grad]
             layers = [layer for layer in layers if not isinstance(layer, nn.Conv2d)] or layers
-            if (trained or not blocks) and not layers and tower.kind == "image":
+            trains = any(p.requires_grad for p in own)
+            if not layers and trains and (trained or not blocks):
                 advice = "use --tune norms or last-1, which train its own weights"
                 if suited:
                     advice = (
@@ -92,7 +105,7 @@ class LoRA:
                         "or leave out --adapter"
                     )
                 raise NotAdaptable(
-                    f"--adapter lora: nothing to adapt in the image tower of {student.name}; {advice}"
+                    f"--adapter lora: nothing to adapt in the {tower.kind} tower of {student.name}; {advice}"
                 )
             targets |= {names[id(layer)]: layer for layer in layers}
         largest = max((min(adapted_weight(layer).flatten(1).shape) for layer in targets.values()), default=0)
@@ -103,21 +116,28 @@ class LoRA:
             )
         return targets
 
+    def _chosen(self, block: nn.Module) -> Iterator[nn.Module]:
+        """The modules of a block that hold parameters and are of the kind that `layers` names."""
+        for name, module in block.named_modules():
+            kind = "attention" if any(part in name.lower() for part in ATTENTION) else "mlp"
+            if self.layers in ("all", kind):
+                yield module
+
     def _layers(self, block: nn.Module) -> list[nn.Module]:
         """The layers of a block that can be adapted, trained or not."""
-        layers: list[nn.Module] = []
-        for name, module in block.named_modules():
-            kind = "attention" if any(part in name for part in ATTENTION) else "mlp"
-            if self.layers not in ("all", kind):
+        ends = {id(module.out_proj) for module in block.modules() if packed(module)}
+        return [layer for layer in self._chosen(block) if _form(layer) is not None and id(layer) not in ends]
+
+    def _unknown(self, block: nn.Module) -> Iterator[tuple[nn.Module, str]]:
+        """Layers of a block with a matrix that nothing here can adapt, though it may be one of the largest; and why."""
+        for module in self._chosen(block):
+            if own_form(module) and not isinstance(module, LoRAOwnAttention) and computes_otherwise(module):
+                yield module, "computes attention in a way that is not known here"
+            if _form(module) is not None or isinstance(module, LEFT_OUT):
                 continue
-            if isinstance(module, nn.MultiheadAttention):
-                if module._qkv_same_embed_dim and module.bias_k is None and not module.add_zero_attn:
-                    layers.append(module)
-            elif isinstance(module, nn.Linear) and not isinstance(module, NonDynamicallyQuantizableLinear):
-                layers.append(module)  # that one is the output projection of packed attention
-            elif type(module) is nn.Conv2d and module.groups == 1 and module.padding_mode == "zeros":
-                layers.append(module)  # timm's subclasses pad in their own ways
-        return layers
+            for name, p in module.named_parameters(recurse=False):
+                if p.ndim == 2 and min(p.shape) > 1 and p.requires_grad and not NO_MATRIX.search(name):
+                    yield module, f"has a matrix, {name}, and is of no kind that can be adapted"
 
     def attach(self, student: Student, *, averaged: bool, seed: int) -> None:
         """Add factors, B = 0, to the layers that are trained, and freeze all else but temperature and head.
@@ -130,7 +150,6 @@ class LoRA:
         freeze_towers(student)
         generator = torch.Generator().manual_seed(seed)
         train_a = self.factors == "AB" or (self.factors == "auto" and not averaged)
-        kinds = {nn.MultiheadAttention: LoRAAttention, nn.Conv2d: LoRAConvolution, nn.Linear: LoRALinear}
         for layer in targets.values():
             weight = adapted_weight(layer)
             rows, columns = weight.flatten(1).shape
@@ -139,7 +158,7 @@ class LoRA:
             layer.lora_A = nn.Parameter(initial.to(weight), requires_grad=train_a)
             layer.lora_B = nn.Parameter(weight.new_zeros(rows, self.rank))
             layer.scaling, layer.lora_dropout = self.scaling, self.dropout
-            layer.__class__ = next(lora for kind, lora in kinds.items() if isinstance(layer, kind))
+            layer.__class__ = _form(layer)
 
     def merge(self, weights: Mapping[str, Tensor]) -> Weights:
         """Weights without factors: each is W + (α/r) B A."""
@@ -159,7 +178,7 @@ def is_factor(name: str) -> bool:
 
 def adapted_weight(layer: Any) -> Tensor:
     """The weight of a layer that factors are added to: of packed attention, that of queries, keys and values."""
-    return layer.in_proj_weight if isinstance(layer, nn.MultiheadAttention) else layer.weight
+    return layer.in_proj_weight if packed(layer) else layer.weight
 
 
 def weight_name(layer: str, weights: Mapping[str, Tensor]) -> str:
@@ -213,25 +232,52 @@ class LoRAAttention(nn.MultiheadAttention):
             raise NotImplementedError(
                 "attention with an adapter has neither padding masks nor returned weights nor values of their own"
             )
-        together = query is key  # before they are transposed
-        if not self.batch_first:
-            query, key = query.transpose(0, 1), key.transpose(0, 1)
-        if together:  # which saves products of matrices
-            parts = self._project(query, slice(None)).chunk(3, dim=-1)
-        else:
-            own, other = slice(self.embed_dim), slice(self.embed_dim, None)
-            parts = (self._project(query, own), *self._project(key, other).chunk(2, dim=-1))
-        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)
+        query_first = query if self.batch_first else query.transpose(0, 1)
+        key_first = query_first if query is key else key if self.batch_first else key.transpose(0, 1)
         if attn_mask is not None and attn_mask.dtype == torch.bool:
             attn_mask = ~attn_mask  # there, True takes part
-        if attn_mask is not None and attn_mask.ndim == 3:
-            attn_mask = attn_mask.unflatten(0, (-1, self.num_heads))
-        drop = self.dropout if self.training else 0.0
-        heads = scaled_dot_product_attention(q, k, v, attn_mask=attn_mask, dropout_p=drop)
-        output = self.out_proj(heads.transpose(1, 2).flatten(2))
+        output = attend(self, partial(_projected, self), query_first, key_first, attn_mask)
         return output if self.batch_first else output.transpose(0, 1), None
 
-    def _project(self, x: Tensor, rows: slice) -> Tensor:
-        weight, bias = self.in_proj_weight, self.in_proj_bias
-        assert weight is not None  # packed
-        return linear(x, weight[rows], None if bias is None else bias[rows]).add_(_update(self, x, rows))
+
+class LoRAOwnAttention(nn.Module):
+    """The same for open_clip's form of packed attention: a base, before the class of the layer, of what it becomes."""
+
+    def forward(
+        self, x: Tensor, k_x: Tensor | None = None, v_x: Tensor | None = None, attn_mask: Tensor | None = None
+    ) -> Tensor:
+        key, value = (x if each is None else each for each in (k_x, v_x))
+        if key is not value or (attn_mask is not None and attn_mask.dtype == torch.bool):
+            raise NotImplementedError(
+                "attention with an adapter has neither values of their own nor masks of truth values"
+            )
+        return attend(self, partial(_projected, self), x, key, attn_mask)
+
+
+# Matrices in blocks that are not adapted: lookups, and convolutions of other kinds than `LoRA` names.
+LEFT_OUT = (nn.Embedding, nn.Conv2d, NonDynamicallyQuantizableLinear)
+
+
+def _form(layer: nn.Module) -> type[nn.Module] | None:
+    """The class with factors of a layer that can be adapted; None for others, such as one that computes otherwise."""
+    kind = type(layer)
+    if isinstance(layer, nn.MultiheadAttention):
+        known = kind.forward in (nn.MultiheadAttention.forward, LoRAAttention.forward)
+        return LoRAAttention if known and packed(layer) else None
+    if own_form(layer):
+        return (
+            kind
+            if issubclass(kind, LoRAOwnAttention)
+            else type("LoRA" + kind.__name__, (LoRAOwnAttention, kind), {})
+        )
+    if isinstance(layer, nn.Linear) and not isinstance(layer, NonDynamicallyQuantizableLinear):
+        return LoRALinear if kind.forward in (nn.Linear.forward, LoRALinear.forward) else None
+    if kind in (nn.Conv2d, LoRAConvolution) and layer.groups == 1 and layer.padding_mode == "zeros":
+        return LoRAConvolution  # timm's subclasses pad in their own ways
+    return None
+
+
+def _projected(layer: Any, x: Tensor, rows: slice) -> Tensor:
+    """Rows of queries, keys and values, with their update."""
+    weight, bias = layer.in_proj_weight, layer.in_proj_bias
+    return linear(x, weight[rows], None if bias is None else bias[rows]).add_(_update(layer, x, rows))

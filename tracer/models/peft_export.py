@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from tracer.core.errors import UserError
 from tracer.core.weights import Weights
+from tracer.models.attention import own_form
 from tracer.models.lora import LoRA, weight_name
 from tracer.models.open_clip_compat import open_clip
 from tracer.models.student import Student
@@ -26,7 +27,8 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int, runs:
     The factors are those of the difference of the weights, so that any weights can be written that differ by low-rank
     updates of linear layers or convolutions: those of a run with an adapter of `rank`, WiSE-FT's, which scales it, and
     soups of `runs`, whose ranks add up. Temperature and head, which peft does not know, are written beside. Raises
-    UserError for weights that differ in other ways.
+    UserError for weights that differ in other ways. Of packed attention in open_clip's own form peft adapts the matrix,
+    a parameter, and not the layer: such an adapter is for models of that form.
     """
     updates, others = _differences(student, start)
     factors = {layer: _factors(layer, *pair, rank, rank * runs) for layer, pair in updates.items()}
@@ -35,6 +37,7 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int, runs:
             f"these weights of {student.name} do not differ from the pretrained ones by an adapter"
         )
     width = max(a.shape[0] for a, _ in factors.values())
+    own = [layer for layer in factors if own_form(start.clip.get_submodule(layer))]
     config = {
         "peft_type": "LORA",
         "base_model_name_or_path": _base(start),
@@ -43,8 +46,10 @@ def export_peft(student: Student, start: Student, folder: Path, rank: int, runs:
         "lora_dropout": 0.0,
         "bias": "none",
         "inference_mode": True,
-        "target_modules": "|".join(map(re.escape, factors)),
+        "target_modules": "|".join(re.escape(layer) for layer in factors if layer not in own) or None,
+        "target_parameters": [f"{layer}.in_proj_weight" for layer in own] or None,
     }
+    config = {key: value for key, value in config.items() if value is not None}
 
     def write(temporary: Path) -> None:
         tensors: Weights = {}

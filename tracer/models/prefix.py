@@ -46,7 +46,7 @@ class SharedPrefix:
 
         student_blocks[-1].register_forward_hook(keep)
         for block in teacher_blocks[:-1]:
-            block.forward = self._instead_of(block.forward, lambda x: x)
+            block.forward = self._instead_of(block.forward, lambda x: _like(outputs[0], x))
         last = teacher_blocks[-1]
         last.forward = self._instead_of(last.forward, lambda x: outputs.popleft())
 
@@ -55,6 +55,11 @@ class SharedPrefix:
             return shortcut(x) if self.active else forward(x, *arguments, **options)
 
         return either
+
+
+def _like(output: Any, x: Tensor) -> Any:
+    """What a block before the last shared one hands on: its input, and beside it what the last one does."""
+    return (x, *output[1:]) if isinstance(output, tuple) else x
 
 
 def share_prefix(student: Student, teacher: Student, every: int = 1) -> SharedPrefix | None:
@@ -73,20 +78,28 @@ def share_prefix(student: Student, teacher: Student, every: int = 1) -> SharedPr
 
 def _frozen(tower: Tower) -> int:
     """The number of first blocks whose output does not change in training; 0 if the layers before them train."""
-    if any(parameter.requires_grad for parameter in tower.input_parameters):
+    if tower.unplaced or any(parameter.requires_grad for parameter in tower.input_parameters):
         return 0
-    if any(type(module).__name__ == "PatchDropout" for module in tower.module.modules()):
+    whole = [
+        type(module).__name__ == "PatchDropout" or _drops(module, "layerdrop")
+        for module in tower.module.modules()
+    ]
+    if any(whole):
         return 0
     trained = (i for i, block in enumerate(tower.blocks.values()) if not _constant(block))
     return next(trained, 0)  # where no block trains, nothing is shared: there may be other trained layers
 
 
 def _constant(block: nn.Module) -> bool:
-    if any(layer.training for layer in running_layers(block).values()):
+    if any(_drops(module) for module in block.modules()):
         return False
-    for module in block.modules():
-        drops = isinstance(module, nn.Dropout) and module.p > 0
-        drops = drops or (isinstance(module, nn.MultiheadAttention) and module.dropout > 0)
-        if drops or type(module).__name__ == "DropPath":
-            return False
-    return not any(p.requires_grad for p in block.parameters())
+    updates = any(layer.training for layer in running_layers(block).values())
+    return not updates and not any(p.requires_grad for p in block.parameters())
+
+
+def _drops(module: nn.Module, name: str = "drop") -> bool:
+    """Whether a module leaves out something at random in train mode: a layer for that, or a rate of its own."""
+    if name in "dropout" and isinstance(module, nn.modules.dropout._DropoutNd):
+        return module.p > 0
+    rates = (value for key, value in vars(module).items() if name in key and not key.startswith("_"))
+    return any(isinstance(rate, float) and rate > 0 for rate in rates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from difflib import get_close_matches
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any
 
 from tracer.core.errors import UserError, suggestion, unknown
 from tracer.models.config_check import check_model_config, checked_config, read_config
-from tracer.models.download import TEXT_FILES, in_hub_cache, known_absent, reach_hub
+from tracer.models.download import TEXT_FILES, in_hub_cache, known_absent, reach_hub, text_files_missing
 from tracer.models.huggingface import source as transformers
 from tracer.models.load_guards import explained
 from tracer.models.open_clip_compat import open_clip
@@ -28,11 +29,12 @@ CONFIGS = Path(str(files("tracer.models") / "configs"))
 
 @cache
 def known_models() -> tuple[str, ...]:
-    """Names of all model configs: open_clip's and those shipped here."""
+    """Names of all configs of models with an image and a text tower: open_clip's and those shipped here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         open_clip.add_model_config(CONFIGS)
-    return tuple(open_clip.list_models())
+    configs = {name: open_clip.get_model_config(name) for name in open_clip.list_models()}
+    return tuple(name for name, config in configs.items() if {"vision_cfg", "text_cfg"} <= config.keys())
 
 
 def shipped_models() -> list[str]:
@@ -84,6 +86,7 @@ def _from_folder(path: Path) -> ModelSource:
     if file.is_file():
         content = read_config(file)
         config = checked_config(content, str(file))
+        _require_known_repositories(config.get("text_cfg") or {}, path)
         return ModelSource(f"{FOLDER}{path}", None, config, digest=content.get(WEIGHTS_DIGEST))
     if transformers.is_transformers_folder(path):
         return transformers.from_folder(path)
@@ -96,6 +99,21 @@ def _from_folder(path: Path) -> ModelSource:
         f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip nor of transformers"
         f"{folders_inside(path, FOLDERS)}"
     )
+
+
+def _require_known_repositories(text: dict[str, Any], folder: Path) -> None:
+    """Raise if a folder's config names a text tower or tokenizer of the hub which is neither here nor open_clip's."""
+    configs = (open_clip.get_model_config(name)["text_cfg"] for name in known_models())
+    known = {config.get(key) for config in configs for key in TEXT_FILES}
+    needed = {key: text.get(key) for key, file in TEXT_FILES.items() if not (folder / file).is_file()}
+    with explained(str(folder)):  # they may be no names
+        missing = text_files_missing(needed)
+    for repository in missing:
+        if repository not in known:
+            raise UserError(
+                f"{folder} names {repository} of the Hugging Face hub, which is not on this machine, and a folder is "
+                f"not followed there: if you know it, fetch it yourself with: hf download {shlex.quote(repository)}"
+            )
 
 
 def _register(path: Path) -> str:

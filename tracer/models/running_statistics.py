@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tracer.core.errors import UserError
 from tracer.core.weights import Weights
 
 PREFIX = "running_"  # of the names of such buffers
@@ -21,13 +22,19 @@ def running_layers(model: nn.Module) -> dict[str, Any]:
     """The layers with running statistics by name: those that own some and a momentum to update them with.
 
     FrozenBatchNorm has no momentum: its statistics are constants. It is no question of a class, because timm's norms
-    (EvoNorm, InplaceAbn) are not derived from torch's.
+    (EvoNorm, InplaceAbn) are not derived from torch's. Raises UserError for a layer that has statistics and neither is
+    frozen nor has a momentum: nothing here would keep or estimate them.
     """
-    return {
-        name: layer
-        for name, layer in model.named_modules()
-        if "momentum" in vars(layer) and any(each.startswith(PREFIX) for each in _own_buffers(layer))
-    }
+    layers = {}
+    for name, layer in model.named_modules():
+        if not any(each.startswith(PREFIX) for each in _own_buffers(layer)):
+            continue
+        if "momentum" in vars(layer):
+            layers[name] = layer
+        elif "Frozen" not in type(layer).__name__:
+            kind = type(layer).__name__
+            raise UserError(f"{name} keeps statistics of images in a way that is not known: {kind}")
+    return layers
 
 
 def running_statistics(model: nn.Module) -> list[str]:

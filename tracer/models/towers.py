@@ -12,21 +12,28 @@ from torch import Tensor, nn
 from tracer.core.errors import UserError
 from tracer.models.text import text_tower
 
-# Modules that hold the blocks or stages: open_clip's own transformer, timm's models, text towers of Hugging Face.
+# Modules that hold the blocks or stages: open_clip's own transformer, timm's models, text towers of Hugging Face
+# (relatives of BERT, T5 and M2M), and open_clip's newest text tower.
 CONTAINERS = {
     "transformer.resblocks": "block",
     "trunk.blocks": "block",
     "trunk.stages": "stage",
     "trunk.layers": "stage",
     "transformer.encoder.layer": "block",
-    "transformer.encoder.block": "block",
+    "transformer.block": "block",
+    "transformer.layers": "block",
+    "blocks": "block",
 }
 RESNET = ("layer1", "layer2", "layer3", "layer4")
 PATCHES = ("conv1", "trunk.patch_embed", "trunk.stem")  # open_clip's transformer, timm's, timm's ConvNeXt
-# Layers before the first block, by their name in a tower; of timm's towers see `input_parameters`.
+# Layers before the first block and after the last, by their name in a tower; of timm's towers see `input_parameters`.
 INPUT_LAYERS = re.compile(
-    r"(conv[123]|bn[123]|class_embedding|positional_embedding|token_embedding|ln_pre"
-    r"|transformer\.(embeddings|shared|encoder\.embed_tokens|prompt)|trunk\.(cls_token|reg_token|pos_embed))(\.|$)"
+    r"(conv[123]|bn[123]|class_embedding|positional_embedding|token_embedding|cls_emb|reg_tokens|ln_pre|norm_pre"
+    r"|transformer\.(embeddings|embed_tokens|prompt)|trunk\.(cls_token|reg_token|pos_embed))(\.|$)"
+)
+END_LAYERS = re.compile(
+    r"(ln_post|ln_final|proj|text_projection|attn_pool|attn_pool_contrastive|attnpool|pool"
+    r"|transformer\.(pooler|layer_norm|final_layer_norm))(\.|$)"
 )
 PROJECTIONS = {
     "image": ("proj", "attnpool.c_proj", "head.proj", "trunk.head", "trunk.head.fc"),
@@ -61,6 +68,28 @@ class Tower(NamedTuple):
         first = tuple(f"trunk.{name}." for name in trunk[:container])
         parameters = self.module.named_parameters()
         return [p for name, p in parameters if name.startswith(first) or INPUT_LAYERS.match(name)]
+
+    @property
+    def unplaced(self) -> list[str]:
+        """Names of parameters that are neither before, in nor after the blocks, as far as is known here.
+
+        A tower without blocks has none: nothing is said of its parameters.
+        """
+        blocks = self.blocks.values()
+        if not blocks or getattr(self.module, "trunk", None) is not None:
+            return []
+        placed = {
+            id(p) for p in (*self.input_parameters, *(p for block in blocks for p in block.parameters()))
+        }
+        others = (
+            () if self.kind == "image" else ("visual.", "logit_")
+        )  # in the original CLIP, beside its text tower
+        named = self.module.named_parameters()
+        return [
+            n
+            for n, p in named
+            if id(p) not in placed and not n.startswith(others) and not END_LAYERS.match(n)
+        ]
 
     @property
     def patch_embedding(self) -> nn.Module | None:

@@ -63,6 +63,10 @@ class Kind:
             for name, parameter in module.named_parameters(recurse=False):
                 norm = "Norm" in type(module).__name__
                 parameter.requires_grad_(norm if self.kind == "norms" else name.endswith("bias"))
+        towers = {"image": student.image_tower.parameters(), "text": student.text_parameters}
+        for tower, parameters in towers.items():
+            if not any(p.requires_grad for p in parameters):
+                raise UserError(f"--tune {self.kind}: the {tower} tower of {student.name} has no {self.kind}")
         for parameter in (*_temperature(student), *(student.head.parameters() if student.head else ())):
             parameter.requires_grad_(True)
         student.frozen_statistics = self.kind != "norms"
@@ -85,6 +89,11 @@ class LastBlocks:
             if self.count > len(blocks):
                 raise UserError(
                     f"--tune last-{self.count}: the {tower.kind} tower of {student.name} has {len(blocks)} blocks"
+                )
+            if tower.unplaced:
+                raise UserError(
+                    f"--tune last-{self.count}: the {tower.kind} tower of {student.name} has a part that is not known, "
+                    f"{tower.unplaced[0]}, which may lie before its blocks or after them; use --tune both or norms"
                 )
             for frozen in (*blocks[: len(blocks) - self.count], *tower.input_parameters):
                 frozen.requires_grad_(False)

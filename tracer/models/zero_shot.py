@@ -20,6 +20,7 @@ from tracer.models.open_clip_compat import open_clip
 from tracer.models.prompts import render
 from tracer.models.student import Student, evaluating
 from tracer.models.text import EndOfText, Tokeniser, projected, text_tower, token_features
+from tracer.models.towers import Tower
 
 CHUNK = 256
 
@@ -76,11 +77,12 @@ def _by_length(lengths: Int[Tensor, " u"]) -> Iterator[tuple[Int[Tensor, " k"], 
 def shares_words(clip: nn.Module) -> bool:
     """Whether the text tower is one whose first words can be computed once: open_clip's own, causal, as it is."""
     layers = open_clip.transformer
-    transformer: Any = getattr(text_tower(clip), "transformer", None)
+    tower = Tower("text", text_tower(clip))
+    transformer: Any = getattr(tower.module, "transformer", None)
     return (
         EndOfText.of(clip) is not None
         and type(transformer) is layers.Transformer
-        and transformer.batch_first
+        and tower.order == "first"
         and all(type(block) is layers.ResidualAttentionBlock for block in transformer.resblocks)
     )
 

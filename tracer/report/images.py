@@ -6,7 +6,6 @@ import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from typing import NoReturn
 
 from PIL import Image
@@ -15,7 +14,7 @@ from tracer.core.command_line import flag_values
 from tracer.core.errors import UserError
 from tracer.data.encoded import draft
 from tracer.data.examples import Examples
-from tracer.data.formats.hub import PREFIX
+from tracer.data.place import leaves_machine
 from tracer.evaluation.target import Target
 from tracer.evaluation.test_sets import TestSets
 from tracer.report.paired import Paired
@@ -90,7 +89,5 @@ def _no_student() -> NoReturn:
 def _require_local(*specs: str) -> None:
     """Raise for data on another machine: a report downloads nothing."""
     for spec in specs:
-        name = spec.partition("=")[2] or spec
-        hub = name.startswith(PREFIX) and not Path(name.removeprefix(PREFIX)).exists()
-        if "://" in name or hub:
-            raise UserError(f"{name} is not on this machine, and a report downloads nothing")
+        if leaves_machine(spec):
+            raise UserError(f"{spec} is not on this machine, and a report downloads nothing")

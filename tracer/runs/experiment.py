@@ -161,6 +161,12 @@ class Experiment(Settings):
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(Settings)}
         return {name: value for name, (value, default) in values.items() if value != default}
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All data that the experiment reads, as they are named."""
+        others = (value for value in self.options.values() if isinstance(value, str))
+        return (self.data, *((self.held_out,) if self.held_out else ()), *self.retain, *others)
+
     def locate(self) -> ModelSource:
         """Where the pretrained model comes from; a UserError if there is no such model."""
         return locate(self.model, pretrained_tag(self.model, self.pretrained))

@@ -12,6 +12,8 @@ from typing import Any
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
+from tracer.data.place import remember_named, require_named
+from tracer.models.source import HUB
 from tracer.models.student import Student, Weights, initialise_from, read_weights
 from tracer.models.task import Task
 from tracer.runs.experiment import Experiment
@@ -62,6 +64,7 @@ class Run:
             write_json(folder / DESCRIPTION, add_checksum({**describe(plan), "machine": machine or {}}))
         except OSError as error:
             raise UserError(f"cannot write to {folder}: {error.strerror}") from None
+        remember_named((*plan.experiment.sources, plan.experiment.model))
         return cls(folder)
 
     @staticmethod
@@ -98,6 +101,15 @@ class Run:
     def experiment(self) -> Experiment:
         """The settings of the run."""
         return Experiment.from_json(self.description["experiment"])
+
+    def require_named_sources(self) -> None:
+        """Raise if data or model of the run are on another machine, and the user of this one has never named them."""
+        require_named(self.experiment.sources, str(self.folder))
+        self._require_named_model()
+
+    def _require_named_model(self) -> None:
+        if self.experiment.model.startswith(HUB):
+            require_named((self.experiment.model,), str(self.folder), command="eval")
 
     def require(self, plan: Plan) -> None:
         """Raise unless this run is one of `plan`: the same experiment, data and pretrained weights."""
@@ -226,6 +238,7 @@ class Run:
         """The model with weights of this run: result, student, teacher, pretrained, or the name of a merge."""
         name = name or self.weights
         experiment = self.experiment
+        self._require_named_model()
         if name == "pretrained":
             self.require_start()
             weights = None

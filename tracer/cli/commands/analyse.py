@@ -71,6 +71,7 @@ def _analyse(run: Run, device: str, **options: Any) -> None:
     """Analyse one run, write analysis.json into its folder, and print it."""
     from tracer.analysis.run_analysis import analyse_run
 
+    run.require_named_sources()
     run_plan = plan(run.experiment)
     run.require(run_plan)
     world = World(device, run_plan.experiment.precision)

@@ -11,6 +11,7 @@ from tracer.cli.flags import command
 from tracer.core.errors import UserError
 from tracer.data.checking.report import command as train_command
 from tracer.data.checking.report import describe
+from tracer.data.place import remember_named
 from tracer.data.scan import scan
 from tracer.data.sources import Reading, load
 from tracer.data.split import divide
@@ -50,6 +51,7 @@ def main(
         return _suite(data, root, at)
     if root is not None or at:
         raise UserError(f"--root and --at are for suites ({', '.join(SUITES)}), and {data} is not one")
+    remember_named((data,))
     tokens = _token_count(model)  # first, so that a misspelt model is told at once
     with counting("reading the images") as count:
         check = partial(scan, strict=strict, skip_unreadable=skip_unreadable, progress=count)

@@ -20,6 +20,7 @@ def main(run: Path, /, machine: Machine) -> int:
         run: the run's folder.
     """
     opened = Run.open(run)
+    opened.require_named_sources()
     if opened.finished:
         if launch().rank > 0:
             return 0

@@ -10,7 +10,8 @@ from tracer.api.terminal import say
 from tracer.cli.flags import command
 from tracer.core.errors import UserError
 from tracer.report.interactive.comparison import Comparison
-from tracer.report.interactive.page import ADDRESS, start
+from tracer.report.interactive.local import ADDRESS
+from tracer.report.interactive.page import served
 from tracer.runs.run import Run
 
 
@@ -43,9 +44,9 @@ def main(
         run.require_finished()
     if find_spec("gradio") is None:
         raise UserError("tracer try needs the package gradio: pip install 'tracer-clip[try]'")
-    blocks, address = start([Comparison(run) for run in opened], port)
-    say(f"Open {address} in a browser on this machine; Ctrl-C ends it.")
-    blocks.block_thread()
+    with served([Comparison(run) for run in opened], port) as (blocks, address):
+        say(f"Open {address} in a browser on this machine; Ctrl-C ends it.")
+        blocks.block_thread()
     return 0
 
 

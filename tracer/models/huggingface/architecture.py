@@ -274,14 +274,22 @@ def set_trunk_activation(clip: Any, config: Section) -> None:
     trunk = getattr(clip.visual, "trunk", None)
     if trunk is None or approximate is None:
         return
+    replaced = 0
     for module in list(trunk.modules()):
         for name, child in module.named_children():
             if type(child).__name__ in GELUS:
                 setattr(module, name, nn.GELU(approximate))
+                replaced += 1
+    if not replaced:
+        raise UserError(
+            f"the image tower {type(trunk).__name__} has no GELU whose form could be {approximate}"
+        )
 
 
 def trunk_activation(clip: Any) -> str:
     """The name in transformers of the activation of a timm image tower."""
-    gelu = next((each for each in clip.visual.modules() if type(each).__name__ in GELUS), nn.GELU())
-    tanh = type(gelu).__name__ == "GELUTanh" or gelu.approximate == "tanh"
+    gelu = next((each for each in clip.visual.modules() if type(each).__name__ in GELUS), None)
+    if gelu is None and getattr(clip.visual, "trunk", None) is not None:
+        raise UserError("transformers has no class for a timm image tower without GELU")
+    tanh = type(gelu).__name__ == "GELUTanh" or getattr(gelu, "approximate", "none") == "tanh"
     return "gelu_pytorch_tanh" if tanh else "gelu"

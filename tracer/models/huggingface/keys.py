@@ -88,8 +88,14 @@ def to_transformers(weights: Mapping[str, Tensor], shapes: Shapes) -> Weights:
     """The weights of a transformers model, of the shapes in `shapes`, from those of an open_clip model."""
     result = Weights()
     for link in links(weights):
+        if unknown := [name for name in link.theirs if name not in shapes]:
+            raise UserError(
+                f"transformers has no place for {link.own[0]} of this model: it has no {unknown[0]}"
+            )
         own = [weights[name] for name in link.own]
         result |= _moved(own, link.theirs, shapes, link.transposed, "this model")
+    if missing := [name for name in shapes if name not in result and not name.endswith("position_ids")]:
+        raise UserError(f"this model has no weights for {missing[0]} of transformers' model")
     return result
 
 

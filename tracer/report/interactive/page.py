@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,13 @@ from tracer.core.errors import UserError
 from tracer.data.encoded import Files
 from tracer.evaluation.measured import evenly_spaced
 from tracer.report.interactive.comparison import Comparison
+from tracer.report.interactive.local import ADDRESS, Local, own_folder
 from tracer.report.templates import environment
 
-ADDRESS = "127.0.0.1"
 LARGEST_UPLOAD = "10mb"
 SHOWN = 8  # images of a search
 PICKED = 24  # images to pick from
 CHANGED = ("Learned", "Forgotten")  # of the report's strips
-# The browser loads nothing from elsewhere, whatever the library's page asks for.
-POLICY = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
 # As many columns as fit: Gradio's own are 100 pixels wide at least and run out of their box. Small images are enlarged.
 STYLE = """
 .grid-container { grid-template-columns: repeat(auto-fill, minmax(min(120px, 30%), 1fr)) !important;
@@ -34,46 +33,39 @@ figure { display: inline-block; vertical-align: top; margin: 6px; width: 110px; 
 """
 
 
-def start(comparisons: Sequence[Comparison], port: int) -> tuple[Any, str]:
-    """Serve the page from a thread; returns Gradio's `Blocks` and the address. `port` 0 takes a free one."""
+@contextmanager
+def served(comparisons: Sequence[Comparison], port: int) -> Iterator[tuple[Any, str]]:
+    """Serve the page from a thread while the context lasts: Gradio's `Blocks` and the address.
+
+    `port` 0 takes a free one. Its files, uploads among them, lie in a folder of their own, which goes with it.
+    """
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
-    import gradio
-    from starlette.middleware import Middleware
+    with own_folder() as folder:
+        os.environ["GRADIO_TEMP_DIR"] = str(folder)  # read when a component is made, and at each upload
+        import gradio
+        from starlette.middleware import Middleware
 
-    # No fonts from the web.
-    system = gradio.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"])
-    blocks = page(comparisons)
-    _, address, _ = blocks.launch(
-        server_name=ADDRESS,
-        server_port=port or None,
-        share=False,
-        max_file_size=LARGEST_UPLOAD,
-        theme=system,
-        css=STYLE,
-        app_kwargs={"middleware": [Middleware(Guarded)]},
-        footer_links=[],
-        prevent_thread_lock=True,
-        quiet=True,
-    )
-    return blocks, address
-
-
-class Guarded:
-    """Middleware that adds the content security policy to every answer."""
-
-    def __init__(self, app: Any) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        async def guarded(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message["headers"],
-                    (b"content-security-policy", POLICY.encode()),
-                ]
-            await send(message)
-
-        await self.app(scope, receive, guarded)
+        # No fonts from the web.
+        system = gradio.themes.Base(font=["system-ui", "sans-serif"], font_mono=["monospace"])
+        blocks = page(comparisons)
+        try:
+            app, address, _ = blocks.launch(
+                server_name=ADDRESS,
+                server_port=port or None,
+                share=False,
+                max_file_size=LARGEST_UPLOAD,
+                theme=system,
+                css=STYLE,
+                app_kwargs={"middleware": [Middleware(Local)]},
+                footer_links=[],
+                prevent_thread_lock=True,
+                quiet=True,
+            )
+            # Once more, around what the library puts before it: it would tell a foreign page that it may ask.
+            app.middleware_stack = Local(app.middleware_stack)
+            yield blocks, address
+        finally:
+            blocks.close(verbose=False)
 
 
 def page(comparisons: Sequence[Comparison]) -> Any:
