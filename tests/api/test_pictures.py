@@ -77,7 +77,7 @@ def test_the_white_of_training_is_that_of_all_that_follows(
     (tested,) = test_sets.TestSets(data=(str(table),)).suite_for(targets(str(run.folder), "auto", None)[0])
     assert tested.load().white_level == 4095, "data of another kind too"
     alone = load_data(table)
-    (embedded,) = embed_images(loaded, alone.take(np.array([0])), World("cpu", "fp32"))
+    (embedded,) = embed_images(loaded.student, alone.take(np.array([0])), World("cpu", "fp32"))
     with torch.no_grad():
         assert torch.equal(embedded, loaded.embed_image(loaded.preprocess(Image.open(alone.ids[0]))))
     for model in (run.folder, folder):
