@@ -79,7 +79,9 @@ def test_the_white_of_training_is_that_of_all_that_follows(
     alone = load_data(table)
     (embedded,) = embed_images(loaded.student, alone.take(np.array([0])), World("cpu", "fp32"))
     with torch.no_grad():
-        assert torch.equal(embedded, loaded.embed_image(loaded.preprocess(Image.open(alone.ids[0]))))
+        assert torch.equal(
+            embedded, loaded.student.embed_image(loaded.student.preprocess(Image.open(alone.ids[0])))
+        )
     for model in (run.folder, folder):
         suite = test_sets.TestSets(data=(str(photos),)).suite_for(targets(str(model), "auto", None)[0])
         assert [shift.load().white_level for shift in suite] == [4095]
