@@ -13,6 +13,7 @@ from tracer.core.command_line import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import PREFIX as MEMORY
+from tracer.evaluation.model import Model
 from tracer.evaluation.overlap import divided, trained_warning
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.render import document
@@ -23,7 +24,6 @@ from tracer.evaluation.tables import score_tables
 from tracer.evaluation.target import Target, target, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
-from tracer.models.student import Student
 from tracer.parallel import World, launched
 from tracer.report.scored import ROWS, eval_flags, read_rows
 from tracer.runs.run import Run
@@ -103,7 +103,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
 
 
 def evaluate(
-    model: Run | Student | str | Path,
+    model: Run | Model | str | Path,
     data: Any = (),
     *,
     classes: Spec | None = None,
@@ -139,8 +139,10 @@ def evaluate(
         templates=templates,
     )
     folder, run = None if out is None else Path(out), model_run(model)
-    if isinstance(model, Student):
-        models: tuple[Target, ...] = (Target(model.name, lambda: model, model.classes),)
+    if isinstance(model, Model):
+        student = model.student
+        known = {"task": model.task, "white_level": student.white_level}
+        models: tuple[Target, ...] = (Target(student.name, lambda: student, **known),)
     elif run is None:
         models = targets(str(model), pretrained, weights, folder)
     elif weights is not None:
@@ -168,7 +170,7 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         notify(remark)
     scored = {each.name: _score(each, opened, world, sets.flags, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
-    return Scores({name: scored[name] for name in before_first}, suite, first.trained_on)
+    return Scores({name: scored[name] for name in before_first}, suite, first.task.classes)
 
 
 def _score(
@@ -177,9 +179,9 @@ def _score(
     """All scores of a target; several processes share the images, and the first one writes."""
     student = target.student()
     world.place(student)
-    scorer = Scorer(student, world, target.trained_on)
+    scorer = Scorer(student, world, target.task.classes)
     keep = target.keep if world.first else None
-    scored = list(score_test_sets(scorer, sets, keep, target.temperature))
+    scored = list(score_test_sets(scorer, sets, keep, target.task.temperature))
     if keep is not None:
         rows = [row._asdict() | {"asked": flags} for each in scored for row in each.rows]
         _write_rows(keep, rows, notify)
@@ -225,8 +227,9 @@ def _remarks(target: Target, opened: Sequence[Opened], sets: TestSets) -> Iterat
     for shift, examples, _ in opened:
         if shift.derived:
             continue
-        others = [name for name in examples.classes if name not in target.trained_on]
-        if target.trained_on and others and shift.role != "retain" and sets.reading.classes is None:
+        trained_on = target.task.classes
+        others = [name for name in examples.classes if name not in trained_on]
+        if trained_on and others and shift.role != "retain" and sets.reading.classes is None:
             message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
             yield f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)"
         if division is not None and (warning := trained_warning(division.train, examples, shift.name)):

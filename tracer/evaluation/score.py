@@ -61,7 +61,7 @@ def score_test_sets(
             measures = [(metric, logits) for metric in telling(logits.shape[1])]
             if scorer.by_sigmoid(shift.classes):
                 measures.append((sigmoid_ece, logits))
-            if temperature is not None and shift.classes == scorer.trained_on:
+            if temperature is not None and sorted(shift.classes) == sorted(scorer.trained_on):
                 measures.append((SCALED_ECE, logits / temperature))
             by = ", by its trained head" if scorer.by_head(shift.classes) else ", by class names"
             for metric, scores in measures:

@@ -97,8 +97,8 @@ class TestSets:
                 spec,
                 role,
                 name=None if self.data == (spec,) else spec,
-                trained_on=target.trained_on,
-                prompts=self.templates or (None if role == "retain" else target.templates),
+                task=target.task,
+                prompts=self.templates,
                 **self.reading_of(target, role, spec).keywords,
             )
             for role, spec in self.roles

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tracer.api.load import call
 from tracer.api.merge import keep as keep_merged
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
@@ -24,9 +25,9 @@ from tracer.parallel import World
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.chart import Point as ChartPoint
 from tracer.report.commands import Command, training
-from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
 from tracer.report.run_data import read_run
+from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json, write_link
 from tracer.storage.lock import lock
@@ -62,8 +63,12 @@ class Fitted:
         """What to do now: the command that exports it, or one that searches for longer where nothing was better."""
         if self.pretrained:
             return self.again
-        best = self.folder / BEST
-        return command_line("export", best, "--weights", self.run.weights, "--out", "my-model")
+        return command_line("export", self.folder / BEST, "--out", "my-model")
+
+    @property
+    def call(self) -> str:
+        """The Python that names a photograph with it."""
+        return call(self.folder / BEST, self.run.task().classes)
 
     @property
     def advice(self) -> str:
@@ -84,7 +89,7 @@ def finish(search: Search) -> Fitted:
         name, alpha = choice.point.trial, choice.point.alpha
         if name == PRETRAINED:
             name = next(each.name for each in search.trials.values() if each.candidate.method == "zeroshot")
-        run = search.trials[name].run
+        run = Run(search.trials[name].run.folder)  # its result, whatever was chosen of it before
         if (known.get("run"), known.get("alpha")) != (name, alpha):
             looks = known.get("looks", 0) + 1
             search.tell(f"Testing the choice on {len(search.parts.test)} images.")
@@ -94,7 +99,10 @@ def finish(search: Search) -> Fitted:
         known |= _story(search, choice, run)
         known["sentence"] = _sentence(search, choice.point, known)
         write_state(search.folder / FILE, known)
-        write_json(run.folder / CHOSEN_FILE, {"weights": known["weights"], "sentence": known["sentence"]})
+        for trial in search.all_trials():  # what an earlier search chose stands for itself again
+            if trial.folder != run.folder:
+                (trial.folder / CHOSEN).unlink(missing_ok=True)
+        write_json(run.folder / CHOSEN, {"weights": known["weights"], "sentence": known["sentence"]})
         run.weights = known["weights"]
         write_link(search.folder / BEST, run.folder.relative_to(search.folder))
         fitted = Fitted(

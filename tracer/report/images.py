@@ -65,7 +65,8 @@ def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     if not data.role:
         return own_images(Experiment.from_json(run.experiment))
     _require_local(*(value for values in flag_values(data.flags).values() for value in values))
-    target = Target(run.name, _no_student, run.classes, run=Run.open(run.folder))
+    opened = Run.open(run.folder)
+    target = Target(run.name, _no_student, opened.task("result"), run=opened)
     suite = TestSets.from_flags(data.flags).suite_for(target)
     shift = next((shift for shift in suite if shift.name == data.name), None)
     if shift is None:

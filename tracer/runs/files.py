@@ -16,6 +16,7 @@ DESCRIPTION = "experiment.json"
 RESULT = "result.json"
 FOREIGN = "sinks"  # the folder for what other packages write, such as links; nothing else looks into it
 CONTENT = "content"  # in the description: hashes of what determines the run
+CHOSEN = "chosen_by_fit.json"  # the weights that `tracer fit` chose, and its sentence on the test images
 FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network
 
 Interval = tuple[float, float, float]
@@ -69,11 +70,13 @@ SHAPES: dict[str, dict[str, Any]] = {
         "steps": int,
         "data": Data,
         "classes": list[str],
+        "templates": list[str],
         "versions": dict[str, str],
         "git": str | None,
         "created": str,
         "machine": dict[str, str | int],
     },
+    CHOSEN: {"weights": str, "sentence": str},
     RESULT: {"changes": Changes, "retention": Retention, "warnings": list[str]},
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tracer.models.download import TOKENIZER_SUFFIXES
 from tracer.models.source import CONFIG_FILE, SCHEMAS
+from tracer.models.task import TASK_FILE
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import Plan
 from tracer.storage.safetensors_io import file_blake2b
@@ -57,7 +58,7 @@ def model_config(experiment: Experiment) -> str | None:
         return None
     texts = [file for file in sorted(path.glob("*")) if file.suffix in TOKENIZER_SUFFIXES and file.is_file()]
     files = {file.name: _text(file) for file in texts}
-    files.pop("classes.json", None)  # of a head, which is not used
+    files.pop(TASK_FILE, None)  # what an export was finetuned for, which is not used
     try:
         whole = json.loads(files.pop(CONFIG_FILE, "{}"))
     except (ValueError, RecursionError):

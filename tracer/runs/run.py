@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -12,11 +13,11 @@ from typing import Any
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
 from tracer.data.place import remember_named, require_named
-from tracer.models.prompts import templates
 from tracer.models.source import HUB
 from tracer.models.student import Student, Weights, initialise_from, read_weights
+from tracer.models.task import Task
 from tracer.runs.experiment import Experiment
-from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, FOREIGN, RESULT, read_json
+from tracer.runs.files import CHOSEN, CONTENT, DESCRIPTION, FETCHED, FOREIGN, RESULT, read_json
 from tracer.runs.identity import (
     MODEL_CONFIG,
     content,
@@ -24,7 +25,6 @@ from tracer.runs.identity import (
     first_identity,
     identity,
     model_config,
-    short_hash,
     start,
 )
 from tracer.runs.plan import Plan
@@ -40,7 +40,7 @@ from tracer.storage.safetensors_io import write_weights
 class Run:
     """`experiment.json`, `log.jsonl`, `weights/`, `resume/`, and `result.json` once the run is finished.
 
-    `weights` names the weights that are used by default: those of the result, or of a merge.
+    `weights` names the weights that are used by default: those of the result, of a merge, or those that `fit` chose.
     """
 
     def __init__(self, folder: Path, weights: str = "result") -> None:
@@ -74,7 +74,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path) -> Run:
-        """The run in a folder."""
+        """The run in a folder; where `tracer fit` has chosen a mixture of it, it stands for that one."""
         if not folder.exists():
             raise no_such_folder("run", folder, (DESCRIPTION,))
         if not cls.exists(folder):
@@ -84,6 +84,9 @@ class Run:
         require_files(folder, apart=FOREIGN)
         run = cls(folder)
         run.description  # noqa: B018  (raise now if the description is unreadable)
+        chosen = run._read(CHOSEN).get("weights") if (folder / CHOSEN).is_file() else None
+        if chosen is not None and run.weights_file(chosen).is_file():
+            run.weights = chosen
         return run
 
     @property
@@ -130,12 +133,6 @@ class Run:
         experiment = self.experiment
         parts = {"weights": start(experiment), **fetched(experiment), MODEL_CONFIG: model_config(experiment)}
         self._require_unchanged(experiment.model, parts)
-
-    def require_templates(self) -> None:
-        """Raise if the file of prompt templates was changed since the run began."""
-        if name := self.experiment.templates:
-            remedy = "bring back those it was trained with, or give others on purpose, with --templates"
-            self._require_unchanged(name, {"templates": short_hash(templates(name))}, remedy)
 
     @property
     def _began(self) -> dict[str, str | None]:
@@ -224,6 +221,19 @@ class Run:
             rows += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
 
+    def task(self, name: str | None = None) -> Task:
+        """What the weights of this name answer: the classes and prompts of the run, and their temperature if known."""
+        description, moment = self.description, {"result": "after", "pretrained": "before"}
+        scores = self.result.get(moment.get(name or self.weights, ""))
+        temperature = scores.get("temperature") if isinstance(scores, dict) else None
+        known = isinstance(temperature, float) and 0 < temperature < math.inf
+        return Task(
+            classes=tuple(description["classes"]),
+            templates=tuple(description.get("templates", ())),
+            asked=self.experiment.templates is not None,
+            temperature=temperature if known else None,
+        )
+
     def student(self, name: str | None = None) -> Student:
         """The model with weights of this run: result, student, teacher, pretrained, or the name of a merge."""
         name = name or self.weights
@@ -239,7 +249,6 @@ class Run:
         student.white_level = experiment.white_level
         if weights is not None:
             initialise_from(student, weights)
-            student.classes = tuple(self.description["classes"])
         return student
 
     def require_own_files(self) -> None:
@@ -275,6 +284,7 @@ def describe(plan: Plan) -> dict[str, Any]:
             "held_out_fingerprint": plan.held_out.content_fingerprint,
         },
         "classes": list(plan.train.classes),
+        "templates": list(plan.templates),
         "versions": versions(),
         "git": commit(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
