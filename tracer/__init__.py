@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tracer.core.objective import Loss, Objective, Term
     from tracer.core.shadow import Shadow
     from tracer.core.teachers import EMA, WMA, Frozen, Mass, Teacher
+    from tracer.evaluation.model import Model, Prediction, Predictions
     from tracer.fitting.fit import fit
     from tracer.fitting.result import Fitted
     from tracer.runs.experiment import Experiment
@@ -42,6 +43,7 @@ _NAMES = {
     "tracer.core.objective": ("Loss", "Objective", "Term"),
     "tracer.core.shadow": ("Shadow",),
     "tracer.core.teachers": ("EMA", "WMA", "Frozen", "Mass", "Teacher"),
+    "tracer.evaluation.model": ("Model", "Prediction", "Predictions"),
     "tracer.fitting.fit": ("fit",),
     "tracer.fitting.result": ("Fitted",),
     "tracer.runs.experiment": ("Experiment",),
@@ -58,7 +60,8 @@ _MODULES = {
 
 # Written out for type checkers, which read no expressions here.
 __all__ = ["evaluate", "export", "finetune", "fit", "load", "merge", "run"]
-__all__ += ["Experiment", "Fitted", "Report", "Run", "Scores", "Training", "UserError"]
+__all__ += ["Experiment", "Fitted", "Model", "Prediction", "Predictions", "Report"]
+__all__ += ["Run", "Scores", "Training", "UserError"]
 __all__ += ["EMA", "WMA", "Beta", "Frozen", "Mass", "Shadow", "Teacher"]
 __all__ += ["Batch", "Embedding", "Loss", "Objective", "Scene", "Term"]
 __all__ += ["kernels", "methods", "recipes", "terms"]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 import tracer
 from tracer.core.errors import UserError
 from tracer.data.embedded.digits import digits
-from tracer.models.student import Head, Student
 from tracer.runs.run import Run
 
 SETTINGS = {"templates": "the digit {}", "batch": 8, "steps": 2, "augment": "none", "device": "cpu"}
@@ -56,39 +54,57 @@ def test_it_is_evaluated_and_loaded_with_its_head(
 ) -> None:
     run, folder = probe
     student = run.student().eval()
-    features = student.encode_image(torch.from_numpy(pictures[0]).permute(0, 3, 1, 2))
+    with torch.no_grad():
+        scores = student.classify(student.encode_image(torch.from_numpy(pictures[0]).permute(0, 3, 1, 2)))
     loaded = tracer.load(folder)
-    assert torch.equal(loaded.classify(features), student.classify(features))
     again = tracer.load(tracer.export(loaded, tmp_path / "again"))
-    assert again.classes == loaded.classes == tuple(run.description["classes"])
-    share = float(np.mean(student.classify(features).argmax(1).numpy() == pictures[1]))
+    assert again.task == loaded.task == run.task()
+    share = float(np.mean(scores.argmax(1).numpy() == pictures[1]))
     for model in (folder, loaded, again):
-        scores = tracer.evaluate(model, data=pictures, classes=list(loaded.classes))
-        (accuracy,) = [each["accuracy"].value for sets in scores.values() for each in sets.values()]
+        found = tracer.evaluate(model, data=pictures, classes=list(loaded.classes_))
+        (accuracy,) = [each["accuracy"].value for sets in found.values() for each in sets.values()]
         assert accuracy == pytest.approx(share)
+    np.testing.assert_allclose(again.predict_proba(pictures[0]), scores.double().softmax(1), atol=1e-5)
 
 
-def test_the_lines_of_the_card_apply_it(
+def test_its_classes_may_stand_in_another_order(
     probe: tuple[Run, Path], pictures: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    run, folder = probe
-    blocks = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(), flags=re.DOTALL)
-    code = "\n".join(blocks).replace("FOLDER", str(folder)).replace("print(", "answers.append(")
-    student, answers = run.student().eval(), []
-    for picture in pictures[0][:3]:
-        image = Image.fromarray(picture)
-        with torch.no_grad():
-            exec(code, {"image": image, "answers": answers})
-            scores = student.classify(student.encode_image(student.preprocess(image)))
-        assert answers[-1] == run.description["classes"][int(scores.argmax())]
+    """The trained classifier answers, in predict and in evaluate; also for some of its classes."""
+    model = tracer.load(probe[1])
+    names, whole = model.classes_[::-1], model.predict_proba(pictures[0])
+    np.testing.assert_allclose(model.predict_proba(pictures[0], names), whole[:, ::-1], atol=1e-12)
+    part = whole[:, [7, 2]] / whole[:, [7, 2]].sum(1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(pictures[0], model.classes_[[7, 2]]), part, atol=1e-12)
+    turned = pictures[0], [9 - label for label in pictures[1]]
+    first, second = (
+        tracer.evaluate(model, data=data, classes=list(classes))
+        for data, classes in ((pictures, model.classes_), (turned, names))
+    )
+    (one,), (other,) = first.values(), second.values()
+    assert one["data"]["accuracy"] == other["data"]["accuracy"]
 
 
-def test_a_head_that_does_not_fit_is_refused(probe: tuple[Run, Path], tmp_path: Path) -> None:
-    student: Student = probe[0].student()
-    student.head, student.classes = Head(torch.zeros(3, 5)), ("a", "b", "c")
-    tracer.export(student, tmp_path / "model")
-    with pytest.raises(UserError, match=r"does not fit: its weights are \[3, 5\]"):
-        tracer.load(tmp_path / "model")
-    (tmp_path / "model" / "classes.json").write_text(json.dumps({"a": 1}))
-    with pytest.raises(UserError, match="list of class names"):
-        tracer.load(tmp_path / "model")
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        ({"classes": ["a", "b", "c"]}, "does not fit: its weights are"),
+        ({"classes": {"a": 1}}, "classes cannot be"),
+        ({"temperature": 0.0}, "temperature cannot be 0"),
+        ({"templates": None}, "templates cannot be"),
+        ({"head": None}, "is damaged: head.safetensors is there"),
+        ("head.safetensors", "is damaged: head.safetensors is missing"),
+        ("task.json", "head.safetensors without task.json"),
+    ],
+)
+def test_a_damaged_head_is_no_other_model(
+    probe: tuple[Run, Path], spoil: dict[str, object] | str, message: str, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(probe[1], tmp_path / "model"))
+    if isinstance(spoil, str):
+        (folder / spoil).unlink()
+    else:
+        task = json.loads((folder / "task.json").read_text())
+        (folder / "task.json").write_text(json.dumps(task | spoil))
+    with pytest.raises(UserError, match=message):
+        tracer.load(folder)

@@ -64,10 +64,12 @@ def test_the_white_of_training_is_that_of_all_that_follows(
     loaded = tracer.load(run)
     folder = tracer.export(run, tmp_path / "model")
     test = Image.open(photos / "test" / "bright" / "0.png")
-    expected = loaded.preprocess(Image.fromarray(np.rint(np.asarray(test) * (255 / 4095)).astype(np.uint8)))
+    expected = loaded.student.preprocess(
+        Image.fromarray(np.rint(np.asarray(test) * (255 / 4095)).astype(np.uint8))
+    )
     for model in (loaded, tracer.load(folder)):
-        assert model.white_level == 4095
-        assert torch.equal(model.preprocess(test), expected)
+        assert model.student.white_level == 4095
+        assert torch.equal(model.student.preprocess(test), expected)
     assert "more than eight bits, 4095 is white" in (folder / "README.md").read_text()
     table = tmp_path / "test.csv"
     rows = [f"{path},{path.parent.name}\n" for path in sorted((photos / "test").rglob("*.png"))]
@@ -75,9 +77,11 @@ def test_the_white_of_training_is_that_of_all_that_follows(
     (tested,) = test_sets.TestSets(data=(str(table),)).suite_for(targets(str(run.folder), "auto", None)[0])
     assert tested.load().white_level == 4095, "data of another kind too"
     alone = load_data(table)
-    (embedded,) = embed_images(loaded, alone.take(np.array([0])), World("cpu", "fp32"))
+    (embedded,) = embed_images(loaded.student, alone.take(np.array([0])), World("cpu", "fp32"))
     with torch.no_grad():
-        assert torch.equal(embedded, loaded.embed_image(loaded.preprocess(Image.open(alone.ids[0]))))
+        assert torch.equal(
+            embedded, loaded.student.embed_image(loaded.student.preprocess(Image.open(alone.ids[0])))
+        )
     for model in (run.folder, folder):
         suite = test_sets.TestSets(data=(str(photos),)).suite_for(targets(str(model), "auto", None)[0])
         assert [shift.load().white_level for shift in suite] == [4095]
@@ -95,8 +99,9 @@ def shown_lines() -> dict[str, str]:
     """The lines for other programs: those of the page, and those of the card."""
     page = (DOCS / "export.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(from PIL import Image, ImageOps.*?)```", page, flags=re.DOTALL)
-    card = (Path(tracer.__file__).parent / "report" / "model_card.md.j2").read_text(encoding="utf-8")
-    return {"page": block, "card": "\n".join(re.findall(r"`(image = .*?)`", card))}
+    card = (Path(tracer.__file__).parent / "report" / "usage.md.j2").read_text(encoding="utf-8")
+    (seen,) = re.findall(r"def seen.*?\n\n", card, flags=re.DOTALL)
+    return {"page": block, "card": f'{seen}image = seen("photo.jpg")'}
 
 
 @pytest.mark.parametrize("where", ["page", "card"])
@@ -110,6 +115,6 @@ def test_the_lines_for_other_programs_show_the_same_picture(where: str, tmp_path
     with Image.open("photo.jpg") as opened:
         names = {"Image": Image, "ImageOps": ImageOps, "image": opened}
         exec(shown_lines()[where], names)
-        transform = Transform(tracer.load("tiny-28", "none").preprocess_cfg)
+        transform = Transform(tracer.load("tiny-28", "none").student.preprocess_cfg)
         assert torch.equal(transform(names["image"]), transform(opened))
     assert np.array_equal(np.asarray(names["image"]), np.asarray(read(file.getvalue()).image))

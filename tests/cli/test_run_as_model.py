@@ -77,7 +77,7 @@ def test_a_dry_run_leaves_nothing(
 
 def test_a_run_is_evaluated_and_loaded(base: Path, some_digits: Path) -> None:
     assert main(["eval", str(base), "--data", str(some_digits), "--device", "cpu"]) == 0
-    loaded = tracer.load(base).state_dict()
+    loaded = tracer.load(base).student.state_dict()
     assert all(
         torch.equal(value, loaded[name]) for name, value in Run.open(base).student().state_dict().items()
     )

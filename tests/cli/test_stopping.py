@@ -7,12 +7,13 @@ import signal
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tracer.api.load import call
 from tracer.api.merge import check_name
 from tracer.cli.app import main
-from tracer.cli.commands import export
 from tracer.cli.commands import list as listing
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
@@ -140,11 +141,10 @@ def test_a_report_replaces_pages_only(tmp_path: Path, capsys) -> None:
     assert log.read_text() == '{"step": 1}'
 
 
-def test_the_line_that_loads_an_export_is_python_whatever_its_folder_is_called(monkeypatch, capsys) -> None:
-    folder = 'a "quoted" \\ name'
-    monkeypatch.setattr(export, "export", lambda *a, **k: Path(folder))
-    monkeypatch.setattr(export.Run, "open", lambda run: run)
-    assert main(["export", "run"]) == 0
-    line = capsys.readouterr().out.splitlines()[-1].strip()
-    argument = line.removeprefix("open_clip.create_model(").removesuffix(")")
-    assert eval(argument) == f"local-dir:{folder}"
+def test_the_line_that_loads_an_export_is_python_whatever_its_folder_is_called() -> None:
+    folder, loaded = 'a "quoted" \\ name', []
+    model = SimpleNamespace(predict=lambda image, **classes: classes)
+    names = {"tracer": SimpleNamespace(load=lambda name: loaded.append(name) or model)}
+    assert eval(call(Path(folder), ("a", "b")), names) == {}
+    assert eval(call(Path(folder), ()), names) == {"classes": ["a cat", "a dog"]}
+    assert loaded == [folder, folder]

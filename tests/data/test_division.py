@@ -13,6 +13,7 @@ from tracer.data.options import canonical
 from tracer.data.sources import load
 from tracer.data.split import divide
 from tracer.evaluation.suites.own import own
+from tracer.models.task import Task
 
 SPLITS = ("train", "training", "val", "valid", "validation", "dev", "eval", "test", "testing")
 
@@ -160,11 +161,11 @@ def test_embedded_data_with_a_split_val_use_it():
 def test_capital_letters_do_not_change_the_test(tmp_path, picture):
     for name in ("Cat/1.png", "Hot_Dog/2.png"):
         picture(name)
-    shift = own(str(tmp_path), "id", trained_on=("cat", "hot dog", "ship"))
+    shift = own(str(tmp_path), "id", task=Task(("cat", "hot dog", "ship")))
     assert shift.classes == ("cat", "hot dog", "ship")
     assert shift.load().labels.tolist() == [0, 1]
     assert "'Cat' is taken for 'cat', and 1 more" in shift.load().warnings[0]
-    assert own(str(tmp_path), "retain", trained_on=("cat", "hot dog")).classes == ("Cat", "Hot Dog")
+    assert own(str(tmp_path), "retain", task=Task(("cat", "hot dog"))).classes == ("Cat", "Hot Dog")
     picture("cat/3.png")
     with pytest.raises(UserError, match="two classes have one name, 'Cat' and 'cat'"):
-        own(str(tmp_path), "id", trained_on=("cat", "hot dog"))
+        own(str(tmp_path), "id", task=Task(("cat", "hot dog")))

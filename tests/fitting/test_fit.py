@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tracer.models.export import export
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
 from tracer.runs.plan import plan
+from tracer.runs.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*")
 SETTINGS: dict[str, Any] = {"budget": "2-runs", "steps": 10, "batch": 8, "augment": "none", "device": "cpu"}
@@ -102,6 +104,11 @@ def test_it_is_stopped_goes_on_and_looks_at_the_test_images_once(
     model = again.run.student()
     assert model.head is not None
     assert (world / "out" / "best").resolve() == again.run.folder.resolve()
+    assert Run.open(world / "out" / "best").weights == again.run.weights
+    picture = next((world / "photos").rglob("*.*"))
+    shutil.copy(picture, world / "photo.jpg")
+    line = said.partition("In Python it names a photograph with: ")[2].splitlines()[0]
+    assert eval(line)[0].name == picture.parent.name
     card = (tracer.export(again.run, world / "exported") / "README.md").read_text()
     assert f"On images that chose nothing: {again.sentence}" in card
 

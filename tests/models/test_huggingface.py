@@ -64,7 +64,7 @@ def test_a_folder_of_transformers_computes_the_same_here(
     family: str, originals: dict[str, tuple[Path, Any]]
 ) -> None:
     folder, model = originals[family]
-    student = tracer.load(folder)
+    student = tracer.load(folder).student
     theirs = tiny.embeddings(model, folder, PIXELS)
     same(own_embeddings(student), theirs, length(model), size=1)
     same(student.scale, model.logit_scale.exp().squeeze(), sums=1)
@@ -77,13 +77,13 @@ def test_images_become_the_same_pixels(family: str, originals: dict[str, tuple[P
     folder, _ = originals[family]
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (tiny.SIZE, tiny.SIZE, 3), np.uint8))
     theirs = transformers.AutoImageProcessor.from_pretrained(folder)(image, return_tensors="pt")
-    same(tracer.load(folder).preprocess(image), theirs.pixel_values, sums=1)
+    same(tracer.load(folder).student.preprocess(image), theirs.pixel_values, sums=1)
 
 
 @pytest.mark.parametrize("family", tiny.FAMILIES)
 def test_a_round_trip_is_exact(family: str, originals: dict[str, tuple[Path, Any]], tmp_path: Path) -> None:
     folder, model = originals[family]
-    student = tracer.load(folder)
+    student = tracer.load(folder).student
     out = tmp_path / "out"
     difference = export(student, out, format="hf")
     assert difference is not None
@@ -94,7 +94,7 @@ def test_a_round_trip_is_exact(family: str, originals: dict[str, tuple[Path, Any
         before, after = model.state_dict(), opened.state_dict()
         assert before.keys() == after.keys()
         assert all(torch.equal(before[name], after[name]) for name in before)
-    again = tracer.load(out)
+    again = tracer.load(out).student
     assert again.preprocess_cfg == student.preprocess_cfg
     text = {**student.config["text_cfg"], "hf_tokenizer_name": "out"}
     assert again.config == {**student.config, "text_cfg": text}
@@ -108,12 +108,12 @@ def test_an_open_clip_export_carries_its_tokenizer(
     originals: dict[str, tuple[Path, Any]], tmp_path: Path
 ) -> None:
     """open_clip alone, and tracer, find the tokenizer in the folder; the activation of SigLIP's tower is kept."""
-    student, out = tracer.load(originals["siglip"][0]), tmp_path / "out"
+    student, out = tracer.load(originals["siglip"][0]).student, tmp_path / "out"
     assert export(student, out) is None
     tokens = open_clip.get_tokenizer(f"local-dir:{out}")(tiny.TEXTS)
     assert torch.equal(tokens[:, : student.tokenise(tiny.TEXTS).shape[1]], student.tokenise(tiny.TEXTS))
     open_clip.create_model(f"local-dir:{out}", weights_only=True)
-    assert all(map(torch.equal, own_embeddings(tracer.load(out)), own_embeddings(student)))
+    assert all(map(torch.equal, own_embeddings(tracer.load(out).student), own_embeddings(student)))
 
 
 def test_clip_s_own_tokenizer_goes_out(shared_student: Student, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_clip_s_own_tokenizer_goes_out(shared_student: Student, tmp_path: Path) 
 
 def test_cleaning_of_texts_goes_out_with_the_tokenizer(copy: Path, tmp_path: Path) -> None:
     """SigLIP's tokenizers in open_clip drop capitals and punctuation before transformers sees a text."""
-    student = tracer.load(copy)
+    student = tracer.load(copy).student
     student.tokeniser.tokeniser.clean_fn = open_clip.tokenizer.get_clean_fn("canonicalize")
     export(student, tmp_path / "out", format="hf")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
@@ -141,7 +141,7 @@ def test_cleaning_of_texts_goes_out_with_the_tokenizer(copy: Path, tmp_path: Pat
 def test_weights_in_several_files_are_read(originals: dict[str, tuple[Path, Any]], tmp_path: Path) -> None:
     tiny.write("clip", tmp_path / "parts", max_shard_size="10KB")
     assert not (tmp_path / "parts" / "model.safetensors").exists()
-    parts, whole = tracer.load(tmp_path / "parts"), tracer.load(originals["clip"][0])
+    parts, whole = tracer.load(tmp_path / "parts").student, tracer.load(originals["clip"][0]).student
     assert all(map(torch.equal, own_embeddings(parts), own_embeddings(whole)))
 
 
@@ -220,7 +220,7 @@ def test_code_beside_a_tokenizer_is_not_run(copy: Path, monkeypatch: pytest.Monk
     edited("tokenizer_config.json", lambda c: c.update(tokenizer_class="T"))(copy)
     monkeypatch.setattr("builtins.input", lambda *args: pytest.fail("asked"))
     with suppress(UserError):
-        tracer.load(copy).tokenise(tiny.TEXTS)
+        tracer.load(copy).student.tokenise(tiny.TEXTS)
     assert "own" not in sys.modules
 
 
@@ -266,8 +266,10 @@ def cached(originals: dict[str, tuple[Path, Any]], tmp_path: Path, monkeypatch: 
 
 
 def test_a_name_of_the_hub_is_a_model(cached: str, originals: dict[str, tuple[Path, Any]]) -> None:
-    student = tracer.load(f"hf-hub:{cached}")
-    assert all(map(torch.equal, own_embeddings(student), own_embeddings(tracer.load(originals["clip"][0]))))
+    student = tracer.load(f"hf-hub:{cached}").student
+    assert all(
+        map(torch.equal, own_embeddings(student), own_embeddings(tracer.load(originals["clip"][0]).student))
+    )
     assert student.config["text_cfg"]["hf_tokenizer_name"] == cached
     assert source.cached_repositories() == [cached]
 

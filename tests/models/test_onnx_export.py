@@ -13,6 +13,7 @@ from closeness import bound, length, same
 from tracer.core.errors import UserError
 from tracer.models.export import export, relative_difference
 from tracer.models.student import Head, Student
+from tracer.models.task import Task, read_task
 
 
 @pytest.fixture
@@ -22,8 +23,7 @@ def classifier(student: Student) -> Student:
 
 
 def test_graphs_equal_the_model_for_any_batch(classifier: Student, tmp_path: Path) -> None:
-    classifier.classes = ("a", "b", "c")
-    difference = export(classifier, tmp_path / "out", format="onnx")
+    difference = export(classifier, tmp_path / "out", format="onnx", task=Task(("a", "b", "c")))
     assert difference is not None
     assert difference < bound(length(classifier), dtype=torch.float32)
     assert classifier.training  # as it was
@@ -44,7 +44,7 @@ def test_graphs_equal_the_model_for_any_batch(classifier: Student, tmp_path: Pat
     assert settings["context_length"] == tokens.shape[1]
     assert settings["logit_scale"] == pytest.approx(float(classifier.scale.detach()))
     assert (tmp_path / "out" / "tokenizer.json").is_file()
-    assert json.loads((tmp_path / "out" / "classes.json").read_text()) == ["a", "b", "c"]
+    assert read_task(tmp_path / "out") == Task(("a", "b", "c"))
 
 
 @pytest.mark.parametrize(("theirs", "said"), [(2e-4, "2.0e-04"), (float("nan"), "inf")])

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from tracer.core.errors import UserError
 from tracer.runs.record import Recorder, read
 from tracer.storage import atomic
+from tracer.storage.safetensors_io import write_weights
 
 
 class PowerCut(BaseException):
@@ -232,6 +234,27 @@ def test_an_old_folder_is_never_half_deleted(tmp_path: Path, monkeypatch: pytest
     monkeypatch.undo()
     atomic.write_folder(place, fill)
     assert names(tmp_path) == ["set"]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002, 0o027])
+def test_every_file_has_the_mode_of_a_new_one(mask: int, tmp_path: Path) -> None:
+    """Weights too: safetensors makes its files private, so that a server under another user could not read them."""
+
+    def fill(folder: Path) -> None:
+        (folder / "deep").mkdir()
+        write_weights(folder / "deep" / "a.safetensors", {"a": torch.zeros(2)})
+        (folder / "b.txt").write_text("b")
+
+    before = os.umask(mask)
+    try:
+        atomic.write_folder(tmp_path / "folder", fill)
+        atomic.write_file(tmp_path / "c.safetensors", lambda file: write_weights(file, {"a": torch.zeros(2)}))
+        atomic.write_json(tmp_path / "d.json", {})
+    finally:
+        os.umask(before)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 4
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o666 & ~mask}
 
 
 @pytest.mark.parametrize("name", ["x" * 250, "é" * 127])

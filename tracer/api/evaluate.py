@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tracer.api.inputs import data_names, model_run
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
+from tracer.evaluation.model import Model
 from tracer.evaluation.overlap import divided, trained_warning
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.render import document
@@ -21,7 +22,6 @@ from tracer.evaluation.target import Target, target, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.measure.answers import Store
-from tracer.models.student import Student
 from tracer.parallel import World, launched
 from tracer.runs.run import Run
 
@@ -98,7 +98,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
 
 
 def evaluate(
-    model: Run | Student | str | Path,
+    model: Run | Model | str | Path,
     data: Any = (),
     *,
     classes: Spec | None = None,
@@ -134,8 +134,10 @@ def evaluate(
         templates=templates,
     )
     folder, run = None if out is None else Path(out), model_run(model)
-    if isinstance(model, Student):
-        models: tuple[Target, ...] = (Target(model.name, lambda: model, model.classes),)
+    if isinstance(model, Model):
+        student = model.student
+        known = {"task": model.task, "white_level": student.white_level}
+        models: tuple[Target, ...] = (Target(student.name, lambda: student, **known),)
     elif run is None:
         models = targets(str(model), pretrained, weights, folder)
     elif weights is not None:
@@ -161,7 +163,7 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
         notify(remark)
     scored = {each.name: _score(each, opened, world, sets.command, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
-    return Scores({name: scored[name] for name in before_first}, suite, first.trained_on)
+    return Scores({name: scored[name] for name in before_first}, suite, first.task.classes)
 
 
 def _score(
@@ -170,9 +172,9 @@ def _score(
     """All scores of a target; several processes share the images, and the first one writes."""
     student = target.student()
     world.place(student)
-    scorer = Scorer(student, world, target.trained_on)
+    scorer = Scorer(student, world, target.task.classes)
     for shift, examples, _ in sets if student.head is not None else ():
-        others = sorted({*(shift.classes or examples.classes)} ^ {*target.trained_on})
+        others = sorted({*(shift.classes or examples.classes)} ^ {*target.task.classes})
         if examples.labelled and shift.role != "retain" and others:
             notify(
                 f"{shift.name} is scored by class names, not by the trained head of {target.name}, which has other "
@@ -181,7 +183,7 @@ def _score(
     scored = []
     store = None if target.keep is None or not world.first else Store(target.keep)
     by = "" if store is None else target.by(student)
-    for each in score_test_sets(scorer, sets, target.temperature):
+    for each in score_test_sets(scorer, sets, target.task.temperature):
         scored.append(each)
         if store is not None:
             answers = each.answers(by, command)
@@ -197,8 +199,9 @@ def _remarks(target: Target, opened: Sequence[Opened], sets: TestSets) -> Iterat
     for shift, examples, _ in opened:
         if shift.derived:
             continue
-        others = [name for name in examples.classes if name not in target.trained_on]
-        if target.trained_on and others and shift.role != "retain" and sets.reading.classes is None:
+        trained_on = target.task.classes
+        others = [name for name in examples.classes if name not in trained_on]
+        if trained_on and others and shift.role != "retain" and sets.reading.classes is None:
             message = f"{shift.name} has classes the run was not trained on, such as {others[0]!r}"
             yield f"{message}: scored over its own {len(shift.classes)} (--classes FILE gives another list)"
         if division is not None and (warning := trained_warning(division.train, examples, shift.name)):

@@ -12,6 +12,7 @@ from torch import nn
 from tracer.core.errors import UserError
 from tracer.data.classes import Spec
 from tracer.data.formats.memory import is_paths, register
+from tracer.evaluation.model import Model
 from tracer.models.export import export
 from tracer.models.module import from_module
 from tracer.models.prompt_tokens import has_prompt
@@ -48,8 +49,9 @@ def model_run(model: Any) -> Run | None:
 def model_name(model: Any, home: Path) -> str:
     """The name of this model: a name or folder as it is; a run's or a module's weights are written below `home`.
 
-    `model` is a name, a folder, a finished `Run` or its folder, a module of open_clip or transformers, or a pair of
-    such a module and the name of its config (open_clip), or the folder or repository of its processor (transformers).
+    `model` is a name, a folder, a finished `Run` or its folder, what `tracer.load` returned, a module of open_clip or
+    transformers, or a pair of such a module and the name of its config (open_clip), or the folder or repository of its
+    processor (transformers).
     The folder that is written is named by a hash of the weights, so that the same model has the same name.
     """
     run = model_run(model)
@@ -63,6 +65,8 @@ def model_name(model: Any, home: Path) -> str:
             )
     elif isinstance(model, str | os.PathLike):
         return os.fspath(model)
+    elif isinstance(model, Model):
+        student = model.student
     elif isinstance(model, nn.Module):
         student = from_module(model)
     elif isinstance(model, Sequence) and len(model) == 2:

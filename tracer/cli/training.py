@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.markup import escape
 
+from tracer.api.load import call
 from tracer.api.run import Machine, Observer, run
 from tracer.api.terminal import Display, console, counting, errors, say, show_table, stop_at_once
 from tracer.core.command_line import command_line
@@ -83,7 +84,8 @@ def show_result(finished: Run) -> None:
         say(f"On {plus_minus(agreement)} of {images} it still picks the pretrained model's ImageNet name.")
     for warning in result["warnings"]:
         errors.print(f"[bold red]retention:[/] {escape(warning)}", highlight=False)
-    say(f"The run is in {folder}.")
+    say(f"The run is in {folder}. In Python it names a photograph with:")
+    say(f"  {call(folder, finished.task().classes)}")
     outcome = verdict(result)
     trained = finished.description.get("steps") != 0  # of zeroshot, no longer training could change anything
     measure = command_line("eval", folder, "--data", "TEST-IMAGES")

@@ -65,7 +65,7 @@ class Scorer:
         self.classifiers: Classifiers = {} if classifiers is None else classifiers
 
     def by_head(self, classes: Sequence[str]) -> bool:
-        """Whether these classes, in any order, are scored with the trained head."""
+        """Whether these classes are scored with the trained head: they are its own, in any order."""
         return self.student.head is not None and sorted(self.trained_on) == sorted(classes)
 
     def by_sigmoid(self, classes: Sequence[str]) -> bool:
@@ -103,8 +103,8 @@ class Scorer:
         """A function from image features to logits on the CPU."""
         student, world = self.student, self.world
         if self.by_head(classes):
-            order = [self.trained_on.index(name) for name in classes]
-            return lambda image: world.forward(Student.classify, student, image).float().cpu()[:, order]
+            columns = [self.trained_on.index(name) for name in classes]
+            return lambda image: world.forward(Student.classify, student, image).float().cpu()[:, columns]
         if (classes, templates) not in self.classifiers:
             self.classifiers[classes, templates] = world.forward(
                 _zero_shot_classifier, student, classes, templates, not world.sharded

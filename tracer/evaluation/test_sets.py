@@ -112,8 +112,8 @@ class TestSets:
                 spec,
                 role,
                 name=None if self.data == (spec,) else spec,
-                trained_on=target.trained_on,
-                prompts=self.templates or (None if role == "retain" else target.templates),
+                task=target.task,
+                prompts=self.templates,
                 **self.options_of(target, role, spec),
             )
             for role, spec in self.roles

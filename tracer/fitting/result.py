@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tracer.api.merge import keep as keep_merged
+from tracer.api.load import call
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
-from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
-from tracer.evaluation.measured import KNOWN_PROMPT, compared_indices, known_names
-from tracer.evaluation.verdict import Change, Verdict, plus_minus
+from tracer.evaluation.verdict import Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
-from tracer.fitting.parts import Parts
+from tracer.fitting.final_test import Test
 from tracer.fitting.search import Search
-from tracer.fitting.trial import AGREEMENT, read_state, write_state
-from tracer.measure.answers import Answers, Key, Role, Store
-from tracer.merging.evaluator import Evaluator, Scores
-from tracer.merging.merges import interpolation
-from tracer.merging.run_group import run_group
-from tracer.parallel import World
+from tracer.fitting.trial import read_state, write_state
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.chart import Point as ChartPoint
 from tracer.report.commands import Command, training
-from tracer.report.model_card import CHOSEN_FILE
 from tracer.report.page import Summary, write_report
 from tracer.report.run_data import read_run
-from tracer.runs.plan import prompts_for
+from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_json, write_link
 from tracer.storage.lock import lock
@@ -38,7 +29,6 @@ FILE = "fit.json"
 BEST = "best"
 PAGE = "report.html"
 TESTED = "tested"  # answers to the test, of the pretrained model and of the choice
-TASK = "test"
 
 
 @dataclass(frozen=True)
@@ -67,8 +57,12 @@ class Fitted:
         """What to do now: the command that exports it, or one that searches for longer where nothing was better."""
         if self.pretrained:
             return self.again
-        best = self.folder / BEST
-        return command_line("export", best, "--weights", self.run.weights, "--out", "my-model")
+        return command_line("export", self.folder / BEST, "--out", "my-model")
+
+    @property
+    def call(self) -> str:
+        """The Python that names a photograph with it."""
+        return call(self.folder / BEST, self.run.task().classes)
 
     @property
     def advice(self) -> str:
@@ -89,7 +83,7 @@ def finish(search: Search) -> Fitted:
         name, alpha = choice.point.trial, choice.point.alpha
         if name == PRETRAINED:
             name = next(each.name for each in search.trials.values() if each.candidate.method == "zeroshot")
-        run = search.trials[name].run
+        run = Run(search.trials[name].run.folder)  # its result, whatever was chosen of it before
         test = Test.of(run, search.parts, search.folder / TESTED)
         weights = (
             f"wise-{alpha:g}" if 0 < alpha < 1 else "result"
@@ -107,7 +101,11 @@ def finish(search: Search) -> Fitted:
         known = {"weights": weights, **measured, "looks": looks, **_story(search, choice, run)}
         known["sentence"] = _sentence(search, choice.point, known)
         write_state(search.folder / FILE, known)
-        write_json(run.folder / CHOSEN_FILE, {"by": run.by(weights), "sentence": known["sentence"]})
+        for trial in search.all_trials():  # what an earlier search chose stands for itself again
+            if trial.folder != run.folder:
+                (trial.folder / CHOSEN).unlink(missing_ok=True)
+        told = {"weights": weights, "by": run.by(weights), "sentence": known["sentence"]}
+        write_json(run.folder / CHOSEN, told)
         run.weights = weights
         write_link(search.folder / BEST, run.folder.relative_to(search.folder))
         fitted = Fitted(
@@ -163,85 +161,6 @@ def chart(search: Search, chosen: Point) -> Chart:
         series=tuple(series),
         labelled=True,
     )
-
-
-@dataclass(frozen=True)
-class Test:
-    """What a choice is tested on, and the answers of earlier tests, in `folder`."""
-
-    run: Run
-    parts: Parts
-    folder: Path
-    keys: dict[tuple[str, Role], Key]
-
-    @classmethod
-    def of(cls, run: Run, parts: Parts, folder: Path) -> Test:
-        """The test of weights of this run: images of the task, retained ones, and names of the pretrained model."""
-        task, templates = parts.test, run.templates
-        keys: dict[tuple[str, Role], Key] = {(TASK, "task"): Key.of(task, templates=templates)}
-        for each in parts.test_retain:
-            keys[each.name, "retain"] = Key.of(each, templates=prompts_for(each))
-        compared = task.take(compared_indices(len(task)))
-        keys[AGREEMENT, "names"] = Key.of(compared, known_names(), KNOWN_PROMPT, "as pretrained")
-        return cls(run, parts, folder, keys)
-
-    def read(self, weights: str) -> dict[str, Any] | None:
-        """What these weights and the pretrained model answered to this very test; None if they were not asked."""
-        before, after = self._read("pretrained"), self._read(weights)
-        return None if before is None or after is None else _outcome(before, after)
-
-    def differs(self, weights: str) -> str:
-        """What is different in the test that these weights were asked before; empty if there was none."""
-        store, by = self._store(weights), self._by(weights)
-        parts = (store.near(name, by, key) for (name, _), key in self.keys.items() if store.all(by))
-        return next(filter(None, parts), "")
-
-    def carry_out(self, weights: str, alpha: float, device: str) -> tuple[Run, dict[str, Any]]:
-        """Keep the mixture in its run, and score it beside the pretrained model."""
-        group = run_group([self.run])
-        evaluator = Evaluator(group, World(device, "fp32"), self.parts.test, self.parts.test_retain)
-        merged = interpolation(evaluator, (alpha or 1.0,))
-        run = keep_merged(evaluator, merged) if weights != "result" else self.run
-        for each, scores in (("pretrained", evaluator.before), (weights, merged.scores)):
-            self._write(each, scores)
-        measured = self.read(weights)
-        assert measured is not None
-        return run, measured
-
-    def _write(self, weights: str, scores: Scores) -> None:
-        images = len(compared_indices(len(self.parts.test)))
-        same = round(scores.agreement * images)
-        hits = {TASK: scores.hits, **scores.retained_hits, AGREEMENT: [i < same for i in range(images)]}
-        for (name, role), key in self.keys.items():
-            answers = Answers(name, role, key, self._by(weights), hits=tuple(hits[name]))
-            self._store(weights).write(answers)
-
-    def _read(self, weights: str) -> dict[Role, dict[str, Sequence[bool]]] | None:
-        hits: dict[Role, dict[str, Sequence[bool]]] = {"task": {}, "retain": {}, "names": {}}
-        for (name, role), key in self.keys.items():
-            answers = self._store(weights).read(name, role, self._by(weights), key)
-            if answers is None:
-                return None
-            hits[role][name] = answers.hits
-        return hits
-
-    def _store(self, weights: str) -> Store:
-        return Store(self.folder / ("before" if weights == "pretrained" else "after"))
-
-    def _by(self, weights: str) -> str:
-        """Who answers; nobody that is known, where the mixture was not made yet."""
-        made = weights == "pretrained" or self.run.weights_file(weights).exists()
-        return self.run.by(weights) if made else ""
-
-
-def _outcome(
-    before: dict[Role, dict[str, Sequence[bool]]], after: dict[Role, dict[str, Sequence[bool]]]
-) -> dict[str, Any]:
-    """The changes as `fit.json` holds them."""
-    retained = {name: Change.of(hits, after["retain"][name]) for name, hits in before["retain"].items()}
-    verdict = Verdict(Change.of(before["task"][TASK], after["task"][TASK]), retained)
-    names = after["names"][AGREEMENT]
-    return {**verdict.to_json(), "agreement": list(wilson_interval(sum(names) / len(names), len(names)))}
 
 
 def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from huggingface_hub import constants, try_to_load_from_cache
+from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import logging as hub_logging
 
 from tracer.core.errors import UserError
@@ -166,6 +168,18 @@ def known_absent(repository: str, file: str) -> bool:
     """Whether the hub has answered before that this repository has no such file."""
     answer = try_to_load_from_cache(repository, file)
     return answer is not None and not isinstance(answer, str)
+
+
+def fetch_beside(repository: str, names: Sequence[str]) -> Path | None:
+    """The folder of the hub's cache with these files, as far as the hub has them; None if it has not the first."""
+    with explained(f"hf-hub:{repository}"):  # the hub's client refuses what cannot be a name
+        for name in names:
+            if in_hub_cache(repository, name) or known_absent(repository, name) or unreachable_hub():
+                continue
+            with suppress(HfHubHTTPError, OSError):  # most repositories have no such file
+                hf_hub_download(repository, name)
+        place = try_to_load_from_cache(repository, names[0])
+    return Path(place).parent if isinstance(place, str) else None
 
 
 def unreachable_hub() -> str | None:

@@ -12,18 +12,18 @@ from torch import Tensor
 
 from tracer.core.errors import UserError, unknown
 from tracer.core.validation import fits
+from tracer.models.download import TEXT_FILES
 from tracer.models.huggingface.export import write_transformers
 from tracer.models.onnx_export import write_onnx
 from tracer.models.prompt_tokens import has_prompt
 from tracer.models.source import CONFIG_FILE, WEIGHTS_DIGEST, WEIGHTS_FILE
 from tracer.models.student import Student, evaluating, initialise_from
+from tracer.models.task import HEAD_FILE, TASK_FILE, Task, write_task
 from tracer.models.text import text_tower
 from tracer.models.tokenizer_files import from_transformers
 from tracer.storage.atomic import write_folder, write_json, write_text
 from tracer.storage.safetensors_io import file_blake2b, read_weights, write_weights
 
-HEAD_FILE, CLASSES_FILE = "head.safetensors", "classes.json"  # beside the model
-HEAD = "trained_head"  # in the config: that these files belong to the model
 PIXELS_FILE = "pixels.json"  # how images of more than eight bits are read, if training had such
 FORMATS = ("open_clip", "hf", "onnx")
 TOLERANCE = 1e-4  # of unit embeddings, and relative to the largest value of other outputs
@@ -35,11 +35,12 @@ def export(
     folder: Path,
     *,
     format: str = "open_clip",
+    task: Task | None = None,
     card: str | None = None,
     repository: str | None = None,
     replace: bool = True,
 ) -> float | None:
-    """Write the model in a format, the head, if any, with its class names, and the card, if any, as README.md.
+    """Write the model in a format, its task and head, if any, and the card, if any, as README.md.
 
     A model that cannot be written so, or computes something else when it is opened again, is refused and nothing is
     left behind. Returns the largest difference between the outputs of both for sample images and texts; None for
@@ -61,7 +62,10 @@ def export(
                     f"this model cannot be exported as {format}: its embeddings there differ by {difference:.1e}, "
                     f"more than {TOLERANCE:.0e}"
                 )
-        write_head(student, temporary)
+        if task is not None and task.classes:
+            if student.head is not None:
+                write_weights(temporary / HEAD_FILE, student.head.state_dict())
+            write_task(task, temporary, head=student.head is not None)
         if student.white_level is not None:
             write_json(temporary / PIXELS_FILE, {"white_level": student.white_level})
         if card is not None:
@@ -96,56 +100,39 @@ def relative_difference(own: Tensor, theirs: Tensor) -> float:
 def _write_open_clip(student: Student, folder: Path, repository: str | None) -> None:
     """Weights as safetensors, open_clip's config, and the files of a tokenizer and text tower of transformers."""
     write_weights(folder / WEIGHTS_FILE, student.clip.state_dict(), checksum=False)
-    config = student.config
+    text = dict(student.config["text_cfg"])
     tokenizer = student.tokeniser.tokeniser
     if from_transformers(tokenizer):
         tokenizer.tokenizer.save_pretrained(folder)  # where open_clip's `local-dir:` finds it
-        if repository:  # where open_clip looks for the tokenizer of a model of the hub
-            config = {**config, "text_cfg": {**config["text_cfg"], "hf_tokenizer_name": repository}}
-    if tower_config := getattr(text_tower(student.clip), "config", None):
+    if tower_config := own_text_config(student):
         tower_config.save_pretrained(folder)
-    content = {"model_cfg": config, "preprocess_cfg": student.preprocess_cfg}
-    content |= {HEAD: True} if student.head is not None else {}
-    write_json(folder / CONFIG_FILE, {**content, WEIGHTS_DIGEST: file_blake2b(folder / WEIGHTS_FILE)})
+    for name in TEXT_FILES:
+        if not text.get(name) or (name == "hf_tokenizer_name" and not from_transformers(tokenizer)):
+            continue
+        if repository:  # where open_clip looks for the files of a model of the hub
+            text[name] = repository
+        elif is_folder(
+            text[name]
+        ):  # of this machine: from the export's own folder, open_clip finds them by "."
+            text[name] = "."
+    content = {
+        "model_cfg": {**student.config, "text_cfg": text},
+        "preprocess_cfg": student.preprocess_cfg,
+        WEIGHTS_DIGEST: file_blake2b(folder / WEIGHTS_FILE),
+    }
+    write_json(folder / CONFIG_FILE, content)
 
 
-def write_head(student: Student, folder: Path) -> None:
-    """Write the head of a student, if it has one, with the names of its classes."""
-    if student.head is not None:
-        write_weights(folder / HEAD_FILE, student.head.state_dict())
-        write_json(folder / CLASSES_FILE, list(student.classes))
+def own_text_config(student: Student) -> Any:
+    """The config of a text tower of transformers, which lies beside an export; None for open_clip's own towers."""
+    return getattr(text_tower(student.clip), "config", None)
 
 
-def head_classes(folder: Path) -> tuple[str, ...]:
-    """The classes of the head in the folder of an export; none if there is no head.
-
-    A head without its class names is refused, and so is an export that has lost it: scored by class names in prompts,
-    the model would be another one.
-    """
-    file, head = folder / CLASSES_FILE, folder / HEAD_FILE
-    missing = [each.name for each in (head, file) if not each.is_file()]
-    if missing and (head.is_file() or _had_head(folder)):
-        raise UserError(
-            f"{folder} is a model with a trained head, and {' and '.join(missing)} is missing: bring it back"
-        )
-    if missing:
-        return ()
-    try:
-        names = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"the class names of the head cannot be read: {file}: {error}") from error
-    if not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise UserError(f"{file} must be a list of class names")
-    return tuple(names)
-
-
-def _had_head(folder: Path) -> bool:
-    """Whether the model was exported with a head."""
-    try:
-        config = json.loads((folder / CONFIG_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and config.get(HEAD) is True
+def is_folder(name: str) -> bool:
+    """Whether a name of transformers is a folder of this or another machine, not a repository of the hub."""
+    return (
+        name.startswith((".", "~")) or Path(name).is_absolute() or name.count("/") > 1 or Path(name).is_dir()
+    )
 
 
 def white_level_of(folder: Path) -> float | None:
@@ -162,17 +149,16 @@ def white_level_of(folder: Path) -> float | None:
     return float(level)
 
 
-def attach_head(student: Student, folder: Path) -> None:
-    """Give a student the head in the folder that it was loaded from, if there is one with the names of its classes."""
-    if not (classes := head_classes(folder)):
+def attach_head(student: Student, folder: Path, task: Task) -> None:
+    """Give a student the head in the folder that it was loaded from, whose task this is; nothing if there is none."""
+    if not (folder / HEAD_FILE).is_file():
         return
     head = {f"head.{name}": tensor for name, tensor in read_weights(folder / HEAD_FILE).items()}
     shape = list(head["head.weight"].shape) if "head.weight" in head else []
-    expected = [len(classes), student.config["embed_dim"]]
+    expected = [len(task.classes), student.config["embed_dim"]]
     if shape != expected:
         raise UserError(
-            f"{folder / HEAD_FILE} does not fit: its weights are {shape}, {expected} for the {len(classes)} classes "
-            f"of {CLASSES_FILE} and the embeddings of {student.name}"
+            f"{folder / HEAD_FILE} does not fit: its weights are {shape}, {expected} for the {len(task.classes)} "
+            f"classes of {TASK_FILE} and the embeddings of {student.name}"
         )
     initialise_from(student, {**student.state_dict(), **head})
-    student.classes = classes

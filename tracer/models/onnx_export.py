@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,13 +12,13 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from tracer.core.errors import UserError
+from tracer.models.registry import ONNX_FILE
 from tracer.models.student import Student
-from tracer.models.tokenizer_files import from_transformers, write_for_transformers
+from tracer.models.tokenizer_files import for_transformers, write_for_transformers
 from tracer.parallel.device import elementary_attention
 from tracer.storage.atomic import write_json
 
 OPSET = 17
-SETTINGS = "onnx_config.json"
 
 
 class Graph(nn.Module):
@@ -96,8 +95,8 @@ def _write_settings(student: Student, folder: Path, context_length: int) -> None
         "logit_scale": float(student.scale.detach()),
         "logit_bias": None if bias is None else float(bias.detach()),
     }
-    if from_transformers(tokenizer) or find_spec("transformers") is not None:
+    if for_transformers(tokenizer):
         write_for_transformers(tokenizer, folder)
     else:
         settings["tokenizer"] = "open_clip.SimpleTokenizer"
-    write_json(folder / SETTINGS, settings)
+    write_json(folder / ONNX_FILE, settings)

@@ -46,6 +46,14 @@ def templates(spec: str | Path | Sequence[str] = "openai") -> tuple[str, ...]:
     return _checked([line.strip() for line in text.splitlines() if line.strip()], str(spec))
 
 
+def described(spec: Sequence[str]) -> str:
+    """These templates in words: the only one, or how many there are and by which name they are known."""
+    if len(spec) == 1:
+        return f"the prompt `{spec[0].replace('`', '')}`"
+    name = next((name for name in NAMES if templates(name) == tuple(spec)), "")
+    return f"{len(spec)} prompts" + (f" (`--templates {name}`)" if name else "")
+
+
 def render(template: str, name: str) -> str:
     """The template with a class name in place of `{}`."""
     return template.replace(PLACEHOLDER, name)

@@ -21,6 +21,7 @@ from tracer.models.source import CONFIG_FILE, FOLDER, HUB, SCHEMAS, WEIGHTS_DIGE
 from tracer.storage.folders import folders_inside, no_such_folder
 
 FOLDERS = ("experiment.json", CONFIG_FILE, "config.json")  # a folder with one of them is a run or a model
+ONNX_FILE = "onnx_config.json"  # of an export as ONNX
 REQUIRED = ("embed_dim", "vision_cfg", "text_cfg")  # keys of a model config
 PIXELS = ("mean", "std", "interpolation", "resize_mode")
 CONFIGS = Path(str(files("tracer.models") / "configs"))
@@ -89,6 +90,11 @@ def _from_folder(path: Path) -> ModelSource:
         return ModelSource(f"{FOLDER}{path}", None, config, digest=content.get(WEIGHTS_DIGEST))
     if transformers.is_transformers_folder(path):
         return transformers.from_folder(path)
+    if (path / ONNX_FILE).is_file():
+        raise UserError(
+            f"{path} is an ONNX export of tracer, which onnxruntime opens: README.md in it shows how; give the run, or "
+            "an export in another format"
+        )
     raise UserError(
         f"{path} holds no {CONFIG_FILE}: it is neither an export of tracer nor of open_clip nor of transformers"
         f"{folders_inside(path, FOLDERS)}"

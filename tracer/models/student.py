@@ -58,7 +58,6 @@ class Student(nn.Module):
         super().__init__()
         self.clip = clip
         self.head: Head | None = None
-        self.classes: tuple[str, ...] = ()  # of the head, where they are known
         self.white_level: float | None = None  # of images of more than eight bits, as in training
         self.frozen_statistics = False  # whether running statistics, as of BatchNorm, are kept in training
         self.text_cache: dict[bytes, Tensor] | None = None  # embeddings by token ids, of a frozen text tower

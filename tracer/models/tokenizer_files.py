@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import string
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,11 @@ SPECIAL = {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>
 def from_transformers(tokenizer: Any) -> bool:
     """Whether this tokenizer of open_clip is one of transformers."""
     return isinstance(tokenizer, open_clip.tokenizer.HFTokenizer)
+
+
+def for_transformers(tokenizer: Any) -> bool:
+    """Whether its files can be written for transformers: that package is here."""
+    return from_transformers(tokenizer) or find_spec("transformers") is not None
 
 
 def write_for_transformers(tokenizer: Any, folder: Path) -> None:

@@ -12,14 +12,15 @@ from typing import Any
 from tracer.core.markdown import markdown_table
 from tracer.core.metrics import Interval
 from tracer.evaluation.verdict import Verdict, names_kept, plus_minus, verdict
-from tracer.models.student import Head
+from tracer.models.prompts import described
+from tracer.models.task import Task
 from tracer.report.commands import training
 from tracer.report.run_data import RunData, read_object, read_run
 from tracer.report.templates import environment, line
+from tracer.runs.files import CHOSEN
 from tracer.runs.run import Run
 
-# In a run: the weights that `tracer fit` chose, and its sentence on the test images.
-CHOSEN_FILE = "chosen_by_fit.json"
+NO_TASK = Task()
 TASK = "task, held out"
 LIBRARIES = {"open_clip": "open_clip", "hf": "transformers", "onnx": "onnx"}
 PATHS = ("data", "held_out", "retain", "model", "templates", "pretrained", "classes", "root")
@@ -30,11 +31,20 @@ DATA_LICENCES = {
 }
 
 
-def model_card(folder: Path, weights: str, format: str, name: str, head: Head | None = None) -> str:
+def model_card(
+    folder: Path,
+    weights: str,
+    format: str,
+    name: str,
+    use: str = "",
+    task: Task = NO_TASK,
+    *,
+    head: bool = False,
+) -> str:
     """The card, in Markdown with the hub's header, of named weights of the run in `folder`.
 
-    `head` is their classification head, if any: the card shows how it is applied. Paths of this machine are shortened
-    to the last part of their name.
+    `use` is its section on how the model is used; `task` is what they name, `head` whether with a trained classifier.
+    Paths of this machine are shortened to the last part of their name.
     """
     original = read_run(folder)
     run = _without_folders(original)
@@ -45,7 +55,9 @@ def model_card(folder: Path, weights: str, format: str, name: str, head: Head | 
         run=run,
         weights=weights,
         format=format,
+        use=use,
         head=head,
+        measured=_measured(task, head),
         name=name,
         library=LIBRARIES[format],
         base=model if pretrained in ("auto", "none") else f"{model} ({pretrained})",
@@ -62,9 +74,18 @@ def model_card(folder: Path, weights: str, format: str, name: str, head: Head | 
     )
 
 
+def _measured(task: Task, head: bool) -> str:
+    """By what the images of the task were named, before and after."""
+    if not task.classes or not task.templates:
+        return ""
+    names = f"class names in {described(task.templates)}"
+    by = f"the trained classifier, and before finetuning by {names}" if head else names
+    return f"The images of the task are named by {by}."
+
+
 def _test(folder: Path, weights: str) -> str:
     """What `tracer fit` measured of these weights on images that chose nothing; empty if it did not choose them."""
-    chosen = _told(folder / CHOSEN_FILE, folder, weights)
+    chosen = _told(folder / CHOSEN, folder, weights)
     return str(chosen.get("sentence", ""))
 
 

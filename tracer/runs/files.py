@@ -18,6 +18,7 @@ CLASS_NAMES = "class names"  # in the description: what --classes stood for, a l
 TEMPLATES = "templates"  # likewise: the prompts
 FOREIGN = "sinks"  # the folder for what other packages write, such as links; nothing else looks into it
 CONTENT = "content"  # in the description: hashes of what determines the run
+CHOSEN = "chosen_by_fit.json"  # the weights that `tracer fit` chose, and its sentence on the test images
 FETCHED = "fetched"  # likewise: checksums of files of the model that came from the network
 
 Interval = tuple[float, float, float]
@@ -78,6 +79,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "created": str,
         "machine": dict[str, str | int],
     },
+    CHOSEN: {"weights": str, "sentence": str},
     RESULT: {"changes": Changes, "retention": Retention, "warnings": list[str]},
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 from tracer.models.download import TOKENIZER_SUFFIXES
 from tracer.models.source import CONFIG_FILE, SCHEMAS
+from tracer.models.task import TASK_FILE
 from tracer.runs.experiment import Experiment
 from tracer.runs.files import CLASS_NAMES, CONTENT, FETCHED, TEMPLATES
 from tracer.runs.plan import Plan
@@ -45,13 +45,6 @@ def content(plan: Plan) -> dict[str, str | None]:
     }
 
 
-def first_identity(plan: Plan) -> str:
-    """The id of a run in version 0.1, which did not look at the content of images, templates and configs."""
-    sets = [each for each in (plan.train, plan.held_out, plan.anchors) if each is not None]
-    parts = [replace(plan.experiment, held_out_share=None).id, *(each.fingerprint for each in sets)]
-    return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
-
-
 def model_config(experiment: Experiment) -> str | None:
     """A hash of the config and the tokenizer files of a model that is a file, a folder or on the hub, else None.
 
@@ -62,7 +55,7 @@ def model_config(experiment: Experiment) -> str | None:
         return None
     texts = [file for file in sorted(path.glob("*")) if file.suffix in TOKENIZER_SUFFIXES and file.is_file()]
     files = {file.name: _text(file) for file in texts}
-    files.pop("classes.json", None)  # of a head, which is not used
+    files.pop(TASK_FILE, None)  # what an export was finetuned for, which is not used
     try:
         whole = json.loads(files.pop(CONFIG_FILE, "{}"))
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,15 +17,16 @@ from tracer.data.place import remember_named, require_named
 from tracer.measure.answers import Store
 from tracer.models.source import HUB
 from tracer.models.student import Student, Weights, initialise_from, read_weights
+from tracer.models.task import Task
 from tracer.runs.experiment import Experiment
 from tracer.runs.files import (
+    CHOSEN,
     CLASS_NAMES,
     CONTENT,
     DESCRIPTION,
     FETCHED,
     FOREIGN,
     RESULT,
-    TEMPLATES,
     read_json,
 )
 from tracer.runs.identity import (
@@ -32,7 +34,6 @@ from tracer.runs.identity import (
     content,
     describe,
     fetched,
-    first_identity,
     model_config,
     start,
 )
@@ -48,7 +49,7 @@ from tracer.storage.safetensors_io import tensors_blake2b, weights_blake2b, writ
 class Run:
     """`experiment.json`, `log.jsonl`, `weights/`, `resume/`, and `result.json` once the run is finished.
 
-    `weights` names the weights that are used by default: those of the result, or of a merge.
+    `weights` names the weights that are used by default: those of the result, of a merge, or those that `fit` chose.
     """
 
     def __init__(self, folder: Path, weights: str = "result") -> None:
@@ -82,7 +83,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: Path) -> Run:
-        """The run in a folder."""
+        """The run in a folder; where `tracer fit` has chosen a mixture of it, it stands for that one."""
         if not folder.exists():
             raise no_such_folder("run", folder, (DESCRIPTION,))
         if not cls.exists(folder):
@@ -92,6 +93,9 @@ class Run:
         require_files(folder, apart=FOREIGN)
         run = cls(folder)
         run.description  # noqa: B018  (raise now if the description is unreadable)
+        chosen = run._read(CHOSEN).get("weights") if (folder / CHOSEN).is_file() else None
+        if chosen is not None and run.weights_file(chosen).is_file():
+            run.weights = chosen
         return run
 
     @property
@@ -111,11 +115,6 @@ class Run:
     def class_names(self) -> Spec | None:
         """What --classes stood for when the run began; None if it was not given."""
         return self.description.get(CLASS_NAMES)
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The prompts of the run."""
-        return tuple(self.description.get(TEMPLATES, ()))
 
     def require_named_sources(self) -> None:
         """Raise if data or model of the run are on another machine, and the user of this one has never named them."""
@@ -137,8 +136,6 @@ class Run:
 
     def changes(self, plan: Plan) -> str:
         """What is different in `plan`, such as "training images and templates"; empty if nothing is."""
-        if CONTENT not in self.description:  # a run of version 0.1
-            return "" if self.description["id"] == first_identity(plan) else "settings or data"
         began = self._began
         changed = [name for name, digest in content(plan).items() if began.get(name) != digest]
         return " and ".join(filter(None, (", ".join(changed[:-1]), *changed[-1:])))
@@ -257,6 +254,19 @@ class Run:
             rows += f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
 
+    def task(self, name: str | None = None) -> Task:
+        """What the weights of this name answer: the classes and prompts of the run, and their temperature if known."""
+        description, moment = self.description, {"result": "after", "pretrained": "before"}
+        scores = self.result.get(moment.get(name or self.weights, ""))
+        temperature = scores.get("temperature") if isinstance(scores, dict) else None
+        known = isinstance(temperature, float) and 0 < temperature < math.inf
+        return Task(
+            classes=tuple(description["classes"]),
+            templates=tuple(description.get("templates", ())),
+            asked=self.experiment.templates is not None,
+            temperature=temperature if known else None,
+        )
+
     def student(self, name: str | None = None) -> Student:
         """The model with weights of this run: result, student, teacher, pretrained, or the name of a merge."""
         name = name or self.weights
@@ -272,7 +282,6 @@ class Run:
         student.white_level = experiment.white_level
         if weights is not None:
             initialise_from(student, weights)
-            student.classes = tuple(self.description["classes"])
         return student
 
     def require_own_files(self) -> None:

@@ -1,4 +1,7 @@
-"""Atomic writes: a temporary path in the same folder, fsync, rename. A crash leaves no partial content under `path`."""
+"""Atomic writes: a temporary path in the same folder, fsync, rename. A crash leaves no partial content under `path`.
+
+Every file has the mode that the umask gives a new one, whoever wrote it: safetensors makes its files private.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any
 
 from tracer.core.errors import UserError
@@ -23,6 +27,7 @@ def write_file(path: Path, fill: Callable[[Path], object]) -> None:
     with _Writing(path):
         try:
             fill(temporary)
+            temporary.chmod(_new_mode(temporary))
             _sync(temporary)
             temporary.replace(path)
         finally:
@@ -65,7 +70,10 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, replace: bool = Tr
         temporary.mkdir()
         try:
             fill(temporary)
+            mode = _new_mode(temporary / "new")
             for entry in (*temporary.rglob("*"), temporary):
+                if entry.is_file() and not entry.is_symlink():
+                    entry.chmod(mode)
                 _sync(entry)
             if replace and path.exists():
                 # Renamed, not deleted in place: a crash here must not leave half of the old folder.
@@ -125,6 +133,15 @@ class _Writing:
         elif isinstance(error, Exception) and (number := re.search(r"\(os error (\d+)\)", str(error))):
             code = int(number[1])
             raise OSError(code, os.strerror(code), str(self.path)) from error
+
+
+def _new_mode(path: Path) -> int:
+    """The mode of a new file beside `path`. Asking for the umask would change it for all threads for a moment."""
+    probe = path.with_name(f".{path.name}.mode")
+    probe.touch()
+    mode = S_IMODE(probe.stat().st_mode)
+    probe.unlink()
+    return mode
 
 
 def _sync(path: Path) -> None:

@@ -122,7 +122,7 @@ def _asked(tests: TestSets, run: Run) -> frozenset[tuple[str, str, Key]]:
     own = target(run, "result", run.folder.name)
     experiment = run.experiment
     reading = (experiment.data, *experiment.keywords.values(), repr(run.class_names))
-    question = (tests, own.trained_on, own.templates, reading)
+    question = (tests, own.task, reading)
     if question not in _questions:
         opened = tests.suite_for(own).open(tests.allow_partial)
         _questions[question] = frozenset((each.shift.name, each.shift.role, each.key) for each in opened)

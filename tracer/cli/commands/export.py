@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Literal
 
-from tracer.api.export import export
+from tracer.api.export import adapter_lines, export
+from tracer.api.load import call
 from tracer.api.terminal import say
 from tracer.cli.flags import command
 from tracer.runs.run import Run
 
-LOADING = {  # a function, its first argument, and what follows it
-    "open_clip": ("open_clip.create_model(", "local-dir:{folder}", ")"),
-    "hf": ("transformers.AutoModel.from_pretrained(", "{folder}", ")"),
-    "onnx": ("onnxruntime.InferenceSession(", "{folder}/image.onnx", ")  # and text.onnx"),
-    "peft": ("peft.PeftModel.from_pretrained(open_clip_model, ", "{folder}", ")"),
+NEXT = {
+    "open_clip": "In Python it names a photograph with (README.md has the same for open_clip alone)",
+    "hf": "In Python it names a photograph with (README.md has the same for transformers alone)",
+    "onnx": "The Python that names photographs with it is in",
+    "peft": "Load it with",
 }
 
 
@@ -23,7 +23,7 @@ LOADING = {  # a function, its first argument, and what follows it
 def main(
     run: Path,
     /,
-    weights: str = "result",
+    weights: str | None = None,
     format: Literal["open_clip", "hf", "onnx", "peft"] = "open_clip",
     out: Path | None = None,
     push_to: str | None = None,
@@ -32,14 +32,21 @@ def main(
 
     Args:
         run: the run's folder.
-        weights: result, student, teacher, pretrained, or the name of a merge.
+        weights: result, student, teacher, pretrained, or the name of a merge; by default the result, or what `tracer
+            fit` chose.
         format: open_clip; hf (transformers' from_pretrained opens it); onnx (an image and a text graph);
             peft (the adapter alone, of a run with --adapter).
         out: the folder to write; by default RUN/export/WEIGHTS, with -FORMAT if it is not open_clip.
         push_to: upload the folder to this repository of the Hugging Face hub (OWNER/NAME; a new one is private).
     """
-    folder = export(Run.open(run), out, weights=weights, format=format, push_to=push_to, note=say)
-    say(f"written to {folder}. Load it with:")
-    function, argument, rest = LOADING[format]
-    say(f"  {function}{json.dumps(argument.format(folder=folder), ensure_ascii=False)}{rest}")
+    opened = Run.open(run)
+    folder = export(opened, out, weights=weights, format=format, push_to=push_to, note=say)
+    say(f"written to {folder}. {NEXT[format]}:")
+    if format == "peft":
+        for line in adapter_lines(opened, folder):
+            say(f"  {line}")
+    elif format == "onnx":
+        say(f"  {folder / 'README.md'}")
+    else:
+        say(f"  {call(folder, opened.task().classes)}")
     return 0

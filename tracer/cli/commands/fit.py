@@ -73,6 +73,8 @@ def main(
     say(result.sentence)
     if result.advice:
         say(result.advice)
+    else:
+        say(f"In Python it names a photograph with: {result.call}")
     say(f"Next: {result.next}")
     return 0
 

@@ -83,7 +83,7 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     if isinstance(data, Mapping):
         return _build(*_columns(data), classes)
     if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], np.ndarray | torch.Tensor | list):
-        return _build(_collection(data[0]), data[1], None, classes)
+        return _build(collection(data[0]), data[1], None, classes)
     try:
         count = len(data)
         first = data[0] if count else None  # of no images, which are refused below
@@ -94,7 +94,7 @@ def from_object(data: Any, classes: Spec | None = None) -> Examples:
     if is_paths(data):
         # Links are not followed, because what they lead to has other names; Path.absolute would keep "..".
         folders = [Path(os.path.abspath(path)).parent.name for path in data]  # noqa: PTH100
-        return _build(_collection(data), folders, None, classes)
+        return _build(collection(data), folders, None, classes)
     if not isinstance(first, tuple | list) or len(first) != 2:
         raise UserError(f"an element of these data is a {type(first).__name__}: {EXPECTED}")
     targets = [data[i][1] for i in range(count)]
@@ -117,7 +117,7 @@ def _columns(data: Mapping[Any, Any]) -> tuple[Images, Any, Any]:
     for keys, values in zip(KEYS.values(), (images, labels, captions), strict=True):
         if len(values) > 1:
             raise UserError(f"a mapping of data has more than one of {', '.join(keys)}: leave one out")
-    return _collection(images[0]), next(iter(labels), None), next(iter(captions), None)
+    return collection(images[0]), next(iter(labels), None), next(iter(captions), None)
 
 
 def is_paths(data: Any) -> bool:
@@ -222,7 +222,7 @@ def _examined(images: Images, index: int) -> tuple[bytes, Range | None]:
     return hashlib.blake2b(pixels, digest_size=8).digest(), values
 
 
-def _collection(images: Any) -> Images:
+def collection(images: Any) -> Images:
     """Arrays and files in the form that the rest of tracer reads fastest; anything else is converted one by one."""
     array = images
     if isinstance(images, torch.Tensor):

@@ -16,7 +16,9 @@ from tracer.data.split import align_labels
 from tracer.evaluation.suites.shift import ROLES, Shift
 from tracer.measure.answers import Role
 from tracer.models.prompts import templates
+from tracer.models.task import Task
 
+NO_TASK = Task()
 GIVEN = "data"  # the name of a set that was given from Python: that of its content is a hash
 
 
@@ -27,16 +29,18 @@ def own(
     name: str | None = None,
     classes: Spec | None = None,
     prompts: str | Sequence[str] | None = None,
-    trained_on: Sequence[str] = (),
+    task: Task = NO_TASK,
     **options: Any,
 ) -> Shift:
     """The data `spec` as one shift.
 
-    The classes are `classes` if given. Else they are `trained_on`, the classes of the model, if these contain all
-    classes of the data (whatever their case and punctuation) and the role is not "retain"; else those of the data, an
-    easier task if they are fewer. Data with splits give their test split. `prompts` default to those of the data, else
-    "openai"; `options` go to `load`. The name is that of the file or folder, and "data" for data given from Python.
+    The classes are `classes` if given. Else they are those of `task`, of the model, if these contain all classes of the
+    data (whatever their case and punctuation) and the role is not "retain"; else those of the data, an easier task if
+    they are fewer. Data with splits give their test split. `prompts` default to those of the task for its classes, else
+    to those of the data, else to "openai"; `options` go to `load`. The name is that of the file or folder, and "data"
+    for data given from Python.
     """
+    task = NO_TASK if role == "retain" else task
     options["classes"] = classes if classes in (None, "imagenet") else read_names(classes)
     examples = load(spec, **options)
     if examples.splits and "split" not in options:
@@ -45,17 +49,17 @@ def own(
     examples = with_level(examples)
     if not examples.labelled and not examples.captioned:
         raise UserError(f"{spec} has neither labels nor captions to score against")
-    comparable = examples.labelled and classes is None and role != "retain"
-    if comparable and set(match_names(examples.classes, trained_on)) == set(examples.classes):
-        examples = align_labels(examples, trained_on)
-    own_prompts = prompts is None and examples.templates
+    comparable = examples.labelled and classes is None
+    if comparable and set(match_names(examples.classes, task.classes)) == set(examples.classes):
+        examples = align_labels(examples, task.classes)
+    asked_in = () if prompts is not None else task.templates_for(examples.classes) or examples.templates
     in_memory = str(spec).startswith(MEMORY) and "://" not in str(spec)
     return Shift(
         name=name or (GIVEN if in_memory else Path(str(spec)).name) or str(spec),
         role=role,
         load=lambda: examples,
         classes=examples.classes,
-        templates=examples.templates if own_prompts else templates(prompts or "openai"),
+        templates=asked_in or templates(prompts or "openai"),
         source={
             "data": _place(str(spec)),
             "options": {name: value for name, value in options.items() if value is not None},

@@ -43,7 +43,7 @@ class Comparison:
         self.classes: tuple[str, ...] = tuple(run.description["classes"])
         held_out, _ = own_images(run)
         self.examples: Examples = held_out.take(evenly_spaced(len(held_out), MOST_IMAGES))
-        self.templates = run.templates
+        self.templates = run.task("result").templates
         models = [run.student(name).eval() for name in ("pretrained", run.weights)]
         self.scorers = [Scorer(model, World("cpu", "fp32"), self.classes) for model in models]
 
