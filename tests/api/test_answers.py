@@ -244,12 +244,18 @@ def test_an_export(
     asked = ["export", str(run.folder), "--weights", run.weights, "--format", way, "--out", str(made)]
     assert main(asked) == 0
     said, photo = capsys.readouterr().out.splitlines(), tracer.load(run).predict(home.folder / "photo.jpg")
+    shares = [each.probability for each in tracer.load(run).predict(home.folder / "photos")]
     with elsewhere(home, made, tmp_path / "place", monkeypatch):
         code = blocks(Path("my model"))
         assert len(code) == (1 if way == "onnx" else 2)
         for block in code:
             exec(block, {})
-            assert named(capsys.readouterr().out) == expected, block
+            lines = capsys.readouterr().out
+            assert named(lines) == expected, block
+        shown = [float(line.rsplit(" ", 1)[1]) for line in lines.splitlines() if ".png" in line]
+        assert np.allclose(sorted(shown), sorted(shares), atol=2e-3), (
+            "the temperature and all that scales the scores"
+        )
         card = Path("my model", "README.md").read_text(encoding="utf-8")
         probe = KINDS[name].method == "lp"
         assert ("trained classifier" in card) == probe
