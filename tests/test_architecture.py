@@ -30,6 +30,7 @@ LAYERS = (
     "parallel",
     "models",
     "data",
+    "measure",
     "methods",
     "runs",
     "evaluation",

@@ -12,18 +12,21 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
 import pytest
+from kept import answers
 
 import tracer
 from tracer.cli import commands
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.data.place import leaves_machine, remember_named, require_named
+from tracer.measure.answers import Store
 from tracer.models.registry import locate
 from tracer.runs.files import DESCRIPTION
 from tracer.storage.checksum import add_checksum
@@ -191,9 +194,10 @@ def stranger(places: dict[str, Path], folder: Path, spec: str, finished: bool = 
     for old in ("digest", "sha256", "checksum"):
         description.pop(old, None)
     (folder / DESCRIPTION).write_text(json.dumps(add_checksum(description)))
-    rows = folder / "predictions" / "result" / "rows.json"
-    if rows.is_file():
-        rows.write_text(rows.read_text().replace(str(places["data"]), spec.replace("\\", "\\\\")))
+    for weights in ("pretrained", "result"):
+        store = Store(folder / "predictions" / weights)
+        for known in answers(store.folder).values():
+            store.write(replace(known, source={"data": spec, "options": {}}))
     if not finished:
         (folder / "result.json").unlink()
     return folder

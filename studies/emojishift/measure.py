@@ -26,10 +26,11 @@ from tracer.data.embedded.emojishift import emoji_kinds
 from tracer.data.examples import Examples
 from tracer.data.loader import Batches
 from tracer.data.transforms import Transform
-from tracer.evaluation.predict import Predictions, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.evaluation.suites.corruptions import corrupt
 from tracer.evaluation.suites.emojishift import emojishift
 from tracer.evaluation.suites.shift import Opened, Suite
+from tracer.measure.answers import Predictions
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.methods.presets import composite

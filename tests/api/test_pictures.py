@@ -59,7 +59,7 @@ def test_the_white_of_training_is_that_of_all_that_follows(
     run: Run, photos: Path, tmp_path: Path, capsys
 ) -> None:
     assert run.experiment.white_level == 4095
-    held_out, train = own_images(run.experiment)
+    held_out, train = own_images(run)
     assert held_out.white_level == train.white_level == 4095, "a report, which scans nothing"
     loaded = tracer.load(run)
     folder = tracer.export(run, tmp_path / "model")

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 import tracer
-from tracer.api import evaluate, inputs
+from tracer.api import inputs
 from tracer.api.inputs import model_name
 from tracer.core.errors import UserError
 from tracer.models.student import Student
-from tracer.report.scored import read_rows
 from tracer.runs.run import Run
 from tracer.storage.safetensors_io import tensors_blake2b
 
@@ -49,29 +48,6 @@ def test_a_folder_that_safetensors_cannot_read_is_refused_before_training(
         with pytest.raises(UserError, match="is not UTF-8, and weights could not be read there"):
             act()
     assert not list(tmp_path.iterdir())
-
-
-def test_rows_of_evaluations_at_the_same_time_are_all_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = [f"set {number}" for number in range(4)]
-    together = Barrier(len(names))
-
-    def slow(folder: Path, notes: list[str]) -> tuple[dict[str, Any], ...]:
-        rows = read_rows(folder, notes)
-        if not folder.joinpath(".rows.json.lock").exists():  # without the lock all read before one writes
-            together.wait(timeout=5)
-        return rows
-
-    monkeypatch.setattr(evaluate, "read_rows", slow)
-
-    def write(name: str) -> None:
-        row = {"shift": name, "role": "id", "metric": "accuracy", "value": 0.5}
-        evaluate._write_rows(tmp_path, [row], lambda line: None)
-
-    with ThreadPoolExecutor(len(names)) as pool:
-        list(pool.map(write, names))
-    assert sorted(row["shift"] for row in read_rows(tmp_path, [])) == names
 
 
 def test_a_model_that_two_processes_need_is_written_once(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from kept import measured
 from PIL import Image
 from tiny_transformers import FAMILIES, TRUNK, write
 
@@ -100,9 +101,9 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
 
     scores = tracer.evaluate(run, folder, templates="the digit {}", device="cpu")
     assert main(["eval", str(expected.folder), "--data", str(folder), "--device", "cpu"]) == 0
-    rows = {row["metric"]: row for row in _rows(expected.folder)}
+    rows = measured(expected.folder / "predictions" / "result")
     accuracy = scores["after"]["digits"]["accuracy"]
-    assert accuracy == (*(rows["accuracy"][key] for key in ("value", "low", "high")), 36)
+    assert accuracy == (*rows["accuracy"][3:6], 36)
     assert set(scores) == {"before", "after"}
     numbers = tracer.evaluate(
         run, arrays, classes=NAMES, templates="the digit {}", out=tmp_path / "numbers", device="cpu"
@@ -141,12 +142,6 @@ def test_from_memory_to_a_loaded_model_as_the_command_line_does(
 def _as_in(folder: Path) -> list[int]:
     """The number of each image, in the order in which the folder is read."""
     return [int(file.stem) for place in sorted(folder.iterdir()) for file in sorted(place.iterdir())]
-
-
-def _rows(folder: Path) -> list[dict]:
-    import json
-
-    return json.loads((folder / "predictions" / "result" / "rows.json").read_text())
 
 
 def test_the_same_call_again_returns_the_finished_run(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+from kept import estimates, predictions
 
 from tracer.cli.app import main
 from tracer.data.embedded.digits import digits
 from tracer.data.formats.idx import Split
 from tracer.data.sources import load
-from tracer.evaluation.predict import Predictions
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 SMALL = "--model tiny-28 --pretrained none --steps 2 --batch 32 --workers 0 --device cpu"
@@ -54,17 +53,17 @@ def test_check_train_and_eval_as_the_page_says(tmp_path, monkeypatch, capsys):
 def check_eval(folder, output):
     """The printed table, the stored rows and the predictions agree."""
     before, after = (
-        {row["metric"]: row for row in json.loads((folder / name / "rows.json").read_text())}
+        {metric: each for (data, metric), each in estimates(folder / name).items() if data == "test.csv"}
         for name in ("pretrained", "result")
     )
-    predictions = Predictions.read(folder / "result" / "test.csv.safetensors")
-    hits = (predictions.logits.argmax(1) == predictions.label).sum().item()
-    assert predictions.logits.shape == (60, 10)
-    assert after["accuracy"]["value"] == pytest.approx(hits / 60)
-    assert {row["n"] for row in (*before.values(), *after.values())} == {60}
+    found = predictions(folder / "result", "test.csv")
+    hits = (found.logits.argmax(1) == found.label).sum().item()
+    assert found.logits.shape == (60, 10)
+    assert after["accuracy"].value == pytest.approx(hits / 60)
+    assert {row.n for row in (*before.values(), *after.values())} == {60}
     head, _, accuracy, *_ = output.splitlines()
     assert head.split() == ["runs/photos", "before", "runs/photos", "images"]
-    shown = [f"{100 * rows['accuracy']['value']:.2f}" for rows in (before, after)]
+    shown = [f"{100 * rows['accuracy'].value:.2f}" for rows in (before, after)]
     assert re.fullmatch(rf"test.csv, accuracy ↑ +{shown[0]} \[.+\] +{shown[1]} \[.+\] +60", accuracy)
     assert "test.csv: all 10 classes, by class names" in output
 

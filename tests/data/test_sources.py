@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from kept import predictions
 from PIL import Image
 
 from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.data.sources import load
-from tracer.evaluation.predict import Predictions
 
 CLASSES = ("blue jay", "cardinal", "heron")
 KEYS = tuple(name.replace(" ", "_") for name in CLASSES)
@@ -124,12 +124,11 @@ def test_every_format_gives_the_same_pixels_labels_classes_and_captions(root, th
 @pytest.mark.parametrize("kind", ["csv", "parquet", "shards"])
 def test_every_format_gives_the_same_predictions(root, thirty, kind, tmp_path):
     command = ["eval", "tiny-28", "--pretrained", "none", "--templates", "name", "--device", "cpu", "--data"]
-    predictions = []
+    both = []
     for each in ("folder", kind):
         assert main([*command, str(SOURCES[each](root, thirty)), "--out", str(tmp_path / each)]) == 0
-        (file,) = (tmp_path / each).glob("*.safetensors")
-        predictions.append(Predictions.read(file))
-    first, second = predictions
+        both.append(predictions(tmp_path / each))
+    first, second = both
     assert torch.equal(first.logits, second.logits)
     assert first.label.tolist() == second.label.tolist() == [label for _, label, _, _ in thirty]
     assert first.logits.std(0).min() > 0, "the images differ, and so do their scores"

@@ -78,6 +78,6 @@ def test_labels_and_captions_share_a_pass(shared_student: Student, tmp_path: Pat
     np.savez(tmp_path / "both.npz", images=pixels, labels=np.arange(9) % 3, captions=captions)
     opened = Suite("own", (own(str(tmp_path / "both.npz"), "id"),)).open()
     with counted(shared_student) as images:
-        ((_, rows, _),) = score_test_sets(Scorer(shared_student, World("cpu", "fp32")), opened)
+        ((_, rows, *_),) = score_test_sets(Scorer(shared_student, World("cpu", "fp32")), opened)
     assert sum(images) == 9
     assert {"accuracy", "image_to_text@1"} <= {row.metric for row in rows}

@@ -1,4 +1,4 @@
-"""Scores of `tracer eval` that are replaced: those of another data set of the same name are named."""
+"""Answers of `tracer eval` that are replaced: those to another question of the same name are told."""
 
 from __future__ import annotations
 
@@ -29,5 +29,6 @@ def test_scores_of_other_data_with_the_same_name_are_not_replaced_in_silence(
     day, night = str(tmp_path / "day" / "test"), str(tmp_path / "night" / "test")
     assert "replaced" not in said(day)
     assert "replaced" not in said(day), "the same again"
-    assert f"the scores of {day} in {tmp_path / 'out'} are replaced, as both are called test" in said(night)
+    told = f"what {tmp_path / 'out'} holds of test is replaced: it is of other images"
+    assert told in said(night)
     assert "replaced" not in said(f"id={day}"), "by its whole name"

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from kept import measured, predictions
 
 from tracer.cli.app import main
 from tracer.core.metrics import (
@@ -19,7 +20,7 @@ from tracer.core.metrics import (
     temperature,
 )
 from tracer.data.sources import load as load_data
-from tracer.evaluation.predict import Predictions, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.evaluation.retrieval import DEPTHS, Retrieval, caption_hits, retrieve
 from tracer.models.student import load
 from tracer.parallel import World
@@ -99,9 +100,9 @@ def test_eval_shows_retrieval_where_there_are_only_captions(
     out = tmp_path / "out"
     asked = ["eval", "tiny-28", "--pretrained", "none", "--data", str(captioned), "--device", "cpu"]
     assert main([*asked, "--out", str(out)]) == 0
-    rows = {row["metric"]: row for row in json.loads((out / "rows.json").read_text())}
+    rows = measured(out)
     assert set(rows) == {f"{way}@{k}" for way in ("image_to_text", "text_to_image") for k in DEPTHS}
-    assert rows["image_to_text@10"]["value"] >= rows["image_to_text@1"]["value"]
+    assert rows["image_to_text@10"].value >= rows["image_to_text@1"].value
     assert "image→text R@1" in capsys.readouterr().out
 
 
@@ -113,9 +114,8 @@ def test_a_run_fits_its_temperature_and_eval_applies_it(some_digits: Path, tmp_p
     fitted = json.loads((run / "result.json").read_text())["after"]["temperature"]
     asked = ["eval", str(run), "--data", data, "--device", "cpu", "--out", str(out)]
     assert main(asked) == 0
-    rows = {row["metric"]: row["value"] for row in json.loads((out / "rows.json").read_text())}
-    found = Predictions.read(next(out.glob("*.safetensors")))
-    assert rows["scaled_ece"] == pytest.approx(ece(found.logits / fitted, found.label))
+    found = predictions(out)
+    assert measured(out)["scaled_ece"].value == pytest.approx(ece(found.logits / fitted, found.label))
     assert temperature(found.logits / fitted, found.label) == pytest.approx(1.0, abs=1e-3), "the same images"
 
 

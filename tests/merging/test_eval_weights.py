@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 
 import pytest
 import torch
 from closeness import length, same
+from kept import estimates, predictions
 from merging.conftest import Finished
 
 from tracer.cli.app import main
 from tracer.data.sources import load
-from tracer.evaluation.predict import Predictions, Scorer
+from tracer.evaluation.predict import Scorer
+from tracer.measure.answers import Predictions
 from tracer.merging.run_group import run_group
 from tracer.merging.wise import interpolate
 from tracer.models.student import initialise_from, read_weights
@@ -26,10 +27,9 @@ PROMPT = "the digit {}"  # of the runs, so that eval takes it without being told
 def evaluated(run: Path, few: Path, weights: str) -> Predictions:
     assert main(["eval", str(run), "--weights", weights, "--data", str(few), "--device", "cpu"]) == 0
     folder = run / "predictions" / weights
-    rows = {row["metric"]: row for row in json.loads((folder / "rows.json").read_text())}
-    found = Predictions.read(folder / f"{few.name}.safetensors")
-    assert rows["accuracy"]["value"] == found.accuracy
-    assert rows["accuracy"]["n"] == len(load(few))
+    found, accuracy = predictions(folder, few.name), estimates(folder)[few.name, "accuracy"]
+    assert accuracy.value == found.accuracy
+    assert accuracy.n == len(load(few))
     return found
 
 

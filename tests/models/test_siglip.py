@@ -131,7 +131,7 @@ def test_zero_shot_logits_have_the_bias_and_their_sigmoid_is_the_probability(sig
 
 def test_an_evaluation_measures_the_sigmoid_too(trained: Path, siglip: Student) -> None:
     opened = Suite("own", (own(str(trained.parent / "few.npz"), "id"),)).open()
-    ((_, rows, _),) = score_test_sets(Scorer(siglip, World("cpu", "fp32")), opened)
+    ((_, rows, *_),) = score_test_sets(Scorer(siglip, World("cpu", "fp32")), opened)
     assert "sigmoid_ece" in {row.metric for row in rows}
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import re
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 import torch
+from kept import answers, predictions
 from PIL import Image
 from written import photos, write_predictions, write_run
 
 from tracer.core.errors import UserError
 from tracer.data.sources import load
-from tracer.evaluation.predict import Predictions
 from tracer.evaluation.verdict import Change
+from tracer.measure.answers import Predictions, Store
 from tracer.report import images
 from tracer.report.closer import choose, gallery
 from tracer.report.images import SIDE
@@ -146,8 +148,7 @@ def test_the_held_out_set_needs_no_evaluation(tmp_path: Path) -> None:
     examples = load(place)
     label = torch.from_numpy(examples.labels)
     for weights, chosen in (("pretrained", 1 - label), ("result", label)):
-        logits = torch.nn.functional.one_hot(chosen, 2).float()
-        Predictions(logits, label, examples.ids).write(run / "predictions" / weights / "held-out.safetensors")
+        write_predictions(run, examples, chosen, weights, "held-out", "task")
     html = page_of(run)
     assert "Held-out images" in html
     assert URI.search(html)
@@ -179,31 +180,31 @@ def test_data_that_are_gone_or_changed_are_said_and_not_shown(tmp_path: Path, ch
 @pytest.mark.parametrize("spec", ["hf:someone/photos", "https://example.org/x.tar", "s3://bucket/{0..9}.tar"])
 def test_a_report_downloads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
     run = evaluated(tmp_path / "run", photos(tmp_path / "photos"))
-    for weights in ("pretrained", "result"):
-        rows = run / "predictions" / weights / "rows.json"
-        rows.write_text(
-            json.dumps([row | {"asked": ["--data", spec]} for row in json.loads(rows.read_text())])
-        )
-    monkeypatch.setattr(images.TestSets, "suite_for", lambda *_: pytest.fail("the data were opened"))
+    monkeypatch.setattr(images, "examples_of", lambda *_: pytest.fail("the data were opened"))
     (data,) = paired_sets(read_run(run))
-    assert "a report downloads nothing" in gallery(read_run(run), data).note
+    for source in ({"data": spec, "options": {}}, {"suite": "imagenet", "at": [f"val={spec}"]}):
+        remote = replace(data, source=source)
+        assert "a report downloads nothing" in gallery(read_run(run), remote).note
 
 
-@pytest.mark.parametrize("damage", ["cut", "other images", "other labels", "label outside", "not finite"])
+@pytest.mark.parametrize("damage", ["cut", "other images", "another question", "label outside", "not finite"])
 def test_predictions_that_do_not_fit_are_left_out(tmp_path: Path, damage: str) -> None:
     run = evaluated(tmp_path / "run", photos(tmp_path / "photos"))
-    file = next((run / "predictions" / "result").glob("*.safetensors"))
-    logits, label, ids = Predictions.read(file)
+    place = run / "predictions" / "result"
+    ((name, known),) = answers(place).items()
+    logits, label, ids = predictions(place, name)
     if damage == "cut":
+        file = next(place.glob("*.safetensors"))
         file.write_bytes(file.read_bytes()[:-9])
-    elif damage == "other images":
-        Predictions(logits, label, [*ids[1:], "new"]).write(file)
-    elif damage == "other labels":
-        Predictions(logits, 1 - label, ids).write(file)
-    elif damage == "label outside":
-        Predictions(logits, label + 1, ids).write(file)
     else:
-        Predictions(logits / 0, label, ids).write(file)
+        changed = {
+            "other images": (Predictions(logits, label, [*ids[1:], "new"]), known.key),
+            "another question": (known.predictions, known.key._replace(labels="others")),
+            "label outside": (Predictions(logits, label + 1, ids), known.key),
+            "not finite": (Predictions(logits / 0, label, ids), known.key),
+        }
+        predicted, key = changed[damage]
+        Store(place).write(replace(known, predictions=predicted, key=key))
     assert [*paired_sets(read_run(run))] == []
     assert "What changed" not in page_of(run)
 
@@ -233,7 +234,16 @@ def test_ten_images_are_too_few_to_tell(tmp_path: Path) -> None:
 def test_unknown_sources_are_errors_not_crashes(tmp_path: Path) -> None:
     run = read_run(evaluated(tmp_path / "run", photos(tmp_path / "photos")))
     (data,) = paired_sets(run)
-    for asked in ((), ("--suite", "nonsense"), ("--data", "role=x"), ("stray",)):
-        other = Paired(data.name, data.role, data.classes, data.before, data.after, asked)
+    classes, unknown = {"classes": "/etc/hostname"}, {"nonsense": 1}
+    sources: list[dict] = [
+        {},
+        {"suite": "nonsense"},
+        {"data": "nowhere"},
+        {"stray": 1},
+        {"suite": "imagenet", "root": 3},
+    ]
+    sources += [{"data": data.name, "options": options} for options in (classes, unknown, [])]
+    for source in sources:
+        other = replace(data, source=source)
         with pytest.raises(UserError):
             images.thumbnails(run, other, [0])

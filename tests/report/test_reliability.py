@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import torch
-from written import write_run, write_scores
+from written import write_answers, write_run
 
-from tracer.evaluation.predict import Predictions
-from tracer.evaluation.score import file_name
+from tracer.measure.answers import Predictions
 from tracer.report.calibration import reliability
 from tracer.report.chart import Chart
 from tracer.report.comparison import compare
@@ -20,9 +19,9 @@ def predict(folder: Path, weights: str, right: int, data: str = "night") -> None
     """Twenty predictions with one and the same confidence, of which some are right."""
     logits = torch.tensor([[1.0, 0.0]]).repeat(20, 1)
     label = (torch.arange(20) >= right).long()
-    Predictions(logits, label, [str(i) for i in range(20)]).write(
-        folder / "predictions" / weights / f"{data}.safetensors"
-    )
+    predictions = Predictions(logits, label, [str(i) for i in range(20)])
+    hits = tuple(predictions.hits)
+    write_answers(folder, weights, data, "ood", {"accuracy": right / 20}, predictions=predictions, hits=hits)
 
 
 def diagrams(folder: Path) -> list[Chart]:
@@ -49,16 +48,15 @@ def test_each_test_set_has_its_own_diagram_beside_the_analysis(tmp_path: Path) -
     rows = {"after": [{"confidence": 0.5, "accuracy": 0.4, "size": 9}]}
     (folder / "analysis.json").write_text(json.dumps({"reliability": rows}))
     found = {chart.title: chart for chart in diagrams(folder)}
-    assert list(found) == ["TRACER", "TRACER on fog", "TRACER on night"]
+    assert list(found) == ["TRACER", "TRACER on night", "TRACER on fog"]
     assert len({chart.name for chart in found.values()}) == 3
     assert [[point.y for point in series.points] for series in found["TRACER on fog"].series] == [[0.25]]
 
 
 def test_sets_have_their_own_names_and_what_was_analysed_is_not_shown_twice(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", held_out="digits:coloured")
-    predict(folder, "result", 15, file_name("digits:coloured"))
-    predict(folder, "result", 5, file_name("digits:flipped"))
-    write_scores(folder, {"digits:coloured": ("id", 0.75), "digits:flipped": ("ood", 0.25)})
+    predict(folder, "result", 15, "digits:coloured")
+    predict(folder, "result", 5, "digits:flipped")
     assert [chart.title for chart in diagrams(folder)] == [
         "TRACER on digits:coloured",
         "TRACER on digits:flipped",

@@ -13,8 +13,8 @@ from PIL import Image
 from torch import Tensor
 
 from tracer.data.examples import Examples
-from tracer.evaluation.predict import Predictions
-from tracer.evaluation.score import file_name
+from tracer.measure.answers import Answers, Estimate, Key, Predictions
+from tracer.runs.run import Run
 
 TERMS = ("contrastive", "feature")
 
@@ -75,22 +75,30 @@ def write_scores(
     folder: Path, scores: dict[str, tuple[str, float]], weights: str = "result", n: int = 50
 ) -> None:
     """What `tracer eval` leaves: role and accuracy of each test set, and an ECE of a tenth of it."""
-    rows = [
-        {
-            "shift": name,
-            "role": role,
-            "metric": metric,
-            "value": value,
-            "low": value - 0.01,
-            "high": value + 0.01,
-        }
-        | {"n": n, "partial": False, "rule": f"{name}: all 2 classes"}
-        for name, (role, share) in scores.items()
-        for metric, value in (("accuracy", share), ("ece", share / 10))
-    ]
-    place = folder / "predictions" / weights
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "rows.json").write_text(json.dumps(rows))
+    for name, (role, share) in scores.items():
+        write_answers(folder, weights, name, role, {"accuracy": share, "ece": share / 10}, n)
+
+
+def write_answers(
+    folder: Path,
+    weights: str,
+    name: str,
+    role: Any,
+    values: dict[str, float],
+    n: int = 50,
+    question: str = "",
+    **more: Any,
+) -> None:
+    """What the weights answered of one test set; sets of one name are one unless the `question` is another."""
+    rule = f"{name}: all 2 classes"
+    estimates = tuple(
+        Estimate(name, role, metric, value, value - 0.01, value + 0.01, n, rule=rule)
+        for metric, value in values.items()
+    )
+    by = Run(folder).by(weights) if weights == "pretrained" else "trained"
+    more = {"source": {"data": name, "options": {}}, **more}
+    key = Key(name, question or name, *[name] * 4)
+    Run(folder).answers(weights).write(Answers(name, role, key, by, estimates, **more))
 
 
 def photos(folder: Path, count: int = 24, side: int = 120, names: tuple[str, str] = ("cat", "dog")) -> Path:
@@ -114,11 +122,9 @@ def write_predictions(
         * torch.linspace(1, 2, len(chosen))[:, None]
     )
     predictions = Predictions(logits, torch.from_numpy(examples.labels), examples.ids)
-    write_scores(run, {spec: (role, predictions.accuracy)}, weights, n=len(chosen))
-    rows = run / "predictions" / weights / "rows.json"
-    asked = ["--data", f"{role}={spec}"]
-    rows.write_text(json.dumps([row | {"asked": asked} for row in json.loads(rows.read_text())]))
-    predictions.write(rows.parent / f"{file_name(spec)}.safetensors", examples.classes)
+    values, more = {"accuracy": predictions.accuracy}, {"classes": examples.classes}
+    hits = tuple(predictions.hits)
+    write_answers(run, weights, spec, role, values, len(chosen), predictions=predictions, hits=hits, **more)
 
 
 def _lines(step: int, seed: int) -> list[dict[str, Any]]:

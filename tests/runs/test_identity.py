@@ -18,10 +18,9 @@ from tracer.models.export import export
 from tracer.models.source import CONFIG_FILE, WEIGHTS_DIGEST
 from tracer.models.student import load
 from tracer.runs.experiment import Experiment
-from tracer.runs.identity import first_identity, identity
+from tracer.runs.identity import identity
 from tracer.runs.plan import plan
-from tracer.runs.run import DESCRIPTION, Run
-from tracer.storage.checksum import add_checksum
+from tracer.runs.run import Run
 
 
 @pytest.fixture
@@ -254,19 +253,3 @@ def test_what_does_not_matter_may_change(folder: Path) -> None:
     (folder / "prompts.txt").rename(folder / "again.txt")
     moved = Experiment(**{**asked.to_json(), "templates": str(folder / "again.txt")})
     run.require(plan(moved))
-
-
-def test_runs_of_the_first_version_are_checked_as_they_were(folder: Path) -> None:
-    """Version 0.1 held out 2 %, wrote no share and hashed no images."""
-    asked = experiment(folder, "")
-    run = Run.create(plan(asked), folder / "run")
-    old = plan(Experiment(**{**asked.to_json(), "held_out_share": 0.02}))
-    described = {**run.description, "experiment": old.experiment.to_json(), "id": first_identity(old)}
-    del described["content"], described["experiment"]["held_out_share"]
-    del described["experiment"]["skip_unreadable"]
-    (run.folder / DESCRIPTION).write_text(json.dumps(add_checksum(described)))
-    assert run.experiment.held_out_share == 0.02
-    run.require(plan(run.experiment))
-    (folder / "photos" / "cat" / "0.png").rename(folder / "photos" / "dog" / "0.png")
-    with pytest.raises(UserError, match=r"holds another experiment .*, with other settings or data"):
-        run.require(plan(run.experiment))

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 import replicas
+from kept import estimates
 
 from tracer.api.terminal import console
 from tracer.cli import app as cli
 from tracer.evaluation.suites.synsets import synsets
+from tracer.measure.answers import Answers, Estimate, Key
 from tracer.recipes import ablation, paper
 from tracer.recipes.published import Published
-from tracer.report.scored import predictions, read_rows
 from tracer.runs.experiment import Experiment
+from tracer.runs.run import Run
 from tracer.sweep.product import Sweep
 from tracer.sweep.shrink import shrunk
 from tracer.sweep.supervisor import sweep_progress
@@ -38,8 +40,10 @@ def test_a_shrunken_row_is_trained_scored_and_printed_beside_the_paper(root: Pat
     work(sweep, tmp_path, "cpu")
     (run,) = sweep.by_folder(tmp_path)
     assert sweep_progress(sweep, tmp_path).done == 1
-    rows = [row for row in read_rows(predictions(run, "after"), []) if row["metric"] == "accuracy"]
-    assert [row["n"] for row in rows] == list(replicas.SIZES.values())
+    scores = estimates(run / "predictions" / "result")
+    assert [each.n for (_, metric), each in scores.items() if metric == "accuracy"] == list(
+        replicas.SIZES.values()
+    )
     assert sweep.published is not None
     accuracy, ece = sweep.published(sweep.by_folder(tmp_path)).split("**Table 1. ECE")
     assert re.search(" | ".join(["seeds", *map(re.escape, SHORT), "Avg. of 5 shifts"]), accuracy)
@@ -48,7 +52,7 @@ def test_a_shrunken_row_is_trained_scored_and_printed_beside_the_paper(root: Pat
         assert re.search(rf"\| \d+\.\d\d† \({value}\)", line)
     assert "(0.0450)" in ece
     assert "incomplete copy" in ece
-    (run / "predictions/result/rows.json").unlink()  # a run that is trained and not scored is not done
+    next((run / "predictions/result").glob("ImageNet-V2-*")).unlink()  # not scored on all: not done
     assert sweep_progress(sweep, tmp_path).done == 0
 
 
@@ -118,13 +122,11 @@ def test_a_run_that_would_be_refused_is_named(tmp_path: Path, capsys: pytest.Cap
 
 def test_seeds_are_averaged_and_empty_rows_still_show_the_paper(tmp_path: Path) -> None:
     """Two seeds with accuracies 0.5 and 0.7: 60.00 ± 14.14; the average needs every shift that the table has."""
-    from tracer.storage.atomic import write_json
-
     runs = {tmp_path / str(seed): Experiment(data="x", method="flyp", seed=seed) for seed in range(2)}
     for folder, value in zip(runs, (0.5, 0.7), strict=True):
-        names = ("ImageNet", "ImageNet-V2")
-        rows = [{"shift": name, "role": "ood", "metric": "accuracy", "value": value} for name in names]
-        write_json(folder / "predictions/result/rows.json", rows)
+        for name in ("ImageNet", "ImageNet-V2"):
+            scores = (Estimate(name, "ood", "accuracy", value, value, value, 50),)
+            Run(folder).answers("result").write(Answers(name, "ood", Key(*"abcdef"), "x", scores))
     runs[tmp_path / "none"] = Experiment(data="x", method="tracer")
     values = {("flyp", "accuracy"): {"val": 82.72, "v2": 72.76, "average": 59.45}}
     text = Published("Table", lambda run: run.method, values)(runs)

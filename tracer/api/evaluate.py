@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.api.inputs import data_names, model_run
-from tracer.core.command_line import flag_values
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
-from tracer.data.formats.memory import PREFIX as MEMORY
 from tracer.evaluation.model import Model
 from tracer.evaluation.overlap import divided, trained_warning
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.render import document
 from tracer.evaluation.score import Scored, score_test_sets
-from tracer.evaluation.suites.own import GIVEN
 from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.evaluation.tables import score_tables
 from tracer.evaluation.target import Target, target, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
+from tracer.measure.answers import Store
 from tracer.parallel import World, launched
-from tracer.report.scored import ROWS, eval_flags, read_rows
 from tracer.runs.run import Run
-from tracer.storage.atomic import write_json
-from tracer.storage.lock import lock
 
 Tell = Callable[[str], object]
 
@@ -51,7 +46,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
     def __init__(self, scored: dict[str, list[Scored]], suite: Suite, trained_on: Sequence[str] = ()) -> None:
         super().__init__()
         self.trained_on = frozenset(trained_on)
-        self.rows = {name: [row for each in sets for row in each.rows] for name, sets in scored.items()}
+        self.rows = {name: [row for each in sets for row in each.estimates] for name, sets in scored.items()}
         self.suite = suite
         self.hits = {
             name: {each.opened.shift.name: each.hits for each in sets} for name, sets in scored.items()
@@ -59,7 +54,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
         for name, rows in self.rows.items():
             sets = self.setdefault(name, {})
             for row in rows:
-                sets.setdefault(row.shift, {})[row.metric] = Score(row.value, row.low, row.high, row.n)
+                sets.setdefault(row.data, {})[row.metric] = Score(row.value, row.low, row.high, row.n)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -85,7 +80,7 @@ class Scores(dict[str, dict[str, dict[str, Score]]]):
         """How much of each labelled test set the last model names right, with its interval and count."""
         (*_, rows) = self.rows.values()
         shares = [
-            f"{plus_minus(Interval(row.low, row.value, row.high))} of {row.n} images of {row.shift}"
+            f"{plus_minus(Interval(row.low, row.value, row.high))} of {row.n} images of {row.data}"
             for row in rows
             if row.metric == accuracy.name
         ]
@@ -159,66 +154,43 @@ def score(models: Sequence[Target], sets: TestSets, world: World, tell: Tell) ->
     first = models[0]
     notify: Tell = tell if world.first else lambda message: None
     for role, spec in sets.roles if sets.data else ():
-        flags = sets.reading_of(first, role, spec).flags
-        inherited = [f"--{name} {value}" for name, value in flags.items() if name not in sets.reading.flags]
-        if inherited:
+        if inherited := sets.inherited(first, role, spec):
             notify(f"{spec} is read as the run read its data: {' '.join(inherited)}")
     suite, opened = sets.open(first, world)
     for warning in dict.fromkeys(note for each in opened for note in each.examples.warnings):
         notify(warning)
     for remark in _remarks(first, opened, sets) if sets.data and world.first else ():
         notify(remark)
-    scored = {each.name: _score(each, opened, world, sets.flags, notify) for each in models}
+    scored = {each.name: _score(each, opened, world, sets.command, notify) for each in models}
     before_first = [*(each.name for each in models[1:]), first.name]
     return Scores({name: scored[name] for name in before_first}, suite, first.task.classes)
 
 
 def _score(
-    target: Target, sets: Sequence[Opened], world: World, flags: list[str], notify: Tell
+    target: Target, sets: Sequence[Opened], world: World, command: Mapping[str, Any], notify: Tell
 ) -> list[Scored]:
     """All scores of a target; several processes share the images, and the first one writes."""
     student = target.student()
     world.place(student)
     scorer = Scorer(student, world, target.task.classes)
-    keep = target.keep if world.first else None
-    scored = list(score_test_sets(scorer, sets, keep, target.task.temperature))
-    if keep is not None:
-        rows = [row._asdict() | {"asked": flags} for each in scored for row in each.rows]
-        _write_rows(keep, rows, notify)
+    for shift, examples, _ in sets if student.head is not None else ():
+        others = sorted({*(shift.classes or examples.classes)} ^ {*target.task.classes})
+        if examples.labelled and shift.role != "retain" and others:
+            notify(
+                f"{shift.name} is scored by class names, not by the trained head of {target.name}, which has other "
+                f"classes: {others[0]!r} is in one list only"
+            )
+    scored = []
+    store = None if target.keep is None or not world.first else Store(target.keep)
+    by = "" if store is None else target.by(student)
+    for each in score_test_sets(scorer, sets, target.task.temperature):
+        scored.append(each)
+        if store is not None:
+            answers = each.answers(by, command)
+            if differs := store.near(answers.name, by, answers.key):
+                notify(f"what {target.keep} holds of {answers.name} is replaced: it is of other {differs}")
+            store.write(answers)
     return scored
-
-
-def _write_rows(keep: Path, rows: list[dict[str, Any]], notify: Tell) -> None:
-    """Write rows beside those of other test sets; those of a set that was scored before are replaced."""
-    notes: list[str] = []
-    with lock(
-        keep / f".{ROWS}.lock", wait=True
-    ):  # else the second of two processes drops the rows of the first
-        earlier, new = _by_set(read_rows(keep, notes)), _by_set(rows)
-        write_json(keep / ROWS, [row for each in (earlier | new).values() for row in each])
-    for note in notes:
-        notify(f"{note}; what cannot be read there is replaced")
-    for name in earlier.keys() & new.keys():
-        before, now = (_place(each[name][0]) for each in (earlier, new))
-        if before and now and before != now:
-            hint = "out= writes these elsewhere" if now.startswith(MEMORY) else f"--data id={now} is not"
-            notify(f"the scores of {before} in {keep} are replaced, as both are called {name}: {hint}")
-
-
-def _place(row: dict[str, Any]) -> str:
-    """Where the data of a row lie, by the command that gave it; empty if that does not say."""
-    specs = flag_values(eval_flags(row)).get("data", [])
-    places = [str(Path(spec.rpartition("=")[2])) for spec in specs]
-    if len(places) == 1 and row["shift"] == GIVEN and places[0].startswith(MEMORY):
-        return places[0]
-    return next((each for each in places if row["shift"] in (each, Path(each).name)), "")
-
-
-def _by_set(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    sets: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        sets.setdefault(row["shift"], []).append(row)
-    return sets
 
 
 def _remarks(target: Target, opened: Sequence[Opened], sets: TestSets) -> Iterator[str]:

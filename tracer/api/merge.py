@@ -197,13 +197,29 @@ def check_name(name: str | None) -> None:
         raise UserError(f"--name {name!r:.60}: give up to 100 letters, digits, spaces and any of =+.,@-_")
 
 
-def keep(evaluator: Evaluator, merged: Merged, name: str | None = None) -> Run:
-    """Write merged weights, and how they came about, into the first run; return it standing for them."""
-    runs, name = evaluator.group.runs, name or merged.name
+def keep(
+    evaluator: Evaluator,
+    merged: Merged,
+    name: str | None = None,
+    warn: Callable[[str], object] = warnings.warn,
+) -> Run:
+    """Write merged weights, and how they came about, into the first run; return it standing for them.
+
+    By default they are called by the way to merge, and by the weights if these are no result. `warn` is told of other
+    weights that are replaced.
+    """
+    runs, weights = evaluator.group.runs, evaluator.group.weights
+    name = name or (merged.name if weights == "result" else f"{merged.name}-{weights}")
     run = runs[0]
-    run.keep(name, merged.weights)
+    if run.keep(name, merged.weights):
+        warn(f"other weights were called {name}: they are replaced, and what was measured of them is removed")
     candidates = [{"alpha": each.alpha, **each.scores.to_json()} for each in merged.candidates]
-    story = {"way": merged.name, "runs": [str(each.folder) for each in runs], "notes": merged.notes}
+    story = {
+        "way": merged.name,
+        "by": run.by(name),
+        "runs": [str(each.folder) for each in runs],
+        "notes": merged.notes,
+    }
     scores = {
         "before": evaluator.before.to_json(),
         "after": merged.scores.to_json(),

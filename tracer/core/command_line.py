@@ -1,9 +1,8 @@
-"""Commands that messages advise, and settings as arguments of a command and back."""
+"""Commands that messages advise, and settings as arguments of a command."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from typing import Any
 
 
@@ -28,16 +27,3 @@ def flag(name: str, value: Any) -> list[str]:
     if isinstance(value, tuple):
         return [word, *(str(part) for part in value)]
     return [word, str(value)]
-
-
-def flag_values(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """The values of each flag, by the name of the setting."""
-    values: dict[str, list[str]] = {}
-    name = ""
-    for argument in arguments:
-        if argument.startswith("--"):
-            name = argument[2:].replace("-", "_")
-            values[name] = []
-        elif name:
-            values[name].append(argument)
-    return values

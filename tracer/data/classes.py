@@ -81,7 +81,7 @@ def classes(keys: Iterable[str], spec: Spec | None = None, *, numbered: bool = F
         return Classes(distinct, tuple(map(readable_name, distinct)), warning=_warning(distinct))
     if spec == "imagenet":
         return _imagenet(distinct)
-    names = _read(Path(spec)) if isinstance(spec, str | Path) else spec
+    names = read_names(spec)
     if isinstance(names, Mapping):
         unnamed = [key for key in distinct if key not in names]
         if unnamed:
@@ -264,8 +264,11 @@ def _imagenet(keys: tuple[str, ...]) -> Classes:
     return Classes(synsets, names) if set(keys) <= set(synsets) else _match(keys, names)
 
 
-def _read(path: Path) -> Sequence[str] | Mapping[str, str]:
-    """Class names from a file: JSON if its suffix says so, else one name a line."""
+def read_names(spec: Spec) -> Sequence[str] | Mapping[str, str]:
+    """The names that `spec` stands for: those of a file as it is now, JSON if its suffix says so, else one a line."""
+    if not isinstance(spec, str | Path):
+        return spec
+    path = Path(spec)
     if not path.is_file():
         raise unknown("class names", path, ("imagenet", *(str(near) for near in path.parent.glob("*.*"))))
     try:

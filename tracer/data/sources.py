@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -189,13 +189,6 @@ class Reading:
             name: f"{value:g}" if isinstance(value, float) else value for name, value in self._options.items()
         }
         return {name.replace("_", "-"): value for name, value in values.items() if value is not None}
-
-    @classmethod
-    def from_flags(cls, flags: Mapping[str, str]) -> Reading:
-        """The options in `flags`, by name with underscores; others are left out."""
-        values: dict[str, Any] = {field.name: flags.get(field.name) for field in fields(Reading)}
-        level = values["white_level"]
-        return Reading(**(values | {"white_level": None if level is None else float(level)}))
 
     def over(self, other: Reading, spec: str, others: str) -> Reading:
         """These options for `spec`, completed by those of `other` for the data `others` if both are of one kind.

@@ -12,10 +12,11 @@ from torch import Tensor
 from tracer.core.metrics import ece, metric_interval, sigmoid_ece, telling, temperature
 from tracer.core.metrics.calibration import HIGHEST, LOWEST
 from tracer.data.examples import Examples
-from tracer.evaluation.predict import Classifiers, ImageFeatures, Predictions, Scorer
+from tracer.evaluation.predict import Classifiers, ImageFeatures, Scorer
 from tracer.evaluation.probe import NAME, can_name, emoji_probe
 from tracer.evaluation.retrieval import caption_hits
 from tracer.evaluation.verdict import MIN_IMAGES
+from tracer.measure.answers import Predictions
 from tracer.models.open_clip_compat import open_clip
 from tracer.runs.plan import Plan, prompts_for
 

@@ -28,10 +28,11 @@ def divided(run: Run) -> Division | None:
     ):  # the run may be a stranger's, and a test should not wait for it
         return None
     try:
-        if len(load(experiment.data, split="train", **experiment.keywords)) > MOST:
+        named = {} if run.class_names is None else {"classes": run.class_names}
+        if len(load(experiment.data, split="train", **experiment.keywords | named)) > MOST:
             return None
         check = partial(scan, strict=experiment.strict, skip_unreadable=experiment.skip_unreadable)
-        division = divide_data(experiment, check)
+        division = divide_data(experiment, check, run.class_names)
     except UserError:
         return None
     same = division.train.content_fingerprint == run.description["data"].get("fingerprint")

@@ -2,64 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from safetensors import safe_open
-from safetensors.torch import save
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear, normalize
 
 from tracer.core.errors import NonFinite
-from tracer.core.metrics import accuracy
 from tracer.data.examples import Examples
 from tracer.data.features import BATCH, embed_images
 from tracer.data.loader import decoders
+from tracer.measure.answers import Predictions
 from tracer.models.acceleration import without_other_tokens
 from tracer.models.student import Student
 from tracer.models.zero_shot import zero_shot
 from tracer.parallel import World
-from tracer.storage.atomic import write_bytes
-
-
-class Predictions(NamedTuple):
-    """Logits in fp32, labels and image ids, in the order of the data set."""
-
-    logits: Float[Tensor, "n k"]
-    label: Int[Tensor, " n"]
-    ids: Sequence[str]
-
-    @property
-    def accuracy(self) -> float:
-        return accuracy(self.logits, self.label)
-
-    @property
-    def hits(self) -> list[bool]:
-        """Whether the highest logit is that of the label, for each image."""
-        return (accuracy.summaries(self.logits, self.label)[:, 0] == 0).tolist()
-
-    def write(self, path: Path, classes: Sequence[str] = ()) -> None:
-        """Write a safetensors file, from which every metric can be computed without the model."""
-        tensors = {"logits": self.logits.contiguous(), "label": self.label.contiguous()}
-        names = {"ids": json.dumps(list(self.ids)), "classes": json.dumps(list(classes))}
-        write_bytes(path, save(tensors, metadata=names))
-
-    @staticmethod
-    def classes(path: Path) -> tuple[str, ...]:
-        """The class names in a file; none in those of older versions."""
-        with safe_open(path, "pt") as file:
-            return tuple(json.loads((file.metadata() or {}).get("classes", "[]")))
-
-    @classmethod
-    def read(cls, path: Path) -> Predictions:
-        with safe_open(path, "pt") as file:
-            ids = json.loads((file.metadata() or {}).get("ids", "[]"))
-            return cls(file.get_tensor("logits"), file.get_tensor("label"), ids)
 
 
 class ImageFeatures(NamedTuple):

@@ -16,14 +16,16 @@ from safetensors.torch import save
 from tracer.core.errors import UserError
 from tracer.evaluation import measured
 from tracer.evaluation.measured import Measured, measure
-from tracer.evaluation.predict import Predictions, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.evaluation.probe import emoji_probe
+from tracer.measure.answers import Predictions
 from tracer.models.student import Student
 from tracer.parallel import World
-from tracer.runs.identity import content, short_hash
+from tracer.runs.identity import content
 from tracer.runs.plan import Plan
 from tracer.storage.atomic import write_bytes
 from tracer.storage.cache import cache_folder
+from tracer.storage.checksum import short_hash
 from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import CHECKSUM, read_weights, tensors_blake2b
 

@@ -12,6 +12,7 @@ from tracer.core.weights import Weights
 from tracer.evaluation.measured import Measured, measure
 from tracer.evaluation.predict import Scorer
 from tracer.evaluation.verdict import Change, Verdict
+from tracer.measure.answers import Answers, Key, Predictions
 from tracer.methods.base import options
 from tracer.models.student import Student, initialise_from
 from tracer.parallel import World
@@ -47,8 +48,7 @@ def write_summary(
     for moment, weights, measured in (("before", "pretrained", before), ("after", "result", after)):
         result[moment] = measured.scores([data.name for data in plan.retain])
         if measured.held_out is not None:
-            file = run.folder / "predictions" / weights / f"{HELD_OUT}.safetensors"
-            world.on_first_process(partial(measured.held_out.write, file, plan.held_out.classes))
+            world.on_first_process(partial(_keep, plan, run, weights, measured.held_out))
     retained = {
         name: Change.of(each.hits, after.retained[name].hits) for name, each in before.retained.items()
     }
@@ -60,6 +60,14 @@ def write_summary(
     moved = result["statistics_moved"] = statistics_moved and not random
     result["warnings"] = [] if random else warnings(outcome, plan.experiment.method, moved)
     world.on_first_process(lambda: write_json(run.folder / "result.json", add_checksum(result)))
+
+
+def _keep(plan: Plan, run: Run, weights: str, predictions: Predictions) -> None:
+    """Keep what the weights answered of the held-out set."""
+    key = Key.of(plan.held_out, templates=plan.templates)
+    classes = plan.held_out.classes
+    answers = Answers.of(HELD_OUT, "task", key, run.by(weights), predictions, classes=classes)
+    run.answers(weights).write(answers)
 
 
 def _same_texts(model: Student, trained: Weights) -> bool:

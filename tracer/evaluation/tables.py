@@ -17,15 +17,16 @@ from tracer.core.metrics import (
     independent_mean,
     sigmoid_ece,
 )
-from tracer.evaluation.score import SCALED_ECE, Row
-from tracer.evaluation.suites.shift import Average, Role, Suite
+from tracer.evaluation.score import SCALED_ECE
+from tracer.evaluation.suites.shift import Average, Suite
+from tracer.measure.answers import Estimate, Role
 
 Mark = Literal["best", "second", ""]
 ORDER = ("id", "ood", "average", "retain")  # of columns, as in the paper; retained data come last
 # After accuracy and the metrics that a test set's authors report.
 SHOWN = (ece, ece_batched, SCALED_ECE, sigmoid_ece)
 
-Results = Mapping[str, Sequence[Row]]  # by the name of the model's row in the tables
+Results = Mapping[str, Sequence[Estimate]]  # by the name of the model's row in the tables
 
 
 @dataclass(frozen=True)
@@ -115,14 +116,14 @@ def score_tables(results: Results, suite: Suite, *, published: bool = True) -> l
     for metric in dict.fromkeys((accuracy, *own, *shown)):
         shifts = [shift for shift in labelled if metric not in own or shift.metric == metric.name]
         cells = {
-            name: {row.shift: _cell(row) for row in rows if row.metric == metric.name}
+            name: {row.data: _cell(row) for row in rows if row.metric == metric.name}
             for name, rows in results.items()
         }
         if any(cells.values()):
             tables.append(tabulated(metric, replace(suite, shifts=tuple(shifts)), cells))
     for shift in suite:
         recalls = {
-            name: {row.metric: _cell(row) for row in rows if row.shift == shift.name and "@" in row.metric}
+            name: {row.metric: _cell(row) for row in rows if row.data == shift.name and "@" in row.metric}
             for name, rows in results.items()
         }
         if any(recalls.values()):
@@ -134,13 +135,13 @@ def score_tables(results: Results, suite: Suite, *, published: bool = True) -> l
 def _notes(results: Results, suite: Suite) -> tuple[str, ...]:
     """The classes and the classifier of each test set, and the test sets that are missing."""
     rules = {
-        name: [*reversed({row.shift: row.rule for row in reversed(rows)}.values())]
+        name: [*reversed({row.data: row.rule for row in reversed(rows)}.values())]
         for name, rows in results.items()
     }
     notes = next(iter(rules.values()))
     if any(other != notes for other in rules.values()):  # one model has a head and another has not
         notes = [f"{name}: {rule}" for name, own in rules.items() for rule in own]
-    scored = {row.shift for rows in results.values() for row in rows}
+    scored = {row.data for rows in results.values() for row in rows}
     return (*notes, *(f"{shift.name}: not here" for shift in suite if shift.name not in scored))
 
 
@@ -151,7 +152,7 @@ def _retrieval(data: str, recalls: Mapping[str, Mapping[str, Cell]]) -> Table:
     return Table("recall", "higher", True, tuple(columns), tuple(recalls.items()), f"captions of {data}")
 
 
-def _cell(row: Row) -> Cell:
+def _cell(row: Estimate) -> Cell:
     metric = METRICS.get(row.metric)
     ordered = metric is not None and metric.ordered  # resampling would change the order: no interval
     interval = Interval.unknown(row.value) if ordered else Interval(row.low, row.value, row.high)

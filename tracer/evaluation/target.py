@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from tracer.models.source import FOLDER, HUB
 from tracer.models.student import Student, load
 from tracer.models.task import HEAD_FILE, TASK_FILE, Task, read_task
 from tracer.runs.run import DESCRIPTION, Run
+from tracer.storage.checksum import short_hash
+from tracer.storage.safetensors_io import tensors_blake2b
 
 
 class Target(NamedTuple):
@@ -23,9 +26,16 @@ class Target(NamedTuple):
     name: str
     student: Callable[[], Student]
     task: Task = Task()
-    keep: Path | None = None  # folder for predictions and scores
+    keep: Path | None = None  # folder for what it answers
     run: Run | None = None
+    weights: str = ""  # of the run
     white_level: float | None = None  # of an export; a run has it among its settings
+
+    def by(self, student: Student) -> str:
+        """Who answers, for `Store`: the weights of the run, else those of the student with its task."""
+        if self.run is not None:
+            return self.run.by(self.weights)
+        return short_hash([tensors_blake2b(student.state_dict()), asdict(self.task), student.config])
 
 
 def targets(
@@ -69,8 +79,8 @@ def target(run: Run, weights: str, name: str, out: Path | None = None) -> Target
     """Named weights of a run."""
     if out is None:
         run.require_own_files()
-    keep = out or run.folder / "predictions" / weights
-    return Target(name, partial(run.student, weights), run.task(weights), keep, run)
+    keep = out or run.answers(weights).folder
+    return Target(name, partial(run.student, weights), run.task(weights), keep, run, weights)
 
 
 def run_at(model: str) -> Run | None:

@@ -1,22 +1,34 @@
-"""What `tracer eval` measures on: own data with roles, or a suite."""
+"""What `tracer eval` measures on: own data with roles, or a suite; and where images of a test set are found again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
-from tracer.core.command_line import flag, flag_values
+from tracer.core.command_line import flag
 from tracer.core.errors import UserError, unknown
-from tracer.data.sources import AS_FOUND, Reading
+from tracer.core.validation import fits
+from tracer.data.examples import Examples
+from tracer.data.options import Options
+from tracer.data.place import leaves_machine
+from tracer.data.sources import AS_FOUND, Reading, load
 from tracer.evaluation.suites import EMBEDDED, SUITES
-from tracer.evaluation.suites.corruptions import corrupt as corrupted
+from tracer.evaluation.suites.corruptions import KINDS, corrupt, corrupted
 from tracer.evaluation.suites.emojishift import suite_from_spec
 from tracer.evaluation.suites.own import own, with_role
-from tracer.evaluation.suites.shift import Opened, Role, Suite
+from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.evaluation.target import Target
+from tracer.measure.answers import Answers, Role
 from tracer.models.prompts import templates as prompts
 from tracer.parallel import World
+
+COMMAND = (
+    "templates",
+    "allow_partial",
+    *(each.name for each in fields(Reading)),
+)  # flags beside the test sets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,41 +53,44 @@ class TestSets:
     allow_partial: bool = False
     """Score incomplete data sets too, and mark their scores."""
 
-    @property
-    def flags(self) -> list[str]:
-        """The same as flags of `tracer eval`, which are written beside the scores."""
-        values = {}
-        for field in fields(TestSets):
-            value = getattr(self, field.name)
-            values |= value.flags if isinstance(value, Reading) else {field.name: value}
-        return [word for name, value in values.items() if value for word in flag(name, value)]
-
-    @classmethod
-    def from_flags(cls, flags: Sequence[str]) -> TestSets:
-        """What these flags of `tracer eval` mean; the inverse of `flags`."""
-        values = flag_values(flags)
-        single = {name: words[0] for name, words in values.items() if words}
-        return cls(
-            **{name: tuple(values.get(name, ())) for name in ("data", "at", "corrupt")},
-            suite=single.get("suite"),
-            root=Path(single["root"]) if "root" in single else None,
-            templates=single.get("templates"),
-            reading=Reading.from_flags(single),
-            allow_partial="allow_partial" in values,
-        )
-
     def open(self, target: Target, world: World) -> tuple[Suite, tuple[Opened, ...]]:
         """The test sets as they are scored for this target, read and counted."""
         suite = world.all_or_none(lambda: self.suite_for(target))
         return suite, world.all_or_none(lambda: suite.open(self.allow_partial))
 
-    def reading_of(self, target: Target, role: Role, spec: str) -> Reading:
-        """How `spec` is read: as asked for, and what is left open as the run reads its own data."""
+    @property
+    def command(self) -> dict[str, Any]:
+        """What a command that repeats this needs beside the sources of the test sets."""
+        flags = {name.replace("-", "_"): value for name, value in self.reading.flags.items()}
+        more = {"templates": self.templates, "allow_partial": self.allow_partial or None}
+        return flags | {name: value for name, value in more.items() if value is not None}
+
+    def options_of(self, target: Target, role: Role, spec: str) -> dict[str, Any]:
+        """How `spec` is read: as asked for, and what is left open as the run reads its own data.
+
+        The class names of the run are those that it began with, whatever their file holds by now.
+        """
+        return self._reading_of(target, role, spec).keywords | self._named(target, role, spec)
+
+    def inherited(self, target: Target, role: Role, spec: str) -> list[str]:
+        """What is read as the run reads its own data, as flags and words."""
+        flags = self._reading_of(target, role, spec).flags
+        words = {name: f"--{name} {value}" for name, value in flags.items() if name not in self.reading.flags}
+        if self._named(target, role, spec):
+            words["classes"] = "with the class names of the run"
+        return [*words.values()]
+
+    def _reading_of(self, target: Target, role: Role, spec: str) -> Reading:
         if role == "retain":
             return self.reading
         if target.run is None:
             return replace(self.reading, white_level=self.reading.white_level or target.white_level)
         return self.reading.over(target.run.experiment, spec, target.run.experiment.data)
+
+    def _named(self, target: Target, role: Role, spec: str) -> dict[str, Any]:
+        """The class names, if they are those of the run."""
+        named = self._reading_of(target, role, spec).classes is not None and self.reading.classes is None
+        return {"classes": target.run.class_names} if named and target.run is not None else {}
 
     @property
     def roles(self) -> list[tuple[Role, str]]:
@@ -89,7 +104,7 @@ class TestSets:
         if bool(self.data) == (self.suite is not None):
             raise UserError("give what to measure on: either --data or --suite")
         suite = self._own(target) if self.suite is None else self._named_suite(self.suite, target)
-        return corrupted(suite, *self.corrupt)
+        return corrupt(suite, *self.corrupt)
 
     def _own(self, target: Target) -> Suite:
         shifts = (
@@ -99,7 +114,7 @@ class TestSets:
                 name=None if self.data == (spec,) else spec,
                 task=target.task,
                 prompts=self.templates,
-                **self.reading_of(target, role, spec).keywords,
+                **self.options_of(target, role, spec),
             )
             for role, spec in self.roles
         )
@@ -118,6 +133,81 @@ class TestSets:
         if kind != "imagenet" and self.at:
             raise UserError(f"--at means nothing for {kind}: it says where sets of imagenet lie")
         trained = target.run.experiment.data if target.run else None
-        elsewhere = {"at": self.at} if self.at else {}
-        suite = suite_from_spec(name, trained) if kind in EMBEDDED else SUITES[kind](self.root, **elsewhere)
+        root = None if self.root is None else str(self.root.absolute())
+        suite = _suite(name, root, self.at, trained)
+        source = {"suite": name, "root": root, "at": list(self.at), "trained": trained}
+        shifts = tuple(replace(shift, source={**source, "set": shift.name}) for shift in suite)
+        suite = replace(suite, shifts=shifts)
         return suite.prompted(prompts(self.templates)) if self.templates else suite
+
+
+def _suite(name: str, root: str | None, at: tuple[str, ...], trained: str | None) -> Suite:
+    if name.partition(":")[0] in EMBEDDED:
+        return suite_from_spec(name, trained)
+    return SUITES[name](root, **({"at": at} if at else {}))
+
+
+def local(source: Mapping[str, Any]) -> bool:
+    """Whether nothing has to come from another machine to read a test set again."""
+    at = source.get("at")
+    places = [source.get("data"), source.get("root"), *(at if isinstance(at, list) else [])]
+    return not any(leaves_machine(place) for place in places if isinstance(place, str))
+
+
+def examples_of(source: Mapping[str, Any]) -> Examples:
+    """The images of a test set that was scored before, from where they lay then; a UserError if that does not say."""
+    options, at = source.get("options", {}), source.get("at") or []
+    names = {each.name for each in fields(Options)}
+    plain = fits(options, dict[str, float | str | list[str] | dict[str, str]]) and options.keys() <= names
+    if plain and fits(options.get("classes"), str):
+        plain = options["classes"] == "imagenet"  # a path would be read for another purpose than pictures
+    if plain and fits(source.get("data"), str):
+        examples = load(source["data"], **options)
+    elif (
+        fits(source.get("suite"), str) and fits(at, list[str]) and source["suite"].partition(":")[0] in SUITES
+    ):
+        suite = _suite(source["suite"], source.get("root"), tuple(at), source.get("trained"))
+        loads = [shift.load for shift in suite if shift.name == source.get("set")]
+        if not loads:
+            raise UserError(f"{source.get('set')} is none of the suite {source['suite']}")
+        examples = loads[0]()
+    else:
+        raise UserError("what was kept does not say where the images are")
+    kind, severity = source.get("corrupt") or ("", 0)
+    return corrupted(examples, kind, severity) if kind in KINDS else examples
+
+
+def evaluations(answers: Iterable[Answers]) -> dict[tuple[str, ...], list[str]]:
+    """The flags of `tracer eval` that measure these answers again, each with the names of its test sets."""
+    groups: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    names: dict[tuple[str, ...], list[str]] = {}
+    for each in answers:
+        source = each.source
+        if not {"data", "suite"} & source.keys():
+            continue
+        given = source.get("command")
+        flags = given if isinstance(given, dict) else {}
+        flags = {name: value for name, value in flags.items() if name in COMMAND}
+        flags |= {name: source[name] for name in ("suite", "root", "at") if source.get(name)}
+        rest = tuple(word for name, value in flags.items() for word in flag(name, _words(value)))
+        lists = groups.setdefault(rest, {"data": [], "corrupt": []})
+        corruption = source.get("corrupt")
+        if isinstance(corruption, list):
+            lists["corrupt"].append(":".join(map(str, corruption)))
+        elif "data" in source:
+            lists["data"].append(f"{each.role}={source['data']}")
+        names.setdefault(rest, []).append(each.name)
+    return {
+        tuple(
+            word
+            for name, values in lists.items()
+            if values
+            for word in flag(name, tuple(dict.fromkeys(values)))
+        )
+        + rest: names[rest]
+        for rest, lists in groups.items()
+    }
+
+
+def _words(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

@@ -52,7 +52,7 @@ def parts_of(settled: Plan) -> Parts:
     if settled.test is not None:
         test = settled.test
     else:
-        test = scan(load(experiment.data, split="test", **experiment.keywords))
+        test = scan(load(experiment.data, split="test", **experiment.keywords | {"classes": settled.names}))
         test = align_labels(test, settled.train.classes)
     for examples, what in ((settled.held_out, "to choose by"), (test, "to test the choice on")):
         if len(examples) < FEWEST:

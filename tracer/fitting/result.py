@@ -7,21 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tracer.api.load import call
-from tracer.api.merge import keep as keep_merged
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
-from tracer.core.metrics import wilson_interval
 from tracer.core.metrics.intervals import Interval
-from tracer.evaluation.measured import compared_indices
 from tracer.evaluation.verdict import Verdict, plus_minus
 from tracer.fitting.choice import PRETRAINED, Choice, Point
-from tracer.fitting.parts import Parts
+from tracer.fitting.final_test import Test
 from tracer.fitting.search import Search
 from tracer.fitting.trial import read_state, write_state
-from tracer.merging.evaluator import Evaluator
-from tracer.merging.merges import interpolation
-from tracer.merging.run_group import run_group
-from tracer.parallel import World
 from tracer.report.chart import BASE, Axis, Chart, Series
 from tracer.report.chart import Point as ChartPoint
 from tracer.report.commands import Command, training
@@ -35,6 +28,7 @@ from tracer.storage.lock import lock
 FILE = "fit.json"
 BEST = "best"
 PAGE = "report.html"
+TESTED = "tested"  # answers to the test, of the pretrained model and of the choice
 
 
 @dataclass(frozen=True)
@@ -90,20 +84,29 @@ def finish(search: Search) -> Fitted:
         if name == PRETRAINED:
             name = next(each.name for each in search.trials.values() if each.candidate.method == "zeroshot")
         run = Run(search.trials[name].run.folder)  # its result, whatever was chosen of it before
-        if (known.get("run"), known.get("alpha")) != (name, alpha):
-            looks = known.get("looks", 0) + 1
+        test = Test.of(run, search.parts, search.folder / TESTED)
+        weights = (
+            f"wise-{alpha:g}" if 0 < alpha < 1 else "result"
+        )  # of the pretrained model's run: that model
+        measured, looks = test.read(weights), known.get("looks", 0)
+        if measured is None:
+            looks += 1
+            if differs := test.differs(weights):
+                search.tell(
+                    f"The test has other {differs} than when this choice was tested before: look {looks}."
+                )
             search.tell(f"Testing the choice on {len(search.parts.test)} images.")
-            run, known = _tested(run, search.parts, alpha, search.machine.device)
-            known["looks"] = looks
+            run, measured = test.carry_out(weights, alpha, search.machine.device)
         # The same model may be chosen for another reason, out of more trials.
-        known |= _story(search, choice, run)
+        known = {"weights": weights, **measured, "looks": looks, **_story(search, choice, run)}
         known["sentence"] = _sentence(search, choice.point, known)
         write_state(search.folder / FILE, known)
         for trial in search.all_trials():  # what an earlier search chose stands for itself again
             if trial.folder != run.folder:
                 (trial.folder / CHOSEN).unlink(missing_ok=True)
-        write_json(run.folder / CHOSEN, {"weights": known["weights"], "sentence": known["sentence"]})
-        run.weights = known["weights"]
+        told = {"weights": weights, "by": run.by(weights), "sentence": known["sentence"]}
+        write_json(run.folder / CHOSEN, told)
+        run.weights = weights
         write_link(search.folder / BEST, run.folder.relative_to(search.folder))
         fitted = Fitted(
             run,
@@ -158,21 +161,6 @@ def chart(search: Search, chosen: Point) -> Chart:
         series=tuple(series),
         labelled=True,
     )
-
-
-def _tested(run: Run, parts: Parts, alpha: float, device: str) -> tuple[Run, dict[str, Any]]:
-    """Keep the mixture in its run, and score it beside the pretrained model on the test parts."""
-    evaluator = Evaluator(run_group([run]), World(device, "fp32"), parts.test, parts.test_retain)
-    alpha = alpha or 1.0  # the run of the pretrained model holds it as its result
-    merged = interpolation(evaluator, (alpha,))
-    if alpha < 1:
-        run = keep_merged(evaluator, merged)
-    verdict = merged.scores.verdict(evaluator.before)
-    return run, {
-        "weights": run.weights,
-        **verdict.to_json(),
-        "agreement": list(wilson_interval(merged.scores.agreement, len(compared_indices(len(parts.test))))),
-    }
 
 
 def _story(search: Search, choice: Choice, run: Run) -> dict[str, Any]:

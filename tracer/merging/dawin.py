@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tracer.core.weights import Weights
 from tracer.data.examples import Examples
-from tracer.evaluation.predict import Predictions
+from tracer.measure.answers import Predictions
 from tracer.merging.evaluator import Evaluator
 from tracer.merging.wise import interpolate
 

@@ -26,6 +26,7 @@ class RunGroup(NamedTuple):
     student: Student
     start: Weights  # pretrained, with the zero-shot head if the runs have a head
     ends: dict[str, Weights]
+    weights: str = "result"  # which of the runs
 
     @property
     def end(self) -> Weights:
@@ -58,7 +59,7 @@ def run_group(runs: Sequence[Run], weights: str = "result") -> RunGroup:
     first_plan = plan(first.experiment)
     first.require(first_plan)  # else the weights would be chosen on other data than the run held out
     start = _with_head(first, first_plan, student, pretrained, ends)
-    return RunGroup(tuple(runs), first_plan, student, start, ends)
+    return RunGroup(tuple(runs), first_plan, student, start, ends, weights)
 
 
 def same_held_out(runs: Sequence[Run]) -> bool:

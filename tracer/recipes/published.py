@@ -19,7 +19,7 @@ from tracer.core.metrics import mean_std
 from tracer.evaluation.render import MISSING, PARTIAL, WARNING
 from tracer.evaluation.suites.imagenet import SETS
 from tracer.methods.base import method, methods
-from tracer.report.scored import predictions, read_rows
+from tracer.report.scored import answers_of
 from tracer.runs.experiment import Experiment
 
 AVERAGE = "average"
@@ -86,12 +86,9 @@ class Published(NamedTuple):
 def _scores(folder: Path, metric: str, shifts: Sequence[str], factor: float) -> dict[str, Score]:
     """The scores of a run by column; the average only if every shift was scored."""
     keys = {each.name: key for key, each in SETS.items()}
-    rows = [row for row in read_rows(predictions(folder, "after"), []) if row["metric"] == metric]
-    scores = {
-        keys[row["shift"]]: Score(factor * row["value"], bool(row.get("partial")))
-        for row in rows
-        if row["shift"] in keys
-    }
+    answers = answers_of(folder, "after", [])
+    rows = [row for each in answers for row in each.estimates if row.metric == metric]
+    scores = {keys[row.data]: Score(factor * row.value, row.partial) for row in rows if row.data in keys}
     members = [scores[key] for key in shifts if key in scores]
     if len(members) == len(shifts):
         mean = sum(each.value for each in members) / len(members)

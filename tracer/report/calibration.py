@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from safetensors import SafetensorError
-
-from tracer.core.errors import UserError
 from tracer.core.metrics import reliability as reliability_curve
-from tracer.evaluation.predict import Predictions
-from tracer.evaluation.score import file_name
+from tracer.measure.answers import Answers
 from tracer.report.chart import BASE, Axis, Chart, Point, Series, slug
 from tracer.report.comparison import Group
 from tracer.report.run_data import RunData, numeric
-from tracer.report.scored import WEIGHTS, Moment, predictions
+from tracer.report.scored import WEIGHTS, Moment, with_tensors
+from tracer.storage.checksum import short_hash
 
 COLUMNS = ("confidence", "accuracy", "size")
 Bins = list[list[float]]  # a row of these columns each
@@ -37,6 +32,8 @@ def reliability(group: Group) -> list[Chart]:
                 name, title = f"reliability-{setting.slot}", setting.label
                 if data:
                     name, title = f"{name}-{slug(data)}", f"{title} on {data}"
+                if any(chart.name == name for chart in charts):  # of names that differ by a slash alone
+                    name = f"{name}-{short_hash(data, 2)}"
                 charts.append(Chart(name, title, caption, *axes, series, diagonal=True, own_legend=True))
     return charts
 
@@ -62,20 +59,21 @@ def _curves(run: RunData) -> dict[str, dict[Moment, Bins]]:
             for moment, rows in analysed.items()
         }
     }
-    names = {file_name(row["shift"]): row["shift"] for row in run.scored["after"]}
-    for file in sorted(predictions(run.folder, "after").glob("*.safetensors")):
-        name = names.get(file.stem, file.stem)
-        if not any(curves[""].values()) or name != run.experiment.get("held_out"):  # else it is there already
-            files = {moment: predictions(run.folder, moment) / file.name for moment in WEIGHTS}
-            curves[name] = {moment: _predicted(each) for moment, each in files.items()}
+    for after in run.answers["after"]:
+        own = after.role == "task" or after.name == run.experiment.get("held_out")
+        if own and any(curves[""].values()):
+            continue  # it is there already
+        asked = (after.name, after.role, after.key)
+        start = (each for each in run.answers["before"] if (each.name, each.role, each.key) == asked)
+        pairs: tuple[tuple[Moment, Answers | None], ...] = ("before", next(start, None)), ("after", after)
+        curves[run.shown(after)] = {moment: _predicted(run, moment, each) for moment, each in pairs}
     return curves
 
 
-def _predicted(file: Path) -> Bins:
-    """The bins of a file of logits and labels; none where it cannot be read as one."""
-    try:
-        logits, label, _ = Predictions.read(file)
-        bins = reliability_curve(logits.float(), label).bins
-    except (SafetensorError, OSError, KeyError, UserError, ValueError):
+def _predicted(run: RunData, moment: Moment, known: Answers | None) -> Bins:
+    """The bins of what was predicted; none of captions, or where it cannot be read."""
+    answers = None if known is None else with_tensors(run.folder, moment, known)
+    if answers is None or answers.predictions is None:
         return []
-    return [[bin.confidence, bin.accuracy, bin.size] for bin in bins]
+    logits, label, _ = answers.predictions
+    return [[bin.confidence, bin.accuracy, bin.size] for bin in reliability_curve(logits.float(), label).bins]

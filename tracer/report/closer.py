@@ -15,7 +15,7 @@ from tracer.report.paired import Paired, paired_sets
 from tracer.report.run_data import RunData
 from tracer.report.templates import cut
 
-ORDER = ("id", "", "retain", "ood")  # of roles; "" is the held-out set
+ORDER = ("id", "task", "retain", "ood")  # of roles; task is the held-out set
 MOST = 7  # images of each rule; four rules on two data sets make 56 on a page
 LONGEST = 60  # letters of a name
 

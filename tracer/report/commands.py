@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.core.command_line import command_line, flag
-from tracer.data.sources import EMBEDDED
+from tracer.evaluation.test_sets import evaluations
 from tracer.evaluation.verdict import MIN_IMAGES, Change
 from tracer.report.comparison import Group, Setting
 from tracer.report.headline import best_setting, setting_verdict
 from tracer.report.run_data import RunData, number
-from tracer.report.scored import eval_flags
 from tracer.runs.experiment import Settings, default_batchnorm
 
 MOST = 3  # next steps
@@ -73,22 +71,12 @@ def commands(run: RunData) -> list[Command]:
 
 def _test_sets(run: RunData) -> Iterator[Command]:
     """The commands that evaluated the test sets, one or several."""
-    evaluations: dict[tuple[str, ...], dict[tuple[str, str], None]] = {}
-    for row in run.scored["after"]:
-        evaluations.setdefault(eval_flags(row), {})[row["role"], row["shift"]] = None
-    for flags, sets in evaluations.items():
-        names = [name for _, name in sets]
+    asked = evaluations(each for each in run.answers["after"] if each.role != "task")
+    for flags, names in asked.items():
         what = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        if len(evaluations) == 1:
+        if len(asked) == 1:
             what = "every test set"
-        yield Command.on(run, f"{what}, before and after", "eval", *(flags or _guessed_flags(sets)))
-
-
-def _guessed_flags(sets: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The flags of rows that do not have them: own data by their names, else a suite to be filled in."""
-    if all(name in EMBEDDED or Path(name).exists() for _, name in sets):
-        return ("--data", *(f"{role}={name}" for role, name in sets))
-    return ("--suite", "SUITE", "--root", "FOLDER")
+        yield Command.on(run, f"{what}, before and after", "eval", *flags)
 
 
 def next_steps(group: Group) -> list[Command]:

@@ -13,7 +13,7 @@ from tracer.core.metrics import Interval, independent_mean, t_interval
 from tracer.evaluation.verdict import Change
 from tracer.report.measures import Key, changes, measured
 from tracer.report.run_data import RunData, number
-from tracer.report.scored import Moment, row_count
+from tracer.report.scored import Moment
 
 # Paths of data do not distinguish settings: fingerprints decide whether runs are comparable.
 IGNORED = ("seed", "data", "held_out")
@@ -133,14 +133,14 @@ class Group:
         """The largest number of images that any run was scored on, for each test set of `tracer eval`."""
         sizes: dict[str, int] = {}
         for row in (row for run in self.runs for rows in run.scored.values() for row in rows):
-            sizes[row["shift"]] = max(sizes.get(row["shift"], 0), row_count(row))
+            sizes[row.data] = max(sizes.get(row.data, 0), row.n)
         return sizes
 
     def partial(self, setting: Setting, keys: Sequence[Key], moment: Moment) -> bool:
         """Whether some of these test sets were incomplete, or had fewer images than for another setting."""
         names = {key.data for key in keys if key.role is not None}
-        rows = (row for run in setting.finished for row in run.scored[moment] if row["shift"] in names)
-        return any(row.get("partial") is True or row_count(row) < self.sizes[row["shift"]] for row in rows)
+        rows = (row for run in setting.finished for row in run.scored[moment] if row.data in names)
+        return any(row.partial or row.n < self.sizes[row.data] for row in rows)
 
     @cached_property
     def remarks(self) -> dict[str, tuple[str, ...]]:

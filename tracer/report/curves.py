@@ -61,7 +61,7 @@ def terms(group: Group) -> list[Chart]:
     charts = []
     for setting in group.settings:
         run = setting.runs[0]
-        names = [name for name in run.names("train") if name not in (*LEARNING, *TEACHER, "lr")]
+        names = [name for name in run.logged("train") if name not in (*LEARNING, *TEACHER, "lr")]
         curves = ((name.replace("_", " "), slot, run.curve("train", name)) for slot, name in enumerate(names))
         series = tuple(
             Series(name, slot, tuple(starmap(Point, curve.items()))) for name, slot, curve in curves if curve

@@ -6,20 +6,17 @@ import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import BytesIO
-from typing import NoReturn
 
 from PIL import Image
 
-from tracer.core.command_line import flag_values
 from tracer.core.errors import UserError
+from tracer.data.classes import normal_name
 from tracer.data.encoded import draft
 from tracer.data.examples import Examples
 from tracer.data.place import leaves_machine
-from tracer.evaluation.target import Target
-from tracer.evaluation.test_sets import TestSets
+from tracer.evaluation.test_sets import examples_of, local
 from tracer.report.paired import Paired
 from tracer.report.run_data import RunData
-from tracer.runs.experiment import Experiment
 from tracer.runs.plan import divide_data
 from tracer.runs.run import Run
 from tracer.storage.images import BROKEN
@@ -54,7 +51,7 @@ def _thumbnails(sources: Sequence[Examples], data: Paired, rows: list[int]) -> d
             raise UserError(f"the data have changed since the evaluation: there is no image {name!r}")
         examples, index = places[name]
         own_label = int(examples.labels[index])
-        if data.classes and (own_label < 0 or examples.classes[own_label] != label):
+        if data.classes and (own_label < 0 or normal_name(examples.classes[own_label]) != normal_name(label)):
             raise UserError(f"the data have changed since the evaluation: {name!r} is no longer {label!r}")
         uris[row] = encode(draft(examples.images, index, (SIDE, SIDE)).image)
     return uris
@@ -62,32 +59,20 @@ def _thumbnails(sources: Sequence[Examples], data: Paired, rows: list[int]) -> d
 
 def _sources(run: RunData, data: Paired) -> Sequence[Examples]:
     """The examples among which the images are: of a test set, or of the run's own data."""
-    if not data.role:
-        return own_images(Experiment.from_json(run.experiment))
-    _require_local(*(value for values in flag_values(data.flags).values() for value in values))
-    opened = Run.open(run.folder)
-    target = Target(run.name, _no_student, opened.task("result"), run=opened)
-    suite = TestSets.from_flags(data.flags).suite_for(target)
-    shift = next((shift for shift in suite if shift.name == data.name), None)
-    if shift is None:
-        raise UserError(f"{data.name} is not among the data that were evaluated")
-    return (shift.load(),)
+    if data.role == "task":
+        return own_images(Run.open(run.folder))
+    if not local(data.source):
+        raise UserError(f"{data.name} is not on this machine, and a report downloads nothing")
+    return (examples_of(data.source),)
 
 
-def own_images(experiment: Experiment) -> tuple[Examples, Examples]:
+def own_images(run: Run) -> tuple[Examples, Examples]:
     """The images that a run held out, and those it trained on; a UserError where they are not on this machine."""
-    _require_local(experiment.data, experiment.held_out or "")
-    share = None if experiment.held_out else experiment.held_out_share
-    parts = divide_data(replace(experiment, held_out_share=share), lambda examples: examples)
-    return parts.held_out, parts.train  # skipping unreadable images may have moved some between them
-
-
-def _no_student() -> NoReturn:
-    raise AssertionError("a report loads no model")
-
-
-def _require_local(*specs: str) -> None:
-    """Raise for data on another machine: a report downloads nothing."""
-    for spec in specs:
+    experiment = run.experiment
+    for spec in filter(None, (experiment.data, experiment.held_out)):
         if leaves_machine(spec):
             raise UserError(f"{spec} is not on this machine, and a report downloads nothing")
+    share = None if experiment.held_out else experiment.held_out_share
+    settled = replace(experiment, held_out_share=share)
+    parts = divide_data(settled, lambda examples: examples, run.class_names)
+    return parts.held_out, parts.train  # skipping unreadable images may have moved some between them

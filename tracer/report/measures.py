@@ -11,7 +11,7 @@ from tracer.core.validation import fits
 from tracer.evaluation.verdict import INTERVALS, Change, verdict
 from tracer.report.paired import paired_sets
 from tracer.report.run_data import RunData, inner, number
-from tracer.report.scored import Moment, row_count
+from tracer.report.scored import Moment
 
 Better = Literal["higher", "lower"]
 
@@ -91,7 +91,7 @@ def measured(run: RunData, moment: Moment) -> dict[Key, Interval]:
         if key in values and fits(ends, tuple[float, float, float]):
             values[key] = Interval(ends[0], values[key].value, ends[2])
     for row in run.scored[moment]:
-        values[Key.of(SUITE, row["role"], row["shift"], row["metric"])] = _interval(row)
+        values[Key.of(SUITE, row.role, row.data, row.metric)] = Interval(row.low, row.value, row.high)
     for key, value in values.items():
         if not value.known and (key.metric == "accuracy" or key.path == ("retention", "agreement")):
             values[key] = wilson_interval(value.value, image_count(run, key))
@@ -102,8 +102,8 @@ def image_count(run: RunData, key: Key) -> int:
     """The number of images behind a measure; 0 where it is not known."""
     result = run.result or {}
     if key.role is not None:
-        rows = [row for row in run.scored["after"] if (row["role"], row["shift"]) == key.path[1:3]]
-        return row_count(rows[0]) if rows else 0
+        counts = (row.n for row in run.scored["after"] if (row.role, row.data) == key.path[1:3])
+        return next(counts, 0)
     if key.path[0] in KEPT:
         return inner(result, "changes", "retain", key.data, "n") or 0
     if key.path[0] == "retention":
@@ -122,11 +122,6 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[Key, Interval]]
             yield from _leaves(part, (*path, name))
     elif path and (single := number(value)) is not None:
         yield Key.of(*path), Interval.unknown(single)
-
-
-def _interval(row: dict[str, Any]) -> Interval:
-    value, low, high = float(row["value"]), number(row.get("low")), number(row.get("high"))
-    return Interval.unknown(value) if low is None or high is None else Interval(low, value, high)
 
 
 def changes(runs: Sequence[RunData]) -> dict[Key, Change]:
@@ -164,7 +159,7 @@ def _changes(run: RunData) -> dict[Key, Change]:
     if summary is not None:
         result[TASK] = summary.task
         result |= {Key.of("retain", name): change for name, change in summary.retained.items()}
-    return {key: change for key, change in result.items() if key.role != ""}
+    return {key: change for key, change in result.items() if key.role != "task"}
 
 
 def _unpaired(before: Interval, after: Interval, n: int) -> Change:

@@ -18,6 +18,7 @@ from tracer.report.commands import training
 from tracer.report.run_data import RunData, read_object, read_run
 from tracer.report.templates import environment, line
 from tracer.runs.files import CHOSEN
+from tracer.runs.run import Run
 
 NO_TASK = Task()
 TASK = "task, held out"
@@ -84,8 +85,14 @@ def _measured(task: Task, head: bool) -> str:
 
 def _test(folder: Path, weights: str) -> str:
     """What `tracer fit` measured of these weights on images that chose nothing; empty if it did not choose them."""
-    chosen = read_object(folder / CHOSEN, []) or {}
-    return str(chosen.get("sentence", "")) if chosen.get("weights") == weights else ""
+    chosen = _told(folder / CHOSEN, folder, weights)
+    return str(chosen.get("sentence", ""))
+
+
+def _told(file: Path, folder: Path, weights: str) -> dict[str, Any]:
+    """What a file in a run says of these very weights; empty if it speaks of others of the name."""
+    told = read_object(file, []) or {}
+    return told if told and told.get("by") == Run(folder).by(weights) else {}
 
 
 def _changes(outcome: Verdict) -> str:
@@ -100,7 +107,7 @@ def _changes(outcome: Verdict) -> str:
 
 def _merge(folder: Path, weights: str) -> str:
     """What `tracer merge` has measured of the weights that it wrote, as a table; empty for others."""
-    merge = read_object(folder / "merges" / f"{weights}.json", []) or {}
+    merge = _told(folder / "merges" / f"{weights}.json", folder, weights)
     try:
         before, after = (
             {TASK: each["interval"], **_to_be_kept(each["retained_intervals"])}

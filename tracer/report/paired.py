@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-import torch
 from jaxtyping import Float
-from safetensors import SafetensorError
 from torch import Tensor
 
-from tracer.evaluation.predict import Predictions
-from tracer.evaluation.score import file_name
-from tracer.evaluation.summary import HELD_OUT
 from tracer.evaluation.verdict import MIN_IMAGES, Change, plus_minus
+from tracer.measure.answers import Answers, Predictions, Role
 from tracer.report.run_data import RunData
 from tracer.report.scale import points
-from tracer.report.scored import WEIGHTS, eval_flags, predictions
+from tracer.report.scored import with_tensors
 
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """Predictions on one data set, before and after; `flags` are those of `tracer eval` that named it."""
+    """Predictions on one data set, before and after; `source` says where its images are found again."""
 
     name: str
-    role: str  # id, ood or retain; "" for the held-out set of training
+    role: Role
     classes: tuple[str, ...]
     before: Predictions
     after: Predictions
-    flags: tuple[str, ...] = ()
+    source: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def hits(self) -> tuple[list[bool], list[bool]]:
@@ -43,7 +40,7 @@ class Paired:
     @property
     def title(self) -> str:
         """The heading of the data set: its name, or that it is the held-out one."""
-        return self.name if self.role else "Held-out images"
+        return "Held-out images" if self.role == "task" else self.name
 
     @property
     def levels(self) -> str:
@@ -67,33 +64,17 @@ class Paired:
 
 def paired_sets(run: RunData) -> Iterator[Paired]:
     """Every data set with readable predictions of both models: the held-out set, then those of `tracer eval`."""
-    sets = {row["shift"]: row for row in run.scored["after"]}
-    if HELD_OUT not in map(file_name, sets):  # else a test set of this name has replaced the file
-        yield from _read(run, HELD_OUT, "", ())
-    for name, row in sets.items():
-        yield from _read(run, name, row["role"], eval_flags(row))
+    for after in sorted(run.answers["after"], key=lambda each: each.role != "task"):
+        before = next((each for each in run.answers["before"] if _same(each, after)), None)
+        if before is None:
+            continue
+        pair = with_tensors(run.folder, "before", before), with_tensors(run.folder, "after", after)
+        first, second = (None if each is None else each.predictions for each in pair)
+        if first is not None and second is not None and list(first.ids) == list(second.ids):
+            yield Paired(run.shown(after), after.role, after.classes, first, second, after.source)
 
 
-def _read(run: RunData, name: str, role: str, flags: tuple[str, ...]) -> Iterator[Paired]:
-    """The data set if both models have predictions of the same images, else nothing."""
-    files = [predictions(run.folder, moment) / f"{file_name(name)}.safetensors" for moment in WEIGHTS]
-    try:
-        before, after = map(Predictions.read, files)
-        classes = tuple(map(str, Predictions.classes(files[1])))
-    except (SafetensorError, OSError, KeyError, ValueError):
-        return
-    same = before.logits.shape == after.logits.shape and torch.equal(before.label, after.label)
-    if not same or list(before.ids) != list(after.ids) or not _valid(before) or not _valid(after):
-        return
-    if not classes and role != "retain" and after.logits.shape[1] == len(run.classes):
-        classes = run.classes  # files of older versions have no class names
-    yield Paired(name, role, classes, before, after, flags)
-
-
-def _valid(predicted: Predictions) -> bool:
-    """Whether shapes, labels and logits are those of a classifier."""
-    logits, label, ids = predicted
-    if logits.ndim != 2 or label.ndim != 1 or not 0 < len(logits) == len(label) == len(ids):
-        return False
-    inside = bool(((label >= 0) & (label < logits.shape[1])).all())
-    return inside and logits.is_floating_point() and bool(torch.isfinite(logits).all())
+def _same(before: Answers, after: Answers) -> bool:
+    """Whether both models were asked the same, with labels that count the same classes."""
+    asked = [(each.name, each.role, each.key, each.classes) for each in (before, after)]
+    return asked[0] == asked[1]

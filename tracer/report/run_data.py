@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any
 
 from tracer.core.errors import UserError
 from tracer.core.validation import fits
+from tracer.measure.answers import Answers, Estimate, Key
 from tracer.methods.base import method, methods, options
-from tracer.report.scored import WEIGHTS, Moment, predictions, read_rows
+from tracer.report.scored import WEIGHTS, Moment, answers_of
 from tracer.runs.files import CONTENT, DESCRIPTION, FETCHED, FOREIGN, RESULT, read_json
 from tracer.runs.record import entries_of
 from tracer.storage.folders import no_such_folder, require_files
@@ -29,8 +30,9 @@ class RunData:
     log: tuple[dict[str, Any], ...]
     result: dict[str, Any] | None
     analysis: dict[str, Any]  # empty where there is none
-    scored: dict[Moment, tuple[dict[str, Any], ...]]  # rows of `tracer eval`: one metric on one test set
+    answers: dict[Moment, tuple[Answers, ...]]  # on the held-out set and the test sets of `tracer eval`
     unreadable: tuple[str, ...]  # a note on each file that cannot be read
+    names: Mapping[tuple[str, Key], str] = field(default_factory=dict)  # of test sets: see `told_apart`
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -38,6 +40,23 @@ class RunData:
         if self.result is None:
             return f"not finished: step {self.step} of {self.steps or '?'}", *self.unreadable
         return *self.unreadable, *self.result.get("warnings", ())
+
+    @cached_property
+    def scored(self) -> dict[Moment, tuple[Estimate, ...]]:
+        """Every metric on every test set, under the name by which the set is shown."""
+        return {
+            moment: tuple(
+                each._replace(data=self.shown(own))
+                for own in answers
+                if own.role != "task"
+                for each in own.estimates
+            )
+            for moment, answers in self.answers.items()
+        }
+
+    def shown(self, answers: Answers) -> str:
+        """The name of the data set in tables."""
+        return self.names.get((answers.name, answers.key), answers.name)
 
     @property
     def finished(self) -> bool:
@@ -117,7 +136,7 @@ class RunData:
         rows = inner(self.analysis, *names)
         return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
-    def names(self, kind: str) -> list[str]:
+    def logged(self, kind: str) -> list[str]:
         """Names of the values in the log's lines of this kind, in order of appearance."""
         lines = (line for line in self.log if line.get("kind") == kind)
         names = dict.fromkeys(name for line in lines for name in line)
@@ -158,7 +177,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[RunData], list[str]]:
             runs.append(read_run(folder, name))
         except ValueError as error:
             unreadable.append(f"{name}: {error}")
-    return runs, unreadable
+    return told_apart(runs), unreadable
 
 
 def read_run(folder: Path, name: str | None = None) -> RunData:
@@ -168,16 +187,33 @@ def read_run(folder: Path, name: str | None = None) -> RunData:
     description = read_object(folder / DESCRIPTION, notes)
     if description is None or not isinstance(description.get("experiment"), dict):
         raise ValueError(notes[0] if notes else f"{DESCRIPTION} does not describe an experiment")
-    return RunData(
+    run = RunData(
         folder=folder,
         name=name or folder.name,
         description=description,
         log=_log(folder / "log.jsonl", notes),
         result=read_object(folder / RESULT, notes),
         analysis=read_object(folder / "analysis.json", notes) or {},
-        scored={moment: read_rows(predictions(folder, moment), notes) for moment in WEIGHTS},
+        answers={moment: answers_of(folder, moment, notes) for moment in WEIGHTS},
         unreadable=tuple(notes),
     )
+    return told_apart([run])[0]
+
+
+def told_apart(runs: Sequence[RunData]) -> list[RunData]:
+    """The runs with a name of its own for each question: scores on a test set that was changed since are no column."""
+    names: dict[tuple[str, Key], str] = {}
+    first: dict[str, Key] = {}
+    for answers in (run.answers[moment] for moment in ("after", "before") for run in runs):
+        for each in answers:
+            if each.role == "task" or (each.name, each.key) in names:
+                continue
+            other = first.setdefault(each.name, each.key).differs(each.key)
+            shown = f"{each.name} (other {other})" if other else each.name
+            names[each.name, each.key] = (
+                f"{shown} {each.key.digest[:4]}" if shown in names.values() else shown
+            )
+    return [replace(run, names=names) for run in runs]
 
 
 def read_object(path: Path, notes: list[str]) -> dict[str, Any] | None:

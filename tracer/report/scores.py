@@ -161,9 +161,8 @@ def _notes(settings: Sequence[Setting]) -> Iterator[str]:
     runs = [run for setting in settings for run in setting.finished]
     rows = [row for run in runs for moment in WEIGHTS for row in run.scored[moment]]
     rules: dict[str, list[str]] = {}
-    for name, rule in dict.fromkeys((row["shift"], row.get("rule")) for row in rows):
-        if isinstance(rule, str):
-            rules.setdefault(rule.removeprefix(f"{name}: "), []).append(name)
+    for name, rule in dict.fromkeys((row.data, row.rule.partition(": ")[2]) for row in rows):
+        rules.setdefault(rule, []).append(name)
     yield from (f"Rule for {', '.join(names)}: {rule}." for rule, names in rules.items())
     if not any(run.scored["before"] for run in runs):
         yield "The same command without --weights adds the pretrained model."

@@ -14,6 +14,8 @@ from tracer.storage.checksum import verify_checksum
 
 DESCRIPTION = "experiment.json"
 RESULT = "result.json"
+CLASS_NAMES = "class names"  # in the description: what --classes stood for, a list or a mapping
+TEMPLATES = "templates"  # likewise: the prompts
 FOREIGN = "sinks"  # the folder for what other packages write, such as links; nothing else looks into it
 CONTENT = "content"  # in the description: hashes of what determines the run
 CHOSEN = "chosen_by_fit.json"  # the weights that `tracer fit` chose, and its sentence on the test images
@@ -70,7 +72,8 @@ SHAPES: dict[str, dict[str, Any]] = {
         "steps": int,
         "data": Data,
         "classes": list[str],
-        "templates": list[str],
+        CLASS_NAMES: str | list[str] | dict[str, str] | None,
+        TEMPLATES: list[str],
         "versions": dict[str, str],
         "git": str | None,
         "created": str,

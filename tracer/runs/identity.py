@@ -1,18 +1,22 @@
-"""What makes two runs the same: hashes of settings, data, prompts and model. The id of a run is made of them."""
+"""What describes a run, and what makes two the same: hashes of settings, data, prompts and model make its id."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tracer.models.download import TOKENIZER_SUFFIXES
 from tracer.models.source import CONFIG_FILE, SCHEMAS
 from tracer.models.task import TASK_FILE
 from tracer.runs.experiment import Experiment
+from tracer.runs.files import CLASS_NAMES, CONTENT, FETCHED, TEMPLATES
 from tracer.runs.plan import Plan
+from tracer.storage.checksum import short_hash
+from tracer.storage.provenance import commit, versions
 from tracer.storage.safetensors_io import file_blake2b
 
 MODEL_CONFIG = "model config"  # a key of `content`
@@ -39,13 +43,6 @@ def content(plan: Plan) -> dict[str, str | None]:
         MODEL_CONFIG: model_config(plan.experiment),
         "weights": start(plan.experiment),
     }
-
-
-def first_identity(plan: Plan) -> str:
-    """The id of a run in version 0.1, which did not look at the content of images, templates and configs."""
-    sets = [each for each in (plan.train, plan.held_out, plan.anchors) if each is not None]
-    parts = [replace(plan.experiment, held_out_share=None).id, *(each.fingerprint for each in sets)]
-    return hashlib.blake2b(" ".join(parts).encode(), digest_size=5).hexdigest()
 
 
 def model_config(experiment: Experiment) -> str | None:
@@ -96,6 +93,26 @@ def _file_checksum(file: Path, *_state: int) -> str:
     return file_blake2b(file)
 
 
-def short_hash(value: object, size: int = 8) -> str:
-    """A hash of a value that JSON can hold."""
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=size).hexdigest()
+def describe(plan: Plan) -> dict[str, Any]:
+    """The contents of `experiment.json`: settings, data, classes, versions of the software."""
+    data = {"name": plan.train.name, "train": len(plan.train), "held_out": len(plan.held_out)}
+    return {
+        "id": identity(plan),
+        CONTENT: content(plan),
+        "experiment": plan.experiment.to_json(),
+        "start": start(plan.experiment),
+        FETCHED: fetched(plan.experiment),
+        "steps": plan.steps,
+        "data": {
+            **data,
+            "division": plan.division,
+            "fingerprint": plan.train.content_fingerprint,
+            "held_out_fingerprint": plan.held_out.content_fingerprint,
+        },
+        "classes": list(plan.train.classes),
+        CLASS_NAMES: plan.names,
+        TEMPLATES: list(plan.templates),
+        "versions": versions(),
+        "git": commit(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

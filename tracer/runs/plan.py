@@ -10,6 +10,7 @@ from tracer.core.errors import UserError
 from tracer.core.regularizers import regularizer
 from tracer.core.teachers import check_interval
 from tracer.data.checking.duplicates import trained_too
+from tracer.data.classes import Spec, read_names
 from tracer.data.examples import Examples
 from tracer.data.scan import Progress, scan
 from tracer.data.sources import load
@@ -41,6 +42,7 @@ class Plan:
     test: Examples | None = None  # set apart by --test-share
     division: str = ""  # how many images are trained on and held out, and which
     warnings: tuple[str, ...] = ()  # what is probably not meant
+    names: Spec | None = None  # what --classes stood for
 
     @property
     def batch(self) -> int:
@@ -55,15 +57,18 @@ class Plan:
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def divide_data(experiment: Experiment, check: Scan) -> Division:
-    """The data of an experiment; `check` is applied to each set that is read."""
+def divide_data(experiment: Experiment, check: Scan, names: Spec | None = None) -> Division:
+    """The data of an experiment; `check` is applied to each set that is read.
+
+    `names` are those of the classes if they were read before, as by a run: its file of them may be another now.
+    """
     return divide(
         experiment.data,
         experiment.held_out,
         experiment.held_out_share,
         test_share=experiment.test_share,
         check=check,
-        **experiment.keywords,
+        **experiment.keywords | ({} if names is None else {"classes": names}),
     )
 
 
@@ -87,7 +92,8 @@ def plan(
         experiment.locate()
     reading = {"strict": experiment.strict, "skip_unreadable": experiment.skip_unreadable}
     check = partial(scan, progress=progress, **reading) if check_images else lambda examples: examples
-    division = division or divide_data(experiment, check)
+    names = class_names(experiment)
+    division = division or divide_data(experiment, check, names)
     train = division.train
     if not len(division.held_out):
         raise UserError(f"nothing is held out of {experiment.data} ({division.source}): {MEASURE}")
@@ -122,12 +128,19 @@ def plan(
         test=division.test,
         division=str(division),
         warnings=tuple(warnings),
+        names=names,
     )
     # A teacher that would move less than once in its stage is refused.
     for stage, stage_steps in zip(recipe.stages, result.stage_steps, strict=True):
         if stage_steps and (policy := stage.policy(stage_steps)) is not None:
             check_interval(policy, stage_steps)
     return result
+
+
+def class_names(experiment: Experiment) -> Spec | None:
+    """What --classes stands for now, without its path; None if it is not given."""
+    named = experiment.classes
+    return named if named in (None, "imagenet") else read_names(named)
 
 
 def prompts_for(examples: Examples, name: str | None = None) -> tuple[str, ...]:

@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
+from tracer.data.classes import Spec
 from tracer.data.place import remember_named, require_named
+from tracer.measure.answers import Store
 from tracer.models.source import HUB
 from tracer.models.student import Student, Weights, initialise_from, read_weights
 from tracer.models.task import Task
 from tracer.runs.experiment import Experiment
-from tracer.runs.files import CHOSEN, CONTENT, DESCRIPTION, FETCHED, FOREIGN, RESULT, read_json
+from tracer.runs.files import (
+    CHOSEN,
+    CLASS_NAMES,
+    CONTENT,
+    DESCRIPTION,
+    FETCHED,
+    FOREIGN,
+    RESULT,
+    read_json,
+)
 from tracer.runs.identity import (
     MODEL_CONFIG,
     content,
+    describe,
     fetched,
-    first_identity,
-    identity,
     model_config,
     start,
 )
 from tracer.runs.plan import Plan
 from tracer.runs.record import Recorder
 from tracer.storage.atomic import write_file, write_json
-from tracer.storage.checksum import add_checksum
+from tracer.storage.checksum import add_checksum, short_hash
 from tracer.storage.folders import folders_inside, no_such_folder, paths_inside, require_files, require_utf8
 from tracer.storage.lock import lock
-from tracer.storage.provenance import commit, versions
-from tracer.storage.safetensors_io import write_weights
+from tracer.storage.safetensors_io import tensors_blake2b, weights_blake2b, write_weights
 
 
 class Run:
@@ -102,6 +111,11 @@ class Run:
         """The settings of the run."""
         return Experiment.from_json(self.description["experiment"])
 
+    @property
+    def class_names(self) -> Spec | None:
+        """What --classes stood for when the run began; None if it was not given."""
+        return self.description.get(CLASS_NAMES)
+
     def require_named_sources(self) -> None:
         """Raise if data or model of the run are on another machine, and the user of this one has never named them."""
         require_named(self.experiment.sources, str(self.folder))
@@ -122,8 +136,6 @@ class Run:
 
     def changes(self, plan: Plan) -> str:
         """What is different in `plan`, such as "training images and templates"; empty if nothing is."""
-        if CONTENT not in self.description:  # a run of version 0.1
-            return "" if self.description["id"] == first_identity(plan) else "settings or data"
         began = self._began
         changed = [name for name, digest in content(plan).items() if began.get(name) != digest]
         return " and ".join(filter(None, (", ".join(changed[:-1]), *changed[-1:])))
@@ -144,16 +156,12 @@ class Run:
             **description.get(FETCHED, {}),
         }
 
-    def _require_unchanged(
-        self,
-        source: str,
-        parts: Mapping[str, str | None],
-        remedy: str = "bring it back, give the new one another name, or choose another --out",
-    ) -> None:
+    def _require_unchanged(self, source: str, parts: Mapping[str, str | None]) -> None:
         """Raise, naming it, if a part of `source` is another than the run began with, as far as that is known."""
         began = self._began
         for name, digest in parts.items():
             if began.get(name) not in (None, digest):
+                remedy = "bring it back, give the new one another name, or choose another --out"
                 raise UserError(f"{source} has changed since {self.folder} began, in its {name}: {remedy}")
 
     @property
@@ -191,9 +199,30 @@ class Run:
             raise UserError(f"{self.folder} has no {name} weights; it has: {', '.join(names) or 'none'}")
         return read_weights(self.weights_file(name))
 
-    def keep(self, name: str, weights: Weights, like: str | None = None) -> None:
-        """Write named weights, atomically; if they are those of the file of `like`, as another name of that file."""
+    def by(self, weights: str) -> str:
+        """Who answers with these weights: a hash of them and of what else makes them a model. No weights are read."""
+        description = self.description
+        if weights == "pretrained":
+            return short_hash(["pretrained", description["id"], self._began])
+        model = [
+            description["experiment"].get("model"),
+            self._began.get(MODEL_CONFIG),
+            description["classes"],
+        ]
+        return short_hash([weights_blake2b(self.weights_file(weights)), *model])
+
+    def answers(self, weights: str) -> Store:
+        """What these weights have answered."""
+        return Store(self.folder / "predictions" / weights)
+
+    def keep(self, name: str, weights: Weights, like: str | None = None) -> bool:
+        """Write named weights, atomically; if they are those of the file of `like`, as another name of that file.
+
+        Returns whether other weights of this name are replaced; what was measured of those is removed.
+        """
         self.require_own_files()
+        file = self.weights_file(name)
+        replaced = file.exists() and weights_blake2b(file) != tensors_blake2b(weights)
 
         def fill(file: Path) -> None:
             with suppress(OSError):  # a file system may have no such names
@@ -202,7 +231,11 @@ class Run:
             if not file.exists():
                 write_weights(file, weights)
 
-        write_file(self.weights_file(name), fill)
+        if replaced:  # first: numbers without weights mislead nobody, those of other weights do
+            shutil.rmtree(self.answers(name).folder, ignore_errors=True)
+            (self.folder / "merges" / f"{name}.json").unlink(missing_ok=True)
+        write_file(file, fill)
+        return replaced
 
     def __repr__(self) -> str:
         state = "finished" if self.finished else "not finished"
@@ -265,27 +298,3 @@ class Run:
             if not held:
                 raise UserError(f"another process is working on {self.folder}")
             yield
-
-
-def describe(plan: Plan) -> dict[str, Any]:
-    """The contents of `experiment.json`: settings, data, classes, versions of the software."""
-    data = {"name": plan.train.name, "train": len(plan.train), "held_out": len(plan.held_out)}
-    return {
-        "id": identity(plan),
-        CONTENT: content(plan),
-        "experiment": plan.experiment.to_json(),
-        "start": start(plan.experiment),
-        FETCHED: fetched(plan.experiment),
-        "steps": plan.steps,
-        "data": {
-            **data,
-            "division": plan.division,
-            "fingerprint": plan.train.content_fingerprint,
-            "held_out_fingerprint": plan.held_out.content_fingerprint,
-        },
-        "classes": list(plan.train.classes),
-        "templates": list(plan.templates),
-        "versions": versions(),
-        "git": commit(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }

@@ -1,4 +1,4 @@
-"""JSON objects that carry a checksum of their own content."""
+"""Hashes of values that JSON can hold, and JSON objects that carry a checksum of their own content."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def verify_checksum(text: str, *, required: bool = False) -> dict[str, Any]:
     if (required or expected is not None) and expected != _blake2b(value):
         raise ValueError("it is damaged: its content does not match its digest")
     return value
+
+
+def short_hash(value: object, size: int = 8) -> str:
+    """A hash of a value that JSON can hold."""
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=size).hexdigest()
 
 
 def _blake2b(value: dict[str, Any]) -> str:

@@ -43,6 +43,16 @@ def read_weights(path: Path) -> Weights:
     return tensors
 
 
+def weights_blake2b(path: Path) -> str:
+    """The checksum of the tensors in a file, from its header if that has it."""
+    try:
+        with safe_open(path, "pt") as file:
+            stored = (file.metadata() or {}).get(CHECKSUM)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path} is not a readable safetensors file: {error}") from None
+    return stored or tensors_blake2b(read_weights(path))
+
+
 def tensors_blake2b(tensors: Mapping[str, Tensor]) -> str:
     """BLAKE2b hash of names, dtypes, shapes and values; the order of the tensors does not matter."""
     blake2b = hashlib.blake2b(digest_size=16)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracer.runs.record import read
 from tracer.sweep.product import Sweep
-from tracer.sweep.worker import FAILED, complete, ended
+from tracer.sweep.worker import FAILED, complete, ended, read_again
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ def supervise(sweep: Sweep, folder: Path, command: Sequence[str], jobs: int) -> 
             worker.terminate()  # a worker saves its run before it exits
         for worker in workers:
             worker.wait()
+    read_again()
     logs = tuple(_log(folder, index) for index, worker in enumerate(workers) if worker.returncode)
     yield replace(sweep_progress(sweep, folder), crashed=logs)
 

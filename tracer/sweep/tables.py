@@ -11,7 +11,7 @@ from tracer.core.markdown import markdown_table
 from tracer.evaluation.verdict import plus_minus
 from tracer.report.comparison import Group, Setting, compare, show, varied
 from tracer.report.measures import Key, image_count, measured
-from tracer.report.run_data import RunData, read_run
+from tracer.report.run_data import RunData, read_run, told_apart
 from tracer.report.scored import Moment
 from tracer.report.table import image_number
 from tracer.storage.atomic import write_text
@@ -22,7 +22,8 @@ FURTHER = (("ece",), ("retention", "agreement"))  # calibration, and agreement w
 
 def write_tables(sweep: Sweep, folder: Path) -> list[Path]:
     """Write `table.csv` and `table.md` of the finished runs, in the order of the sweep; deterministic."""
-    runs = [read_run(run) for run in sweep.by_folder(folder) if (run / "result.json").exists()]
+    finished = (run for run in sweep.by_folder(folder) if (run / "result.json").exists())
+    runs = told_apart([read_run(run) for run in finished])
     files = {folder / "table.csv": run_table(runs), folder / "table.md": setting_tables(compare(runs))}
     for file, content in files.items():
         write_text(file, content)

@@ -11,9 +11,9 @@ from tracer.api.evaluate import TestSets, score
 from tracer.api.run import Machine, Observer, run
 from tracer.core.errors import UserError
 from tracer.evaluation.target import target
+from tracer.measure.answers import Key
 from tracer.models.export import export
 from tracer.parallel import launched
-from tracer.report.scored import ROWS, predictions
 from tracer.runs.experiment import Experiment
 from tracer.runs.run import Run
 from tracer.storage.atomic import write_text
@@ -68,9 +68,10 @@ def attempt(experiment: Experiment, place: Path, machine: Machine, tests: TestSe
     """
     try:
         trained = finished(experiment, place, machine)
-        if tests is not None and not scored(place):
+        if tests is not None and not scored(place, tests):
             with launched(machine.device) as world:
                 score((target(trained, "result", place.name),), tests, world, warn)
+            read_again()
     except (UserError, RuntimeError, OSError, ValueError) as error:
         if isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in FULL):
             raise
@@ -99,11 +100,40 @@ def ended(place: Path) -> bool:
     return (place / "result.json").exists() or (place / FAILED).exists()
 
 
-def scored(place: Path) -> bool:
-    """Whether the result of a run was scored on the test sets."""
-    return (predictions(place, "after") / ROWS).is_file()
+def scored(place: Path, tests: TestSets) -> bool:
+    """Whether the result of a run was scored on these test sets, as they are now, each under its name and role."""
+    run = Run.open(place)
+    known = {(each.name, each.role, each.key) for each in run.answers("result").all(run.by("result"))}
+    return known.issuperset(_asked(tests, run))
+
+
+_questions: dict[
+    object, frozenset[tuple[str, str, Key]]
+] = {}  # in this process: data are read once for many runs
+
+
+def read_again() -> None:
+    """Look at the test sets anew when they are next asked for: they may have changed while they were scored."""
+    _questions.clear()
+
+
+def _asked(tests: TestSets, run: Run) -> frozenset[tuple[str, str, Key]]:
+    """What the test sets ask of a run: names, roles and keys."""
+    own = target(run, "result", run.folder.name)
+    experiment = run.experiment
+    reading = (experiment.data, *experiment.keywords.values(), repr(run.class_names))
+    question = (tests, own.task, reading)
+    if question not in _questions:
+        opened = tests.suite_for(own).open(tests.allow_partial)
+        _questions[question] = frozenset((each.shift.name, each.shift.role, each.key) for each in opened)
+    return _questions[question]
 
 
 def complete(place: Path, tests: TestSets | None) -> bool:
-    """Whether nothing is left to do for a run."""
-    return (place / FAILED).exists() or (ended(place) and (tests is None or scored(place)))
+    """Whether nothing is left to do for a run; test sets that cannot be read are still to be scored, or refused."""
+    if (place / FAILED).exists() or not ended(place):
+        return (place / FAILED).exists()
+    try:
+        return tests is None or scored(place, tests)
+    except UserError:
+        return False

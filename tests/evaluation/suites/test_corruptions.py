@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from closeness import length, same
+from kept import predictions
 from PIL import Image
 from posting import posted
 
@@ -16,7 +17,7 @@ from tracer.cli.app import main
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples, Pixels
 from tracer.data.sources import load
-from tracer.evaluation.predict import Predictions, Scorer
+from tracer.evaluation.predict import Scorer
 from tracer.evaluation.suites.corruptions import KINDS, Corrupted, corrupt, disk
 from tracer.evaluation.suites.shift import Role, Shift, Suite
 from tracer.models.student import load as model
@@ -185,9 +186,7 @@ def test_corruptions_from_the_command_line(some_digits: Path, tmp_path: Path) ->
     arguments = ["eval", "tiny-28", "--pretrained", "none", "--data", str(some_digits), "--device", "cpu"]
     arguments += ["--templates", "name"]
     assert main([*arguments, "--corrupt", "contrast:5", "--out", str(tmp_path)]) == 0
-    plain, changed = (
-        Predictions.read(tmp_path / f"{name}.safetensors") for name in ("some.npz", "some.npz_contrast_5")
-    )
+    plain, changed = (predictions(tmp_path, name) for name in ("some.npz", "some.npz contrast 5"))
     assert plain.ids == changed.ids
     assert not torch.allclose(plain.logits, changed.logits)
     examples = load(str(some_digits))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from closeness import length, same
+from kept import estimates, measured, predictions
 from replicas import SIZES, build
 
 from studies.faults.process import CommandProcess, free_port, join_pair
 from tracer.cli.app import main
-from tracer.evaluation.predict import Predictions
 from tracer.evaluation.suites.imagenet import SETS
 from tracer.evaluation.suites.synsets import synsets
 from tracer.runs.run import Run
@@ -38,9 +37,11 @@ def run(tmp_path_factory: pytest.TempPathFactory, some_digits: Path) -> Path:
 def scores(out: Path, root: Path, *model: str) -> dict[tuple[str, str], float]:
     suite = ["--suite", "imagenet", "--root", str(root), "--templates", "name", "--device", "cpu"]
     assert main(["eval", *model, *suite, "--allow-partial", "--out", str(out)]) == 0
-    rows = json.loads((out / "rows.json").read_text())
-    assert all(row["partial"] for row in rows), "a replica is not the complete set, and every number says so"
-    return {(row["shift"], row["metric"]): row["value"] for row in rows}
+    found = estimates(out)
+    assert all(each.partial for each in found.values()), (
+        "a replica is not the complete set, and every number says so"
+    )
+    return {asked: each.value for asked, each in found.items()}
 
 
 def test_run_export_and_file_score_alike(root: Path, run: Path, tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_predictions_are_kept_and_give_the_numbers_again(root: Path, run: Path, 
     found = scores(tmp_path, root, str(run))
     for (shift, metric), value in found.items():
         if metric == "accuracy":
-            kept = Predictions.read(tmp_path / f"{shift}.safetensors")
+            kept = predictions(tmp_path, shift)
             assert kept.accuracy == value
             assert len(kept.ids) == len(kept.label) == len(kept.logits)
 
@@ -119,7 +120,7 @@ def test_sets_may_lie_elsewhere_even_as_a_data_set_of_the_hub(
     assert main([*arguments, str(tmp_path / "a"), "--at", place]) == 0
     assert "ImageNet-R: not here" in capsys.readouterr().out
     assert main([*arguments, str(tmp_path / "b"), "--root", str(root)]) == 0
-    there, here = (Predictions.read(tmp_path / each / "ImageNet.safetensors") for each in ("a", "b"))
+    there, here = (predictions(tmp_path / each, "ImageNet") for each in ("a", "b"))
     assert torch.equal(there.logits, here.logits)
     assert torch.equal(there.label, here.label)
     assert main(["check", "imagenet", "--at", place]) == 1
@@ -142,7 +143,8 @@ def test_two_processes_measure_what_one_does(run: Path, some_digits: Path, tmp_p
     for process in two:
         ended = process.wait()
         assert ended.code == 0, ended.output
-    one, both = (json.loads((tmp_path / name / "rows.json").read_text()) for name in ("one", "two"))
-    assert [row["n"] for row in one] == [row["n"] for row in both]
-    for alone, shared in zip(one, both, strict=True):
-        same(alone["value"], shared["value"], length(Run.open(run).student()), size=100, dtype=torch.float32)
+    one, both = (measured(tmp_path / name) for name in ("one", "two"))
+    assert one.keys() == both.keys()
+    for metric, alone in one.items():
+        assert alone.n == both[metric].n
+        same(alone.value, both[metric].value, length(Run.open(run).student()), size=100, dtype=torch.float32)

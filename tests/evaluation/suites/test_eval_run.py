@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 from closeness import same
+from kept import estimates, predictions
 
 from tracer.cli.app import main
 from tracer.data.embedded.digits import digits
 from tracer.data.formats.idx import Split
 from tracer.data.sources import load
 from tracer.data.transforms import Transform
-from tracer.evaluation.predict import Predictions
+from tracer.measure.answers import Estimate, Predictions, Store
 from tracer.runs.run import Run
 
 NAMES = ("zero", "one", "two", "three")
@@ -52,8 +53,7 @@ def ft(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def measured(out: Path, *asked: str) -> Predictions:
     assert main(["eval", *asked, "--templates", "name", *CPU, "--out", str(out)]) == 0
-    (file,) = out.glob("*.safetensors")
-    return Predictions.read(file)
+    return predictions(out)
 
 
 def test_fewer_classes_in_the_data_do_not_make_the_task_easier(
@@ -67,8 +67,8 @@ def test_fewer_classes_in_the_data_do_not_make_the_task_easier(
     assert some.label.tolist() == every.label[chosen].tolist()
     order = json.loads((ft / "experiment.json").read_text())["classes"]
     assert {order[label] for label in some.label} == {"one", "three"}
-    rows = json.loads((tmp_path / "some" / "rows.json").read_text())
-    assert {row["rule"].partition(": ")[2] for row in rows} == {"all 4 classes, by its trained head"}
+    rules = {each.rule.partition(": ")[2] for each in estimates(tmp_path / "some").values()}
+    assert rules == {"all 4 classes, by its trained head"}
 
 
 def test_the_trained_head_is_what_scored(ft: Path, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_what_is_printed_is_one_document(
     assert main([*asked, "json"]) == 0
     tables = json.loads(capsys.readouterr().out)
     assert [each["metric"] for each in tables] == ["accuracy", "ece", "ece_batched"]
-    rows = {row["metric"]: row["value"] for row in json.loads((tmp_path / "out" / "rows.json").read_text())}
+    rows = {metric: each.value for (_, metric), each in estimates(tmp_path / "out").items()}
     assert main([*asked, "csv"]) == 0
     lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     for shown in tables:
@@ -136,11 +136,11 @@ def test_a_run_is_shown_before_and_after(
         "all 4 classes, by class names",
         "all 4 classes, by its trained head",
     ]
-    both = [(tmp_path / kept / "rows.json").read_text() for kept in ("both/pretrained", "both")]
+    both = [estimates(tmp_path / kept) for kept in ("both/pretrained", "both")]
     assert both[0] != both[1]
     for weights, kept in zip(("pretrained", "result"), both, strict=True):
         assert main([*asked, "--weights", weights, "--out", str(tmp_path / weights)]) == 0
-        assert (tmp_path / weights / "rows.json").read_text() == kept
+        assert estimates(tmp_path / weights) == kept
 
 
 def test_nothing_is_written_for_a_model_without_a_place(
@@ -180,10 +180,10 @@ def test_columns_are_those_of_the_run_unless_told(
     assert (
         "read as the run read its data: --image-column where --label-column what" in capsys.readouterr().err
     )
-    found = Predictions.read(run / "predictions" / "result" / f"{test.name}.safetensors")
+    found = predictions(run / "predictions" / "result", test.name)
     asked = ["eval", str(run), "--data", str(test), *CPU, "--templates", "the digit {}"]
     assert main([*asked, "--out", str(tmp_path / "same")]) == 0
-    again = Predictions.read(tmp_path / "same" / f"{test.name}.safetensors")
+    again = predictions(tmp_path / "same", test.name)
     same(found.logits, again.logits, LENGTH)
     assert main(["eval", str(run), "--data", str(table(tmp_path, "test", (0, 1))), *CPU]) == 2
     assert main(["eval", str(run), "--data", str(some_digits), *CPU]) == 0, (
@@ -191,25 +191,22 @@ def test_columns_are_those_of_the_run_unless_told(
     )
 
 
-def test_another_set_joins_the_table_and_the_same_set_is_replaced(
+def test_another_set_joins_the_others_and_the_same_set_is_replaced(
     ft: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, pair = tmp_path / "out", [str(table(tmp_path, "test", kinds)) for kinds in ((0, 1), (2, 3))]
+    out, pair = tmp_path / "out", [table(tmp_path, "test", kinds) for kinds in ((0, 1), (2, 3))]
     asked = ["--templates", "name", "--weights", "result", *CPU, "--out", str(out)]
 
-    def rows(*data: str) -> list[dict]:
-        assert main(["eval", str(ft), "--data", *data, *asked]) == 0
-        return json.loads((out / "rows.json").read_text())
+    def scored(data: Path) -> dict[tuple[str, str], Estimate]:
+        assert main(["eval", str(ft), "--data", str(data), *asked]) == 0
+        return estimates(out)
 
-    first, both = rows(pair[0]), rows(pair[1])
-    assert both[: len(first)] == first
-    assert [row["metric"] for row in both[len(first) :]] == [row["metric"] for row in first]
-    assert len({row["shift"] for row in both}) == 2
-    assert {tuple(row["asked"]) for row in both} == {("--data", one, "--templates", "name") for one in pair}
-    wrong = [row | {"value": 7.0} if row in first else row for row in both]
-    (out / "rows.json").write_text(json.dumps(wrong))
-    assert rows(pair[0]) == both
-    (out / "rows.json").write_text(json.dumps(both)[:-20])
+    first, both = scored(pair[0]), scored(pair[1])
+    assert {asked: each for asked, each in both.items() if asked in first} == first
+    assert {name for name, _ in both} == {each.name for each in pair}
+    places = {each.name: each.source["data"] for each in Store(out).all()}
+    assert places == {each.name: str(each) for each in pair}
+    for file in out.glob("*.safetensors"):
+        file.write_bytes(file.read_bytes()[:-20])
     capsys.readouterr()
-    assert rows(pair[0]) == first
-    assert "out/rows.json is not readable" in capsys.readouterr().err
+    assert scored(pair[0]) == first, "what is cut short is read for no number"

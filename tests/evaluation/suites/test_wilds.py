@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from kept import estimates
 from PIL import Image
 
 from tracer.cli.app import main
@@ -68,8 +69,8 @@ def test_the_authors_measure_is_shown(
     assert main([*asked, "--device", "cpu", "--format", "json", "--out", str(tmp_path / "out")]) == 0
     tables = {table["metric"]: table for table in json.loads(capsys.readouterr().out)}
     assert list(tables)[:2] == ["accuracy", "macro_f1"]
-    rows = json.loads((tmp_path / "out" / "rows.json").read_text())
-    f1 = {row["shift"]: [row["value"]] for row in rows if row["metric"] == "macro_f1"}
+    found = estimates(tmp_path / "out")
+    f1 = {name: [each.value] for (name, metric), each in found.items() if metric == "macro_f1"}
     assert {name: cell["values"] for name, cell in tables["macro_f1"]["rows"][0][1].items()} == f1
     assert f1.keys() == {"iWildCam id_test", "iWildCam test"}
 

@@ -35,7 +35,11 @@ def main(runs: tuple[Path, ...], /, request: Merge, name: str | None = None, dev
     way = request.way
     check_name(name)
     opened = [Run.open(folder) for folder in runs]
-    evaluator = prepare(request, opened, device, lambda text: say(f"warning: {text}", to=errors))
+
+    def warn(text: str) -> None:
+        say(f"warning: {text}", to=errors)
+
+    evaluator = prepare(request, opened, device, warn)
     if way in ("dawin", "ensemble"):
         return _measure(request, evaluator)
     result = merged(request, evaluator)
@@ -43,7 +47,7 @@ def main(runs: tuple[Path, ...], /, request: Merge, name: str | None = None, dev
     _show(evaluator, result, by_names)
     for note in result.notes:
         say(note)
-    run = keep(evaluator, result, name)
+    run = keep(evaluator, result, name, warn)
     if not evaluator.before.retained and not by_names:
         say("What the model forgot was not measured: --retain DATA measures it.")
     if (points := f"{100 * result.scores.optimism:.1f}") != "0.0":

@@ -145,19 +145,21 @@ def _pairs(spec: str) -> list[tuple[str, int]]:
     return list(itertools.product(kinds, severities))
 
 
-def _shift(shift: Shift, kind: str, severity: int) -> Shift:
-    def load() -> Examples:
-        examples = shift.load()
-        images = Corrupted(examples.images, kind, severity)
-        return replace(examples, name=f"{examples.name} {kind} {severity}", images=images)
+def corrupted(examples: Examples, kind: str, severity: int) -> Examples:
+    """The examples under a corruption."""
+    images = Corrupted(examples.images, kind, severity)
+    return replace(examples, name=f"{examples.name} {kind} {severity}", images=images, contents=None)
 
+
+def _shift(shift: Shift, kind: str, severity: int) -> Shift:
     return replace(
         shift,
         name=f"{shift.name} {kind} {severity}",
         short=f"{kind} {severity}",
         role="ood",
-        load=load,
-        derived=True,
+        load=lambda: corrupted(shift.load(), kind, severity),
+        original=shift.load,
+        source={**shift.source, "corrupt": [kind, severity]},
     )
 
 

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tracer.core.errors import UserError, unknown
-from tracer.data.classes import Spec, match_names
+from tracer.data.classes import Spec, match_names, read_names
+from tracer.data.formats.hub import PREFIX
 from tracer.data.formats.memory import PREFIX as MEMORY
 from tracer.data.scan import with_level
-from tracer.data.sources import load
+from tracer.data.sources import embedded_name, load
 from tracer.data.split import align_labels
-from tracer.evaluation.suites.shift import ROLES, Role, Shift
+from tracer.evaluation.suites.shift import ROLES, Shift
+from tracer.measure.answers import Role
 from tracer.models.prompts import templates
 from tracer.models.task import Task
 
@@ -39,10 +41,11 @@ def own(
     for data given from Python.
     """
     task = NO_TASK if role == "retain" else task
-    examples = load(spec, classes=classes, **options)
+    options["classes"] = classes if classes in (None, "imagenet") else read_names(classes)
+    examples = load(spec, **options)
     if examples.splits and "split" not in options:
-        split = next((each for each in ("test", "val") if each in examples.splits), "train")
-        examples = load(spec, classes=classes, split=split, **options)
+        options["split"] = next((each for each in ("test", "val") if each in examples.splits), "train")
+        examples = load(spec, **options)
     examples = with_level(examples)
     if not examples.labelled and not examples.captioned:
         raise UserError(f"{spec} has neither labels nor captions to score against")
@@ -57,7 +60,18 @@ def own(
         load=lambda: examples,
         classes=examples.classes,
         templates=asked_in or templates(prompts or "openai"),
+        source={
+            "data": _place(str(spec)),
+            "options": {name: value for name, value in options.items() if value is not None},
+        },
     )
+
+
+def _place(spec: str) -> str:
+    """The spec from any folder: the whole path of a file, everything else as it is."""
+    hub, path = (PREFIX, spec.removeprefix(PREFIX)) if spec.startswith(PREFIX) else ("", spec)
+    local = "://" not in spec and not spec.startswith(MEMORY) and embedded_name(spec) is None
+    return f"{hub}{Path(path).absolute()}" if local and (not hub or Path(path).exists()) else spec
 
 
 def with_role(spec: str) -> tuple[Role, str]:

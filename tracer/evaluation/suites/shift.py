@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from tracer.core.errors import UserError
 from tracer.data.examples import Examples
+from tracer.measure.answers import Key, Role
 
-Role = Literal["id", "ood", "retain"]
-ROLES: tuple[Role, ...] = get_args(Role)
+ROLES: tuple[Role, ...] = ("id", "ood", "retain")  # of test sets
 Groups = tuple[tuple[int, ...], ...]  # columns of logits, for each class
 
 
@@ -38,8 +38,16 @@ class Shift:
     size: int | None = None  # number of images of the complete set, if known
     short: str = ""  # name in the header of a table
     metric: str = "accuracy"  # the metric that the set's authors report
-    derived: bool = False  # derived from another test set, so not part of the mean over shifts
     groups: Groups = ()
+    original: Callable[[], Examples] | None = None  # those that its images are derived from
+    source: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # where the images are found again: see `test_sets`
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is derived from another test set, so that it is not part of the mean over shifts."""
+        return self.original is not None
 
     @property
     def head(self) -> str:
@@ -83,6 +91,14 @@ class Opened(NamedTuple):
     shift: Shift
     examples: Examples
     partial: bool
+
+    @property
+    def key(self) -> Key:
+        """What is asked. Images that were not read before are read once, to be hashed."""
+        shift, original = self.shift, self.shift.original
+        rule = [shift.groups, shift.short if shift.derived else ""]
+        images = None if original is None else original()
+        return Key.of(self.examples, shift.classes, shift.templates, rule, images=images)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from tracer.report.closer import Gallery, chosen_sets, gallery
 from tracer.report.images import own_images
 from tracer.report.paired import Paired, paired_sets
 from tracer.report.run_data import read_run
-from tracer.runs.plan import prompts_for
 from tracer.runs.run import Run
 
 MOST_IMAGES = 1000  # of the run's own that are searched: both models embed each of them once
@@ -42,9 +41,9 @@ class Comparison:
         self.run = run
         self.title = f"{run.folder.name} ({run.experiment.method})"
         self.classes: tuple[str, ...] = tuple(run.description["classes"])
-        held_out, train = own_images(run.experiment)
+        held_out, _ = own_images(run)
         self.examples: Examples = held_out.take(evenly_spaced(len(held_out), MOST_IMAGES))
-        self.templates = prompts_for(train, run.experiment.templates)
+        self.templates = run.task("result").templates
         models = [run.student(name).eval() for name in ("pretrained", run.weights)]
         self.scorers = [Scorer(model, World("cpu", "fp32"), self.classes) for model in models]
 

@@ -1,0 +1,1 @@
+"""What a model was asked, what it answered, and where answers are kept."""
