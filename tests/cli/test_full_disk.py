@@ -10,8 +10,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from training import stopping
 
-from tests.training import stopping
 from tracer.api.run import Machine
 from tracer.cli.app import main
 from tracer.core.command_line import command_line

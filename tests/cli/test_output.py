@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from rich.progress import Progress
+from starting import environment
+from training import stopping
 
-from tests.starting import environment
-from tests.training import stopping
 from tracer.api import streams
 from tracer.api.terminal import Display, console, errors, put, say, show_table
 from tracer.cli.app import _names, main

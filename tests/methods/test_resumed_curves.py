@@ -22,7 +22,7 @@ def test_a_resumed_run_is_one_curve(
     interrupted(experiment("tracer"), folder, after=2)
     assert main(["resume", str(folder), "--device", "cpu", "--log", "tensorboard"]) == 0
     assert "tracer: goes on from step 2\n" in capsys.readouterr().out
-    found = reading.EventAccumulator(str(folder / "tensorboard")).Reload()
+    found = reading.EventAccumulator(str(folder / "sinks" / "tensorboard")).Reload()
     curve = [(event.step, event.value) for event in found.Scalars("train/loss")]
     assert [step for step, _ in curve] == [1, 2, 3]
     assert curve == [

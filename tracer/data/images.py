@@ -15,7 +15,7 @@ from tracer.core.errors import UserError
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples, Images
 from tracer.data.formats.folder import image_files
-from tracer.data.formats.hub import encoded_images
+from tracer.data.formats.hub import column_of_images
 from tracer.data.formats.memory import Converted, collection
 from tracer.data.sources import load
 from tracer.storage.images import SUFFIXES
@@ -43,7 +43,7 @@ def images_of(given: Any) -> Examples:
     if isinstance(given, Mapping) and "image" in given:
         return images_of(given["image"])
     if type(given).__module__.split(".")[0] == "datasets":
-        return _of_data_set(given)
+        return _numbered(column_of_images(given, "a Hugging Face data set"))
     if isinstance(given, tuple) and len(given) == 2 and _several(given[0]):
         return images_of(given[0])  # and their labels
     try:
@@ -85,19 +85,6 @@ def _pixels(given: np.ndarray | torch.Tensor) -> Images:
     if len(shape) == 3 and shape[2] == 4:
         return Converted([given])
     return collection(given[None] if len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3)) else given)
-
-
-def _of_data_set(given: Any) -> Examples:
-    """The images of a split of a Hugging Face data set."""
-    import datasets
-
-    features = getattr(given, "features", None) or {}
-    columns = [name for name, kind in features.items() if isinstance(kind, datasets.Image)]
-    if not columns or not isinstance(given, Sized):
-        raise UserError(
-            f"images cannot be a {type(given).__name__}: give one split of the data set, with a column of images"
-        )
-    return _numbered(encoded_images(given, columns[0], "a Hugging Face data set"))
 
 
 def _numbered(images: Images) -> Examples:

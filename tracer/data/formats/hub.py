@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,6 +163,19 @@ def encoded_images(dataset: Any, column: str, source: str) -> HubImages:
         raise UserError(f"the column {column} of {source} holds no images but {kind}")
     encoded = dataset.select_columns([column]).cast_column(column, datasets.Image(decode=False))
     return HubImages(encoded, column, source)
+
+
+def column_of_images(given: Any, source: str) -> HubImages:
+    """The images of one split of a data set, in its first column that holds some."""
+    import datasets
+
+    features = getattr(given, "features", None) or {}
+    columns = [name for name, kind in features.items() if isinstance(kind, datasets.Image)]
+    if not columns or not isinstance(given, Sized):
+        raise UserError(
+            f"images cannot be a {type(given).__name__}: give one split of the data set, with a column of images"
+        )
+    return encoded_images(given, columns[0], source)
 
 
 def _keys(dataset: Any, label: str, names: tuple[str, ...]) -> list[str]:
