@@ -15,6 +15,7 @@ import tracer
 from tracer.api import inputs
 from tracer.api.inputs import model_name
 from tracer.core.errors import UserError
+from tracer.evaluation.model import Model
 from tracer.models.student import Student
 from tracer.runs.run import Run
 from tracer.storage.safetensors_io import tensors_blake2b
@@ -32,7 +33,7 @@ def test_the_working_directory_is_not_exported_over(
         place = str(tmp_path / "link")
         Path(place).symlink_to("here")
     with pytest.raises(UserError, match="is the working directory: name a new folder"):
-        tracer.export(shared_student, place)
+        tracer.export(Model(shared_student), place)
     assert not list(Path().iterdir())
 
 
@@ -42,7 +43,7 @@ def test_a_folder_that_safetensors_cannot_read_is_refused_before_training(
     """The weights were written there, and the end of training could not read them again."""
     absent: Any = None
     for act in (
-        lambda: tracer.export(shared_student, tmp_path / LATIN),
+        lambda: tracer.export(Model(shared_student), tmp_path / LATIN),
         lambda: Run.create(absent, tmp_path / LATIN / "run"),
     ):
         with pytest.raises(UserError, match="is not UTF-8, and weights could not be read there"):

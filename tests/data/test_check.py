@@ -246,7 +246,8 @@ def test_an_imbalance_is_said(tmp_path, picture, capsys):
     assert main(["check", str(tmp_path)]) == 0
     output = capsys.readouterr().out
     assert "imbalance: cat has 36 times as many images" in output
-    assert all(len(line) <= 80 for line in output.splitlines() if str(tmp_path) not in line)
+    # A path is not broken within a word, however long it is.
+    assert all(len(line) <= 80 for line in output.splitlines() if tmp_path.name not in line)
 
 
 def test_a_table_beside_the_images_is_not_passed_over_in_silence(tmp_path, picture, capsys):

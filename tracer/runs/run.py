@@ -204,11 +204,7 @@ class Run:
         description = self.description
         if weights == "pretrained":
             return short_hash(["pretrained", description["id"], self._began])
-        model = [
-            description["experiment"].get("model"),
-            self._began.get(MODEL_CONFIG),
-            description["classes"],
-        ]
+        model = [self._began.get(MODEL_CONFIG), description["classes"]]
         return short_hash([weights_blake2b(self.weights_file(weights)), *model])
 
     def answers(self, weights: str) -> Store:
