@@ -209,6 +209,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "eval": ["--data", "{data}", "--device", "cpu"],
     "export": ["--out", "{out}/export"],
     "merge": ["--wise", "0.5", "--device", "cpu"],
+    "predict": ["{data}", "--device", "cpu"],
     "report": ["--out", "{out}/report.html"],
     "resume": ["--device", "cpu"],
     "try": [],
@@ -244,7 +245,9 @@ def test_no_command_follows_a_stranger_s_folder(
         folder = stranger(places, tmp_path / f"run-{finished}", spec, finished)
         with watched(tmp_path, places["data"], places["model"]):
             code = main([command, str(folder), *own])
-        assert code == (0 if command in ("eval", "report") or (command == "export" and finished) else 2)
+        assert code == (
+            0 if command in ("eval", "predict", "report") or (command == "export" and finished) else 2
+        )
 
 
 @pytest.mark.parametrize("name", ["hf_tokenizer_name", "hf_model_name"])

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, int]]] = {
     "fit": (["--data", "digits", "--model", "tiny-28"], {"steps": 1, "batch": 1, "seed": 0, "workers": 0}),
     "merge": (["nowhere", "--tpgm", "rows"], {"steps": 1}),
     "pack": (["digits", "--out", "new.tar"], {"side": 1}),
+    "predict": (["tiny-28", "digits", "--pretrained", "none"], {"top": 1}),
     "resume": (["nowhere"], {"workers": 0, "save-every": 1}),
     "sweep": (["tracer.recipes.ablation:beta"], {"jobs": 1, "shrink": 1, "only": 0, "workers": 0}),
     "theory": ([], {"instances": 1, "seed": 0}),

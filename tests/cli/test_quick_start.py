@@ -77,8 +77,15 @@ def commands(data: str, label: str) -> list[list[str]]:
     text = (ROOT / "docs" / "quick-start.md").read_text(encoding="utf-8")
     (block,) = (part for part in text.split("```") if "\ntracer check" in part)
     lines = [line.partition("#")[0].strip() for line in block.splitlines() if line.startswith("tracer ")]
-    names = {"test-photos/": data, "photos/": data, "runs/photos": "run", "my-model": "my-model"}
-    extra = {"check": label, "train": f"{label} {SMALL} --model nano.json", "merge": "--device cpu"}
+    names = {
+        "test-photos/": data,
+        "new-photos/": data,
+        "photos/": data,
+        "runs/photos": "run",
+        "my-model": "my-model",
+    }
+    small = f"{label} {SMALL} --model nano.json"
+    extra = {"check": label, "train": small, "merge": "--device cpu", "predict": "--device cpu"}
     return [
         [*(names.get(word, word) for word in shlex.split(line)[1:]), *extra.get(line.split()[1], "").split()]
         for line in lines
@@ -104,7 +111,7 @@ def test_the_commands_of_the_quick_start(
     Path("nano.json").write_text(json.dumps(NANO))
     label = "--label-column species" if data is table else ""
     walked = commands(data(), label)
-    assert [each[0] for each in walked] == ["check", "train", "eval", "report", "merge", "export"]
+    assert [each[0] for each in walked] == ["check", "train", "eval", "report", "merge", "export", "predict"]
     for command in walked:
         assert main(command) == 0, command
         shown = capsys.readouterr().out
@@ -115,6 +122,8 @@ def test_the_commands_of_the_quick_start(
             assert SENTENCE.search(shown), shown
             assert "**" not in shown  # tables for a terminal, not Markdown
             assert "ece_batched" not in shown
+    with Path("answers.csv").open(newline="", encoding="utf-8") as file:
+        assert {row["class"] for row in csv.DictReader(file)} <= set(COLOURS)
     assert Path("run", "report.html").stat().st_size < 5_000_000
     assert json.loads(Path("run", "result.json").read_text())["changes"]["task"]["n"] == 30
     Path("my-model").rename(exported / data.__name__)

@@ -29,6 +29,7 @@ EXAMPLES = """\
   tracer resume runs/1a2b3c             after a crash or Ctrl-C, bit for bit
   tracer eval runs/1a2b3c --data test/  accuracy before and after
   tracer export runs/1a2b3c             a folder that open_clip loads
+  tracer predict runs/1a2b3c new/       the classes of new images, as a table
   tracer demo                           a complete example, in minutes"""
 
 # Commands of the repository that are not part of the installed package, by the folder in `studies` that has them.

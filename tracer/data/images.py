@@ -14,7 +14,7 @@ from PIL import Image
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples, Images
-from tracer.data.formats.folder import image_files
+from tracer.data.formats.folder import image_files, is_image
 from tracer.data.formats.hub import column_of_images
 from tracer.data.formats.memory import Converted, collection
 from tracer.data.sources import load
@@ -62,7 +62,7 @@ def _at(name: str) -> Examples:
     path = Path(name)
     if path.is_dir() and (below := image_files(path)):
         return _named(Files(path, below), [str(path / each) for each in below])
-    if path.suffix.lower() in SUFFIXES and "://" not in name:
+    if "://" not in name and (path.suffix.lower() in SUFFIXES or is_image(path.parent, path.name)):
         return _named(Files(Path(), (name,)), [name])
     examples = load(name)
     part = next((each for each in ("test", "val") if each in examples.splits), None)

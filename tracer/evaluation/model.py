@@ -136,7 +136,7 @@ class Model:
         self, images: Any, classes: Sequence[str] | None, templates: Any
     ) -> tuple[Sequence[str], Float[np.ndarray, "n k"], tuple[str, ...]]:
         """The names of the images, the probabilities of each class, and the classes."""
-        names = self._names(classes)
+        names = self.names(classes)
         head = self.student.head is not None and set(names) <= set(self.task.classes)
         if head and templates is not None:
             raise UserError("a trained classifier needs no prompts: leave out templates=")
@@ -152,7 +152,8 @@ class Model:
         columns = [scored.index(name) for name in names]
         return examples.ids, logits[:, columns].double().softmax(dim=1).numpy(), names
 
-    def _names(self, classes: Sequence[str] | None) -> tuple[str, ...]:
+    def names(self, classes: Sequence[str] | None = None) -> tuple[str, ...]:
+        """The classes to choose from: these, or by default its own. Raises UserError if that is no choice."""
         if isinstance(classes, str):
             raise UserError(f"classes={classes!r}: give a list of names")
         names = self.task.classes if classes is None else tuple(classes)

@@ -108,12 +108,14 @@ class Chart:
         writer.writerow(["series", self.x.label, self.y.label, "low", "high", "note"])
         for series in self.series:
             for x, y, low, high, note, _ in series.points:
-                place = _cell(self.x.names[int(x)]) if self.x.names else repr(x)
-                writer.writerow([_cell(series.name), place, repr(y), low, high, _cell(note)])
+                place = spreadsheet_cell(self.x.names[int(x)]) if self.x.names else repr(x)
+                writer.writerow(
+                    [spreadsheet_cell(series.name), place, repr(y), low, high, spreadsheet_cell(note)]
+                )
         return out.getvalue()
 
 
-def _cell(text: str) -> str:
+def spreadsheet_cell(text: str) -> str:
     """Text that a spreadsheet does not take for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 

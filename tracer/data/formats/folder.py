@@ -77,7 +77,7 @@ def read_folder(root: Path, options: Options) -> Examples:
 
 def image_files(root: Path) -> tuple[str, ...]:
     """Relative paths of the images below `root`, at any depth, in order."""
-    return tuple(path for path in _files(root)[0] if _suffix(path) in SUFFIXES)
+    return tuple(path for path in _files(root)[0] if is_image(root, path))
 
 
 def _files(root: Path) -> tuple[list[str], list[tuple[str, str]]]:
