@@ -117,7 +117,7 @@ def evaluate(
         model: a run or its folder, what `tracer.load` returned, an exported folder, or a name of open_clip.
         data: one data set, in any form that `finetune` takes, or a list of specs written role=data.
         classes: names of labels that are numbers, where data are given from Python.
-        suite: imagenet, iwildcam, fmow or emojishift, instead of data.
+        suite: imagenet or emojishift, instead of data.
         root: the folder that holds the suite's data sets.
         weights: of a run: only these weights, instead of before and after.
         pretrained: weights, where the model is a name.

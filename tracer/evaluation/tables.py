@@ -23,7 +23,7 @@ from tracer.measure.answers import Estimate, Role
 
 Mark = Literal["best", "second", ""]
 ORDER = ("id", "ood", "average", "retain")  # of columns, as in the paper; retained data come last
-# After accuracy and the metrics that a test set's authors report.
+# After accuracy.
 SHOWN = (ece, ece_batched, SCALED_ECE, sigmoid_ece)
 
 Results = Mapping[str, Sequence[Estimate]]  # by the name of the model's row in the tables
@@ -110,17 +110,15 @@ def score_tables(results: Results, suite: Suite, *, published: bool = True) -> l
     Without `published`, measures that only serve to compare with published tables are left out.
     """
     labelled = [shift for shift in suite if shift.classes]
-    own = [METRICS[shift.metric] for shift in labelled if shift.metric != accuracy.name]
     shown = [metric for metric in SHOWN if published or metric is not ece_batched]
     tables = []
-    for metric in dict.fromkeys((accuracy, *own, *shown)):
-        shifts = [shift for shift in labelled if metric not in own or shift.metric == metric.name]
+    for metric in (accuracy, *shown):
         cells = {
             name: {row.data: _cell(row) for row in rows if row.metric == metric.name}
             for name, rows in results.items()
         }
         if any(cells.values()):
-            tables.append(tabulated(metric, replace(suite, shifts=tuple(shifts)), cells))
+            tables.append(tabulated(metric, replace(suite, shifts=tuple(labelled)), cells))
     for shift in suite:
         recalls = {
             name: {row.metric: _cell(row) for row in rows if row.data == shift.name and "@" in row.metric}

@@ -38,7 +38,7 @@ class TestSets:
     data: tuple[str, ...] = ()
     """Test sets; several are given as role=data with a role of id, ood or retain."""
     suite: str | None = None
-    """imagenet, iwildcam, fmow or emojishift, instead of --data; emojishift:STYLE:FOLD for another than the run's."""
+    """imagenet or emojishift, instead of --data; emojishift:STYLE:FOLD for another than the run's."""
     root: Path | None = None
     """The folder of the suite's data sets."""
     at: tuple[str, ...] = ()

@@ -37,7 +37,6 @@ class Shift:
     templates: tuple[str, ...] = ()
     size: int | None = None  # number of images of the complete set, if known
     short: str = ""  # name in the header of a table
-    metric: str = "accuracy"  # the metric that the set's authors report
     groups: Groups = ()
     original: Callable[[], Examples] | None = None  # those that its images are derived from
     source: Mapping[str, Any] = field(
