@@ -41,9 +41,6 @@ TOGETHER = ("eval", "resume", "train")
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT)
 
-# Old and new names of flags and arguments since version 0.1; the old ones are accepted until version 0.3.
-RENAMED = {"--tether": "--regularizer", "tethers": "regularizers"}
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a subcommand. Returns 0: done; 2: an error that the user can correct; 128 + n: stopped by signal n.
@@ -76,7 +73,7 @@ def _run(arguments: list[str]) -> int:
                 from tracer.parallel import require_one_process  # late: it imports torch
 
                 require_one_process(f"`tracer {arguments[0]}`")
-            return import_module(module).main(_renamed(arguments[1:]))
+            return import_module(module).main(arguments[1:])
     except KeyboardInterrupt as stop:
         return _end(stop)
     except (UserError, OSError, TypeError, ValueError, RuntimeError) as error:
@@ -132,18 +129,6 @@ def _signals_raise(stopped: list[Stopped]) -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-def _renamed(arguments: list[str]) -> list[str]:
-    """The arguments with old names replaced, with a notice for each."""
-    current = []
-    for argument in arguments:
-        word, equals, value = argument.partition("=")
-        if word in RENAMED:
-            say(f"{word} is now {RENAMED[word]}; the old name will be removed in version 0.3", to=errors)
-            word = RENAMED[word]
-        current.append(f"{word}{equals}{value}")
-    return current
 
 
 def _module(command: str) -> str:

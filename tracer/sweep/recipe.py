@@ -12,13 +12,8 @@ from tracer.core.errors import UserError, unknown
 
 
 def recipe(name: str) -> FunctionType:
-    """The function `MODULE:FUNCTION` or `FILE.py:FUNCTION`, e.g. tracer.recipes.ablation:beta.
-
-    The package was called `recipes` in version 0.1; that name is accepted until 0.3.
-    """
+    """The function `MODULE:FUNCTION` or `FILE.py:FUNCTION`, e.g. tracer.recipes.ablation:beta."""
     location, colon, function = name.rpartition(":")
-    if location == "recipes" or location.startswith("recipes."):
-        location = f"tracer.{location}"
     if not colon:
         raise UserError(
             f"recipe {name!r} has no function: write MODULE:FUNCTION, e.g. tracer.recipes.ablation:beta"
