@@ -122,7 +122,8 @@ def test_no_cell_is_a_formula(
     own = [name for name in NASTY if name[0] in "=+@-"]
     words = ["=HYPERLINK(1)", "+1"]
     # A name that begins with - would be a flag: names come through a pipe.
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(own)))
+    lines = "\n\n".join(own).encode()  # empty lines are no names
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
     assert (
         main(
             [
@@ -152,7 +153,7 @@ class Stop(Exception):
 
 def test_a_table_that_was_stopped_goes_on(photos: Path, model: Model, tmp_path: Path) -> None:
     images, record = images_at([str(photos)]), tmp_path / "record"
-    asked = question(model, WORDS, None, 3)
+    asked = question(model, images, WORDS, None, 3)
     computed: list[int] = []
 
     def blocks(skip: int, stop_after: int = 99) -> Iterator[list[Answer]]:
@@ -171,7 +172,7 @@ def test_a_table_that_was_stopped_goes_on(photos: Path, model: Model, tmp_path: 
     assert list(recorded(blocks, images, asked, record)) == whole
     assert sum(computed) == len(images)  # none twice
     computed.clear()
-    other = list(recorded(blocks, images, question(model, WORDS[:2], None, 3), record))
+    other = list(recorded(blocks, images, question(model, images, WORDS[:2], None, 3), record))
     assert [row.file for row in other] == [row.file for row in whole]
     assert sum(computed) == len(images)  # another question: all anew
 
@@ -194,7 +195,7 @@ def test_images_are_sorted_into_folders_of_their_classes(photos: Path, minute: s
     ]
     for _ in range(2):  # again: nothing more
         assert main(asked) == 0
-    files = [path for path in place.rglob("*") if path.is_file()]
+    files = [path for path in place.rglob("*") if path.is_file() and path.name != predict.ASKED]
     assert len(files) == len(NASTY) + 2
     contents = {path.read_bytes() for path in files}
     assert contents == {
@@ -304,3 +305,114 @@ def test_two_at_once_do_not_write_one_table(tmp_path: Path) -> None:
         predict.unfinished(out),
     ):
         pass
+
+
+def told(model: Model, images: Any, record: Path) -> list[Answer]:
+    asked = question(model, images, WORDS, None, 2)
+    return list(recorded(lambda skip: answers(model, images, WORDS, None, 2, skip), images, asked, record))
+
+
+def test_a_record_of_other_images_is_begun_anew(model: Model, tmp_path: Path) -> None:
+    """Ids are not unique: those of arrays are numbers."""
+    sources = []
+    for value in (20, 200):
+        pixels = np.random.default_rng(value).integers(0, value, (6, 20, 20, 3), np.uint8)
+        np.savez(tmp_path / f"{value}.npz", images=pixels)
+        sources.append(images_at([str(tmp_path / f"{value}.npz")]))
+    assert list(sources[0].ids) == list(sources[1].ids)
+    told(model, sources[0], tmp_path / "record")
+    assert told(model, sources[1], tmp_path / "record") == told(model, sources[1], tmp_path / "fresh")
+
+
+def test_a_file_that_was_written_over_is_answered_again(model: Model, tmp_path: Path) -> None:
+    photo, found = tmp_path / "photo.png", []
+    for number, colour in enumerate(((250, 0, 0), (0, 0, 250))):
+        Image.new("RGB", (20 + number, 20), colour).save(photo)
+        (answer,) = told(model, images_at([str(photo)]), tmp_path / "record")
+        (expected,) = model.predict(str(photo), WORDS, top=2)
+        assert [name for name, _ in answer.top] == [name for name, _ in expected.top]
+        assert answer.probability == pytest.approx(expected.probability, abs=1e-6)
+        found.append(answer.top)
+    assert found[0] != found[1]
+
+
+def test_images_of_a_table_are_sorted_from_where_they_lie(
+    minute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their paths are relative to the table; files of the same names lie in the working directory."""
+    (tmp_path / "data").mkdir()
+    for folder, colour in (("data", (250, 0, 0)), (".", (0, 250, 0))):
+        for number in range(2):
+            Image.new("RGB", (20, 20), colour).save(tmp_path / folder / f"{number}.png")
+    (tmp_path / "data" / "list.csv").write_text("image\n0.png\n1.png\n")  # new images have no labels
+    monkeypatch.chdir(tmp_path)
+    asked = [
+        "predict",
+        minute,
+        "data/list.csv",
+        "--pretrained",
+        "none",
+        "--classes",
+        "a",
+        "b",
+        "--device",
+        "cpu",
+    ]
+    assert main([*asked, "--sort", "sorted"]) == 0
+    files = list(Path("sorted").rglob("*.png"))
+    assert len(files) == 2
+    assert {path.read_bytes() for path in files} == {Path("data", "0.png").read_bytes()}
+
+
+@pytest.mark.parametrize("place", ["photos", "photos/sorted", "full"])
+def test_images_are_not_sorted_into_themselves_or_among_others(
+    place: str, photos: Path, minute: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(photos.parent)
+    Path("full").mkdir()
+    Path("full", "something").write_text("mine")
+    asked = ["predict", minute, "photos", "--pretrained", "none", "--classes", "a", "b", "--device", "cpu"]
+    assert main([*asked, "--sort", place]) == 2
+    assert ("is not empty" if place == "full" else "give a folder outside of it") in capsys.readouterr().err
+
+
+def test_two_that_sort_at_once_replace_nothing(tmp_path: Path) -> None:
+    for number, folder in enumerate("ab"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x.png").write_bytes(bytes([number]))
+    predict.sort_into(tmp_path / "s", "cat", tmp_path / "a" / "x.png")
+    (tmp_path / "s" / "cat" / "x-2.png").symlink_to("nowhere")  # a name that is taken
+    predict.sort_into(tmp_path / "s", "cat", tmp_path / "b" / "x.png")
+    assert (tmp_path / "s" / "cat" / "x.png").read_bytes() == b"\0"
+    assert (tmp_path / "s" / "cat" / "x-3.png").read_bytes() == b"\1"
+
+
+def test_kinds_that_are_not_read_and_the_split_are_said(
+    photos: Path, minute: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (photos / "raw.dng").write_bytes(b"raw")
+    asked = ["--pretrained", "none", "--classes", "a", "b", "--device", "cpu"]
+    assert main(["predict", minute, str(photos), *asked]) == 0
+    assert "1 .dng" in capsys.readouterr().err
+    table = photos.parent / "list.csv"
+    table.write_text("image,split\nphotos/plain,train\nphotos/ü.png,test\n")
+    assert main(["predict", minute, str(table), *asked]) == 0
+    assert "the split test of train, test" in capsys.readouterr().err
+
+
+def test_a_dark_set_of_twelve_bits_is_seen_as_eval_sees_it(
+    minute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep").mkdir()
+    for number in range(3):
+        values = np.full((20, 20), 1000 * (number + 1) + 95, np.uint16)
+        Image.fromarray(values).save(tmp_path / "deep" / f"{number}.png")
+    seen: list[Any] = []
+    tell = predict._told
+    monkeypatch.setattr(
+        predict, "_told", lambda model, images, *rest: seen.append(images) or tell(model, images, *rest)
+    )
+    asked = ["predict", minute, str(tmp_path / "deep"), "--pretrained", "none", "--classes", "a", "b"]
+    assert main([*asked, "--device", "cpu"]) == 0
+    assert seen[0].white_level == 4095
+    assert np.asarray(seen[0].images[2]).max() > 180

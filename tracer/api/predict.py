@@ -20,18 +20,19 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from tracer.core.errors import UserError
-from tracer.data.encoded import Files
-from tracer.data.examples import Examples
+from tracer.data.encoded import Encoded, Files, hash_image
+from tracer.data.examples import Examples, origin
 from tracer.data.formats.folder import image_files
 from tracer.data.images import images_of
 from tracer.evaluation.model import Model
 from tracer.report.chart import spreadsheet_cell
 from tracer.runs.identity import short_hash
-from tracer.storage.atomic import write_file
+from tracer.storage.atomic import write_file, write_text
 from tracer.storage.lock import lock
 from tracer.storage.safetensors_io import tensors_blake2b
 
-BLOCK = 1024  # images
+BLOCK, PART = 1024, 64  # images that are answered at once; fewer where one of them cannot be read
+ASKED = ".asked"  # in a folder of sorted images: the question that they answer
 FORMATS = (".csv", ".jsonl", ".parquet")
 
 
@@ -58,6 +59,8 @@ class Answer(NamedTuple):
 
 def images_at(places: Sequence[str]) -> Examples:
     """The images in these files and folders, or of one data set that `tracer eval` reads."""
+    if "" in places:
+        raise UserError("the name of an image is empty")
     if len(places) == 1:
         return images_of(places[0])
     paths = [
@@ -81,21 +84,48 @@ def answers(
     """The answers in blocks, in the order of the images, without the first `skip` ones."""
     most = max(2, top)  # the margin needs two
     for start in range(skip, len(images), BLOCK):
-        part = images.take(np.arange(start, min(start + BLOCK, len(images))))
+        rows = range(start, min(start + BLOCK, len(images)))
         try:
-            yield [
-                Answer(each.image, each.top)
-                for each in model.predict(part, classes, templates=templates, top=most)
+            block = _told(model, images, rows, classes, templates, most)
+        except UserError:  # an image cannot be read, or it is no matter of images
+            parts = (rows[at : at + PART] for at in range(0, len(rows), PART))
+            block = [
+                row
+                for part in parts
+                for row in _told_where_readable(model, images, part, classes, templates, most)
             ]
-            continue
-        except UserError:
-            problems = {i: problem for i in range(len(part)) if (problem := _problem(part, i))}
-            if not problems:
-                raise
-        readable = [i for i in range(len(part)) if i not in problems]
-        told = model.predict(part.take(np.array(readable, int)), classes, templates=templates, top=most)
-        rows = dict(zip(readable, (Answer(each.image, each.top) for each in told), strict=True))
-        yield [rows.get(i) or Answer(part.ids[i], problem=problems[i]) for i in range(len(part))]
+        yield block
+
+
+def _told(
+    model: Model,
+    images: Examples,
+    rows: Sequence[int],
+    classes: Sequence[str] | None,
+    templates: Any,
+    top: int,
+) -> list[Answer]:
+    part = images.take(np.array(rows, int))
+    return [
+        Answer(each.image, each.top) for each in model.predict(part, classes, templates=templates, top=top)
+    ]
+
+
+def _told_where_readable(
+    model: Model,
+    images: Examples,
+    rows: Sequence[int],
+    classes: Sequence[str] | None,
+    templates: Any,
+    top: int,
+) -> list[Answer]:
+    """The answers for a few images, of which some may not be readable."""
+    with suppress(UserError):
+        return _told(model, images, rows, classes, templates, top)
+    problems = {row: problem for row in rows if (problem := _problem(images, row))}
+    readable = [row for row in rows if row not in problems]
+    told = dict(zip(readable, _told(model, images, readable, classes, templates, top), strict=True))
+    return [told.get(row) or Answer(images.ids[row], problem=problems[row]) for row in rows]
 
 
 def _problem(images: Examples, index: int) -> str:
@@ -107,10 +137,31 @@ def _problem(images: Examples, index: int) -> str:
     return ""
 
 
-def question(model: Model, classes: Sequence[str] | None, templates: Any, top: int) -> str:
+def question(model: Model, images: Examples, classes: Sequence[str] | None, templates: Any, top: int) -> str:
     """A hash of the model and of all that is asked of it but the images."""
-    weights = tensors_blake2b(model.student.state_dict())
-    return short_hash([weights, repr(model.task), classes, templates, top])
+    student = model.student
+    whole = [
+        tensors_blake2b(student.state_dict()),
+        student.config,
+        repr(student.preprocess_cfg),
+        student.white_level,
+    ]
+    return short_hash([*whole, repr(model.task), classes, templates, top, images.white_level])
+
+
+def _stamp(images: Examples, index: int) -> str:
+    """What tells an image from another of its name: where its file lies, its size and time, or its content."""
+    stored, number = origin(images.images, index)
+    if not isinstance(stored, Encoded):
+        return hash_image(stored, number, None).hex()
+    if stored.place is None:
+        return stored.name(number)
+    path, part = stored.file(number)
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path} {part}"
+    return f"{path} {part} {status.st_size} {status.st_mtime_ns}"
 
 
 def recorded(
@@ -123,8 +174,12 @@ def recorded(
     with record.open("a+", encoding="utf-8", errors="surrogateescape") as file:
         count = _known(file, asked, images)
         for block in blocks(count):
-            file.writelines(f"{json.dumps(answer)}\n" for answer in block)
+            stamps = (_stamp(images, count + number) for number in range(len(block)))
+            file.writelines(
+                f"{json.dumps([*row, stamp])}\n" for row, stamp in zip(block, stamps, strict=True)
+            )
             file.flush()
+            count += len(block)
         file.seek(0)
         next(file)
         for line in file:
@@ -137,9 +192,12 @@ def _known(file: IO[str], asked: str, images: Examples) -> int:
     count, end = 0, 0
     if file.readline() == f"{json.dumps(asked)}\n":
         end = file.tell()
-        for image in images.ids:
+        for number, image in enumerate(images.ids):
             line = file.readline()
-            if not line.endswith("\n") or _answer(line).file != image:
+            if not line.endswith("\n") or (json.loads(line)[0], json.loads(line)[-1]) != (
+                image,
+                _stamp(images, number),
+            ):
                 break
             count, end = count + 1, file.tell()
     file.seek(end)
@@ -150,7 +208,7 @@ def _known(file: IO[str], asked: str, images: Examples) -> int:
 
 
 def _answer(line: str) -> Answer:
-    file, top, problem = json.loads(line)
+    file, top, problem, _ = json.loads(line)
     return Answer(file, tuple((name, share) for name, share in top), problem)
 
 
@@ -216,36 +274,60 @@ def _utf8(cell: Any) -> Any:
     return cell.encode(errors="backslashreplace").decode() if isinstance(cell, str) else cell
 
 
-def require_files(images: Examples) -> None:
-    """Raise UserError if the images are no files, which could be sorted into folders."""
-    if not isinstance(_stored(images), Files):
+def file_of(images: Examples, index: int) -> Path:
+    """The file of an image; UserError if it is no file."""
+    stored, number = origin(images.images, index)
+    if not isinstance(stored, Files):
         raise UserError("--sort needs images that are files: give files or a folder of them")
+    return stored.file(number)[0]
 
 
-def _stored(images: Examples) -> Any:
-    return getattr(images.images, "images", images.images)  # of a subset, those that it is taken from
+def require_sortable(folder: Path, images: Examples, places: Sequence[str], asked: str) -> None:
+    """Raise UserError if images cannot be sorted into this folder: it is new, empty, or of the same question."""
+    if len(images):
+        file_of(images, 0)
+    for place in map(Path, places):
+        if place.is_dir() and folder.resolve().is_relative_to(place.resolve()):
+            raise UserError(
+                f"--sort {folder} lies in {place}, whose images are sorted: give a folder outside of it"
+            )
+    note = folder / ASKED
+    if folder.exists() and any(folder.iterdir()) and not (note.is_file() and note.read_text() == asked):
+        raise UserError(
+            f"--sort {folder} is not empty, or holds the answers to another question: give a new folder"
+        )
+    write_text(note, asked)
 
 
-def sort_into(folder: Path, row: Answer, sure: float) -> bool:
-    """Put a link to an image, or a copy where there can be no link, into the folder of its class, if it has one.
+def sort_into(folder: Path, name: str, source: Path) -> None:
+    """Put a link to an image, or a copy where there can be no link, into the folder of its class.
 
     Names of classes become names of folders one to one. No file is replaced: images of one name are numbered.
     """
-    if not (name := row.name(sure)):
-        return False
     place = folder / _folder_name(name)
     place.mkdir(parents=True, exist_ok=True)
-    source, number = Path(row.file), 1
-    target = place / source.name
-    while target.exists() and not _same(source, target):
-        number += 1
-        target = place / f"{source.stem}-{number}{source.suffix}"
-    if not target.exists():
+    number = 1
+    while True:
+        target = place / (source.name if number == 1 else f"{source.stem}-{number}{source.suffix}")
         try:
-            os.link(source.resolve(), target)
-        except OSError:  # another file system, or one without links
-            write_file(target, lambda temporary: shutil.copyfile(source, temporary))
-    return True
+            _link(source, target)
+        except FileExistsError:
+            if _same(source, target):
+                return
+            number += 1
+        else:
+            return
+
+
+def _link(source: Path, target: Path) -> None:
+    """Raises FileExistsError if there is a file."""
+    try:
+        os.link(source.resolve(), target)
+    except FileExistsError:
+        raise
+    except OSError:  # another file system, or one without links
+        with target.open("xb") as copy, source.open("rb") as file:
+            shutil.copyfileobj(file, copy)
 
 
 def _folder_name(name: str) -> str:

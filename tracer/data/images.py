@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence, Sized
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from PIL import Image
 from tracer.core.errors import UserError
 from tracer.data.encoded import Files
 from tracer.data.examples import Examples, Images
-from tracer.data.formats.folder import image_files, is_image
+from tracer.data.formats.columns import NONE
+from tracer.data.formats.folder import image_files, is_image, other_kinds
 from tracer.data.formats.hub import column_of_images
 from tracer.data.formats.memory import Converted, collection
-from tracer.data.sources import load
+from tracer.data.sources import TABLES, is_data_set, load
 from tracer.storage.images import SUFFIXES
 
 FORMS = "expected paths, PIL images, arrays, tensors, a list of them, a data set or the name of one"
@@ -60,13 +62,17 @@ def images_of(given: Any) -> Examples:
 def _at(name: str) -> Examples:
     """The image, the images below the folder, or the data set of this name."""
     path = Path(name)
-    if path.is_dir() and (below := image_files(path)):
-        return _named(Files(path, below), [str(path / each) for each in below])
+    if path.is_dir() and not is_data_set(path) and (below := image_files(path)):
+        warnings = other_kinds(path)
+        return replace(_named(Files(path, below), [str(path / each) for each in below]), warnings=warnings)
     if "://" not in name and (path.suffix.lower() in SUFFIXES or is_image(path.parent, path.name)):
         return _named(Files(Path(), (name,)), [name])
-    examples = load(name)
+    # New images have no labels: where these could be, none are looked for.
+    unlabelled = path.suffix.lower() in (*TABLES, ".npz", ".tar", ".tar}") or "://" in name
+    options = {"label": NONE, "caption": NONE} if unlabelled else {}
+    examples = load(name, **options)
     part = next((each for each in ("test", "val") if each in examples.splits), None)
-    return load(name, split=part) if part else examples
+    return load(name, split=part, **options) if part else examples
 
 
 def _several(given: Any) -> bool:

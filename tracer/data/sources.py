@@ -98,6 +98,13 @@ def _embedded(short: str, name: str, options: Options) -> Examples:
     return _digits(name, options, lambda split: EMBEDDED[kind](split, Path(folder) if folder else None))
 
 
+def is_data_set(path: Path) -> bool:
+    """Whether a folder holds a table of its images, a saved data set, shards or idx files, not images alone."""
+    names = {each.name for each in path.iterdir()}
+    known = {*METADATA, *SAVED, FILES["train"][0][0], f"{FILES['train'][0][0]}.gz"}
+    return bool(names & known) or any(name.endswith(".tar") for name in names)
+
+
 def _directory(path: Path, options: Options) -> Examples:
     """Read a folder: a table, a saved data set, shards or MNIST if it holds their files, else images."""
     names = {each.name for each in path.iterdir()}

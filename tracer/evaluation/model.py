@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from multiprocessing import current_process
 from typing import Any, NamedTuple, overload
@@ -149,7 +150,8 @@ class Model:
             logits = self._scorer.predict(examples, asked_in or prompts("openai"), scored).logits
         if templates is None and self.task.temperature is not None and set(names) <= set(self.task.classes):
             logits = logits / self.task.temperature
-        columns = [scored.index(name) for name in names]
+        place = {name: column for column, name in enumerate(scored)}
+        columns = [place[name] for name in names]
         return examples.ids, logits[:, columns].double().softmax(dim=1).numpy(), names
 
     def names(self, classes: Sequence[str] | None = None) -> tuple[str, ...]:
@@ -161,8 +163,9 @@ class Model:
             raise UserError(f"{self.student.name} was not finetuned to name classes: give classes=[…]")
         if len(names) < 2:
             raise UserError(f"a choice is between at least two classes, and there are {len(names)}")
-        if twice := [name for number, name in enumerate(names) if name in names[:number]]:
-            raise UserError(f"the class {twice[0]!r} is given twice")
+        if len(set(names)) < len(names):
+            twice = next(name for name, count in Counter(names).items() if count > 1)
+            raise UserError(f"the class {twice!r} is given twice")
         return names
 
     def __repr__(self) -> str:

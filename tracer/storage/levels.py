@@ -109,7 +109,9 @@ def from_both_bytes(image: Image.Image, white: float | None) -> Image.Image:
     else:
         alpha = (values // 256).astype(np.uint8)[..., 3] if image.mode == "RGBA" else None
     shown = Image.fromarray(pixels if alpha is None else np.dstack([pixels, alpha]))
-    shown.info = {name: value for name, value in image.info.items() if name != "transparency"}
+    # Pillow turns a TIFF while it decodes it: what says how to turn it does not count again.
+    kept = ("icc_profile",) if image.format == "TIFF" else set(image.info) - {"transparency"}
+    shown.info = {name: image.info[name] for name in kept if name in image.info}
     return shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,19 +13,21 @@ from tracer.api.load import load
 from tracer.api.predict import (
     Answer,
     answers,
+    file_of,
     images_at,
     question,
     recorded,
-    require_files,
     require_format,
+    require_sortable,
     sort_into,
     unfinished,
     write_answers,
 )
-from tracer.api.terminal import counting, percent, say, show_table
+from tracer.api.terminal import counting, errors, percent, say, show_table
 from tracer.cli.flags import command
-from tracer.core.command_line import command_line
 from tracer.core.errors import UserError
+from tracer.data.scan import with_level
+from tracer.models.prompts import templates as named_templates
 
 SHOWN = 10  # rows of the table on the screen
 
@@ -75,31 +78,44 @@ def main(
         raise UserError(f"--sure {sure:g}: give a probability between 0 and 1")
     if out is not None:
         require_format(out)
-    examples = images_at([line.rstrip("\n") for line in sys.stdin] if images == ("-",) else images)
-    if sort is not None:
-        require_files(examples)
-    words = _words(classes)
+    places = _lines_of_input() if images == ("-",) else images
+    examples, words = images_at(places), _words(classes)
+    if not len(examples):
+        raise UserError(f"no images in {' and '.join(places)}")
+    prompts = None if templates is None else named_templates(templates)
     opened = load(model, pretrained, weights=weights, device=device)
     opened.names(words)  # what cannot be asked is told before the first image is read
+    if opened.student.white_level is None:
+        examples = with_level(examples)
+    for remark in examples.warnings:
+        say(f"Warning: {remark}", to=errors)
+    if examples.split:
+        say(f"the split {examples.split} of {', '.join(examples.splits)}", to=errors)
+    asked = question(opened, examples, words, prompts, top)
+    if sort is not None:
+        require_sortable(sort, examples, places, asked)
     shown: list[Answer] = []
     named: Counter[str] = Counter()  # "" is an answer that is not sure
     others = {"unreadable": 0, "sorted": 0}
 
     def noted(rows: Iterable[Answer]) -> Iterator[Answer]:
-        for row in rows:
+        for number, row in enumerate(rows):
+            name = row.name(sure)
             if len(shown) < SHOWN:
                 shown.append(row)
             if row.problem:
                 others["unreadable"] += 1
             else:
-                named[row.name(sure)] += 1
-            others["sorted"] += sort is not None and sort_into(sort, row, sure)
+                named[name] += 1
+            if sort is not None and name:
+                sort_into(sort, name, file_of(examples, number))
+                others["sorted"] += 1
             yield row
 
     with counting("images") as count:
 
         def blocks(skip: int) -> Iterator[list[Answer]]:
-            for block in answers(opened, examples, words, templates, top, skip):
+            for block in answers(opened, examples, words, prompts, top, skip):
                 skip += len(block)
                 yield block
                 count(skip, len(examples))
@@ -109,7 +125,6 @@ def main(
                 pass
         else:
             with unfinished(out) as record:
-                asked = question(opened, words, templates, top)
                 write_answers(noted(recorded(blocks, examples, asked, record)), out, top, sure)
     _show(shown, named, others["unreadable"], top, sure)
     if out is not None:
@@ -119,7 +134,7 @@ def main(
     if named[""] and out is not None:
         say(f"Next: look at the {named['']} rows of {out} whose class is empty.")
     elif out is None:
-        say(f"Next: {command_line('predict', model, *images, '--out', 'answers.csv')}")
+        say("Next: the same with --out answers.csv writes the table.")
     return 0
 
 
@@ -146,6 +161,14 @@ def _show(rows: list[Answer], named: Counter[str], unreadable: int, top: int, su
 def _words(classes: tuple[str, ...]) -> list[str] | None:
     """The words to choose from: those given, or the lines of a file."""
     if len(classes) == 1 and Path(classes[0]).is_file():
-        lines = Path(classes[0]).read_text(encoding="utf-8-sig").splitlines()
+        try:
+            lines = Path(classes[0]).read_text(encoding="utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise UserError(f"the class names in {classes[0]} are not UTF-8 text: {error}") from error
         return [line.strip() for line in lines if line.strip()]
     return list(classes) or None
+
+
+def _lines_of_input() -> list[str]:
+    """The paths on the standard input, one a line; names of files may hold any bytes."""
+    return [name for line in sys.stdin.buffer if (name := os.fsdecode(line.rstrip(b"\r\n")))]

@@ -80,6 +80,11 @@ def image_files(root: Path) -> tuple[str, ...]:
     return tuple(path for path in _files(root)[0] if is_image(root, path))
 
 
+def other_kinds(root: Path) -> tuple[str, ...]:
+    """A warning if there are images below `root` of kinds that are not read."""
+    return _other_kinds(_files(root)[0], root)
+
+
 def _files(root: Path) -> tuple[list[str], list[tuple[str, str]]]:
     """Relative paths of the visible files below `root`, sorted, and what is passed over: the reason and the path.
 
