@@ -16,9 +16,8 @@ from tracer.api import inputs
 from tracer.api.inputs import model_name
 from tracer.core.errors import UserError
 from tracer.evaluation.model import Model
-from tracer.models.student import Student
+from tracer.models.student import Student, load
 from tracer.runs.run import Run
-from tracer.storage.safetensors_io import tensors_blake2b
 
 LATIN = os.fsdecode(b"caf\xe9")  # the name of a folder that is not UTF-8
 
@@ -55,7 +54,6 @@ def test_a_model_that_two_processes_need_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_student: Student
 ) -> None:
     """The second would move the folder away while the first reads it."""
-    name = tensors_blake2b(shared_student.clip.state_dict())
     monkeypatch.setattr(inputs, "from_module", lambda *_: shared_student)
     written: list[Path] = []
     together = Barrier(2)
@@ -71,5 +69,21 @@ def test_a_model_that_two_processes_need_is_written_once(
 
     monkeypatch.setattr(inputs, "export", export)
     with ThreadPoolExecutor(2) as pool:
-        assert set(pool.map(needed, range(2))) == {str(tmp_path / "models" / name)}
-    assert written == [tmp_path / "models" / name]
+        (folder,) = {*map(Path, pool.map(needed, range(2)))}
+    assert folder.parent == tmp_path / "models"
+    assert written == [folder]
+
+
+def test_models_that_differ_in_more_than_weights_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """QuickGELU has no weights, and how images are seen has none either."""
+    students = [load("tiny-28", seed=3) for _ in range(3)]
+    students[1].config = {**students[1].config, "quick_gelu": True}
+    students[2].preprocess_cfg = {**students[2].preprocess_cfg, "mean": (0.1, 0.2, 0.3)}
+    monkeypatch.setattr(inputs, "export", lambda student, folder: folder.mkdir(parents=True))
+    names = set()
+    for student in students:
+        monkeypatch.setattr(inputs, "from_module", lambda *_, student=student: student)
+        names.add(model_name(student.clip, tmp_path))
+    assert len(names) == 3

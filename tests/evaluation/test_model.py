@@ -7,6 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
+import tracer
+from tracer.cli import main
 from tracer.core.errors import UserError
 from tracer.evaluation.model import Model
 from tracer.models.student import Student, load
@@ -105,3 +107,10 @@ def test_what_cannot_be_asked_is_a_sentence(asked: dict[str, object], message: s
 def test_it_says_what_it_is(model: Model, nameless: Model, student: Student) -> None:
     assert repr(model) == "Model(tiny-28, 3 classes (a cat, a dog, an owl) by class names)"
     assert repr(nameless) == "Model(tiny-28)"
+
+
+def test_weights_of_what_is_no_run_are_refused(minute: str) -> None:
+    """They would be left out without a word."""
+    with pytest.raises(UserError, match="names weights of a run, and this is none"):
+        tracer.load(minute, "none", weights="teacher")
+    assert main(["eval", minute, "--pretrained", "none", "--weights", "teacher", "--data", "digits"]) == 2

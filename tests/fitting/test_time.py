@@ -12,6 +12,7 @@ from tracer.fitting import search as module
 from tracer.fitting.budget import MIN_STEPS, USABLE, Budget, Speed, Spent, planned
 from tracer.fitting.candidates import Candidate, most
 from tracer.fitting.choice import Point
+from tracer.fitting.fit import spent_before
 from tracer.fitting.search import Search
 from tracer.fitting.trial import Trial
 from tracer.runs.experiment import Experiment
@@ -81,6 +82,23 @@ def test_a_price_is_a_constant_and_the_steps() -> None:
     assert trial.price(Speed(0.2, 28.0)) == pytest.approx(0.2 * 60 + 28)
     probe = Trial(Candidate("lp"), Experiment(data="photos", steps=60), Path("a"))
     assert probe.price(Speed(0.2, 28.0)) == 28.0
+
+
+def test_another_budget_is_a_search_that_begins_now() -> None:
+    """The trials of 30 minutes are not paid again by the 60 that are advised after them, nor by fewer."""
+    plan = {"budget": "30m", "full": 60, "earlier": 100.0}
+    assert spent_before(plan, "30m", 60, 900.0) == 100.0  # the same goes on: 800 s are its own
+    assert spent_before(plan, "60m", 60, 900.0) == 900.0
+    assert spent_before(plan, "20m", 60, 900.0) == 900.0
+    assert spent_before({}, "30m", 60, 0.0) == 0.0
+
+
+def test_a_budget_that_ends_in_the_first_trials_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slower by far than was believed: nothing but the first trials was trained."""
+    _, lines, _ = searched(tmp_path, monkeypatch, Clock(20.0, 28.0), 300.0, 60, Speed(0.2, 28.0))
+    assert lines[-1].startswith("The budget is spent")
 
 
 def test_speed_is_learned_from_what_trials_took() -> None:

@@ -80,9 +80,10 @@ def test_nobody_else_and_nothing_else(tmp_path: Path) -> None:
     assert store.read("tests", "id", "x", KEY) is None
     assert store.read("test", "ood", "x", KEY) is None
     assert store.all("y") == []
-    assert store.near("test", "x", other) == "labels"
-    assert store.near("test", "y", other) == "weights and labels"
-    assert store.near("tests", "x", other) == ""
+    assert store.near("test", "id", "x", other) == "labels"
+    assert store.near("test", "id", "y", other) == "weights and labels"
+    assert store.near("tests", "id", "x", other) == ""
+    assert store.near("test", "task", "x", other) == ""  # the held-out set may have the name too
 
 
 def test_another_question_of_the_same_name_and_other_weights_take_the_place(tmp_path: Path) -> None:

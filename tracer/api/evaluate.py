@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tracer.api.inputs import data_names, model_run
+from tracer.core.errors import UserError
 from tracer.core.metrics import Interval, accuracy
 from tracer.data.classes import Spec
 from tracer.evaluation.model import Model
@@ -18,7 +19,7 @@ from tracer.evaluation.render import document
 from tracer.evaluation.score import Scored, score_test_sets
 from tracer.evaluation.suites.shift import Opened, Suite
 from tracer.evaluation.tables import score_tables
-from tracer.evaluation.target import Target, target, targets
+from tracer.evaluation.target import NO_RUN, Target, target, targets
 from tracer.evaluation.test_sets import TestSets
 from tracer.evaluation.verdict import Change, Verdict, plus_minus
 from tracer.measure.answers import Store
@@ -137,7 +138,9 @@ def evaluate(
     if isinstance(model, Model):
         student = model.student
         known = {"task": model.task, "white_level": student.white_level}
-        models: tuple[Target, ...] = (Target(student.name, lambda: student, **known),)
+        if weights is not None:
+            raise UserError(NO_RUN)
+        models: tuple[Target, ...] = (Target(student.name, lambda: student, keep=folder, **known),)
     elif run is None:
         models = targets(str(model), pretrained, weights, folder)
     elif weights is not None:
@@ -187,7 +190,7 @@ def _score(
         scored.append(each)
         if store is not None:
             answers = each.answers(by, command)
-            if differs := store.near(answers.name, by, answers.key):
+            if differs := store.near(answers.name, answers.role, by, answers.key):
                 notify(f"what {target.keep} holds of {answers.name} is replaced: it is of other {differs}")
             store.write(answers)
     return scored

@@ -17,6 +17,7 @@ from tracer.models.export import export
 from tracer.models.module import from_module
 from tracer.models.prompt_tokens import has_prompt
 from tracer.runs.run import Run
+from tracer.storage.checksum import short_hash
 from tracer.storage.lock import lock
 from tracer.storage.safetensors_io import tensors_blake2b
 
@@ -75,7 +76,9 @@ def model_name(model: Any, home: Path) -> str:
         raise UserError(
             f"a model cannot be a {type(model).__name__}: expected a name, a folder, a run or a module"
         )
-    folder = home / "models" / tensors_blake2b(student.clip.state_dict())
+    # Weights alone are not the model: two may differ in the activation, or in how they see images.
+    whole = [student.config, repr(student.preprocess_cfg), student.white_level]
+    folder = home / "models" / short_hash([tensors_blake2b(student.clip.state_dict()), *whole])
     if not folder.exists():
         with lock(folder.with_name(".lock"), wait=True):  # of several processes one writes it
             if not folder.exists():

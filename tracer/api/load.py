@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tracer.api.inputs import model_run
+from tracer.core.errors import UserError
 from tracer.evaluation.model import Model
-from tracer.evaluation.target import beside, exported
+from tracer.evaluation.target import NO_RUN, beside, exported
 from tracer.models.task import read_task
 from tracer.runs.run import Run
 
@@ -27,6 +28,8 @@ def load(
     """
     run = model_run(model)
     if run is None:
+        if weights is not None:
+            raise UserError(NO_RUN)
         name = str(model)
         return Model(exported(name, pretrained), read_task(beside(name)), device)
     return Model(run.student(weights), run.task(weights), device)

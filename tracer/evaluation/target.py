@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from tracer.core.errors import UserError
 from tracer.data.place import remember_named
 from tracer.models.download import fetch_beside
 from tracer.models.export import PIXELS_FILE, attach_head, white_level_of
@@ -18,6 +19,8 @@ from tracer.models.task import HEAD_FILE, TASK_FILE, Task, read_task
 from tracer.runs.run import DESCRIPTION, Run
 from tracer.storage.checksum import short_hash
 from tracer.storage.safetensors_io import tensors_blake2b
+
+NO_RUN = "--weights names weights of a run, and this is none: leave it out"
 
 
 class Target(NamedTuple):
@@ -48,6 +51,8 @@ def targets(
     """
     run = run_at(model)
     if run is None:
+        if weights is not None:
+            raise UserError(NO_RUN)
         remember_named((model,))
         folder = beside(model)
         student, level = partial(exported, model, pretrained), white_level_of(folder)

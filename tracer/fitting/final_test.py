@@ -52,7 +52,7 @@ class Test:
     def differs(self, weights: str) -> str:
         """What is different in the test that these weights were asked before; empty if there was none."""
         store, by = self._store(weights), self._by(weights)
-        parts = (store.near(name, by, key) for (name, _), key in self.keys.items() if store.all(by))
+        parts = (store.near(name, role, by, key) for (name, role), key in self.keys.items() if store.all(by))
         return next(filter(None, parts), "")
 
     def carry_out(self, weights: str, alpha: float, device: str) -> tuple[Run, dict[str, Any]]:
@@ -70,9 +70,11 @@ class Test:
     def _write(self, weights: str, scores: Scores) -> None:
         images = len(compared_indices(len(self.parts.test)))
         same = round(scores.agreement * images)
-        hits = {TASK: scores.hits, **scores.retained_hits, AGREEMENT: [i < same for i in range(images)]}
+        agreed = [i < same for i in range(images)]
+        # By role too: a retained set may be called test, as the task is.
+        hits = {"task": {TASK: scores.hits}, "retain": scores.retained_hits, "names": {AGREEMENT: agreed}}
         for (name, role), key in self.keys.items():
-            answers = Answers(name, role, key, self._by(weights), hits=tuple(hits[name]))
+            answers = Answers(name, role, key, self._by(weights), hits=tuple(hits[role][name]))
             self._store(weights).write(answers)
 
     def _read(self, weights: str) -> dict[Role, dict[str, Sequence[bool]]] | None:

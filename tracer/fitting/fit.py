@@ -174,8 +174,10 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
         search.speed = speed
     with lock(folder / ".locks" / PLAN, wait=True):  # of two processes, the second follows the first's plan
         gone = time.monotonic() - started
+        before = spent_before(read_state(folder / PLAN), request.budget, full, earlier)
         search.schedule = _schedule(request.budget, folder, speed, full, labelled, gone)
-        write_state(folder / PLAN, {"budget": request.budget, "full": full, **search.schedule._asdict()})
+        asked = {"budget": request.budget, "full": full, "earlier": before}
+        write_state(folder / PLAN, {**asked, **search.schedule._asdict()})
     rungs = [
         f"{trials} {'trial' if trials == 1 else 'trials'} of {steps} steps"
         for steps, trials in zip(*search.schedule, strict=True)
@@ -185,8 +187,17 @@ def prepare(request: Request, machine: Machine, tell: Tell) -> Search:
     tell(f"On this machine {speed}, all trials about {total}.")
     if budget.seconds is not None:
         tell("In time that is left, more of them become longer.")
-        search.deadline = started + max(0.0, budget.usable(speed) - earlier)
+        search.deadline = started + max(0.0, budget.usable(speed) - (earlier - before))
     return search
+
+
+def spent_before(known: Mapping[str, Any], budget: str, full: int, earlier: float) -> float:
+    """Of the `earlier` seconds of all trials, those that this budget does not pay: of trials before its plan was made.
+
+    Another budget than that of the known plan is another search, which begins now.
+    """
+    same = (known.get("budget"), known.get("full")) == (budget, full)
+    return known.get("earlier", 0.0) if same else earlier
 
 
 def _require_room(search: Search) -> None:

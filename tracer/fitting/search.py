@@ -77,7 +77,8 @@ class Search:
     def run(self) -> None:
         """All trials of the schedule that the time allows; in time that is left then, whatever else can be tried."""
         others: tuple[Candidate, ...] = ()
-        with suppress(OutOfTime):
+        spent = False
+        try:
             trials, shares = self._climb()
             collapse = cliff(shares)
             rate = min(collapse, max(shares))
@@ -87,9 +88,11 @@ class Search:
             others = ladder(self.parts.test.labelled, collapse)
             trials += [self.trial(candidate, self.schedule.steps[0]) for candidate in others]
             self._halve(trials[: self.schedule.trials[0]])
+        except OutOfTime:
+            spent = True
         if self.deadline is not None:
             self._fill(others)
-            if any(self._untried(steps, others) for steps in self.schedule.steps):
+            if spent or any(self._untried(steps, others) for steps in self.schedule.steps):
                 self.tell("The budget is spent: the choice is made from what has been tried.")
 
     def _climb(self) -> tuple[list[Trial], dict[float, float]]:

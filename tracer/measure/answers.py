@@ -238,9 +238,9 @@ class Store:
         ordered = sorted(self._headers(notes), key=lambda entry: entry[2])
         return [each for _, each, _ in ordered if by in (None, each.by)]
 
-    def near(self, name: str, by: str, key: Key) -> str:
-        """What is different in the answers of this name that are here, such as "weights and labels"; else empty."""
-        known = next((each for each in self.all() if each.name == name), None)
+    def near(self, name: str, role: Role, by: str, key: Key) -> str:
+        """What is different in the answers that would be replaced, such as "weights and labels"; else empty."""
+        known = next((each for each in self.all() if _slot(each.name, each.role) == _slot(name, role)), None)
         if known is None:
             return ""
         return " and ".join(filter(None, ("" if known.by == by else "weights", known.key.differs(key))))

@@ -17,7 +17,7 @@ from tracer.core.errors import UserError
 from tracer.runs.record import read
 from tracer.runs.sinks import check_installed
 from tracer.runs.sinks.forwarding import ForwardingRecorder
-from tracer.runs.sinks.tools import Line, MLflow, TensorBoard, WeightsAndBiases, scalars
+from tracer.runs.sinks.tools import Line, MLflow, TensorBoard, WeightsAndBiases, metric_name, scalars
 
 DESCRIPTION = {"id": "1a2b", "experiment": {"data": "digits", "options": {"beta": 0.5}}}
 
@@ -217,3 +217,9 @@ def test_mlflow_holds_the_log_once_after_a_resume(tmp_path: Path, monkeypatch: p
     ]
     assert run.data.params == {"data": "digits", "beta": "0.5"}
     assert run.info.status == "FINISHED"
+
+
+@pytest.mark.parametrize("data", ["digits", "/data/x", "../x", "a//b/", "ü", "a=b?c", ".", "x y/z.tar"])
+def test_every_set_has_a_name_that_mlflow_takes(data: str) -> None:
+    validation = pytest.importorskip("mlflow.utils.validation")
+    validation._validate_metric_name(metric_name(f"result/before/retain/{data}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -149,11 +150,19 @@ class MLflow(Sink):
 
     def add(self, step: int, values: dict[str, float]) -> None:
         now = int(1000 * time.time())
-        metrics = [self.entities.Metric(name, value, now, step) for name, value in values.items()]
+        metrics = [
+            self.entities.Metric(metric_name(name), value, now, step) for name, value in values.items()
+        ]
         self.client.log_batch(self.id, metrics=metrics)
 
     def end(self) -> None:
         self.client.set_terminated(self.id)
+
+
+def metric_name(name: str) -> str:
+    """A name that MLflow takes: a retained set may be called by its path."""
+    parts = (part if part.strip(".") else f"_{part}" for part in name.split("/"))
+    return "/".join(re.sub(r"[^\w\-. :]", "_", part, flags=re.ASCII) for part in parts)
 
 
 def scalars(line: Line) -> dict[str, float]:
