@@ -137,11 +137,12 @@ class _Writing:
 
 def _new_mode(path: Path) -> int:
     """The mode of a new file beside `path`. Asking for the umask would change it for all threads for a moment."""
-    probe = path.with_name(f".{path.name}.mode")
-    probe.touch()
-    mode = S_IMODE(probe.stat().st_mode)
-    probe.unlink()
-    return mode
+    probe = path.with_name(f".mode{path.name}")  # ends as a temporary file does, if it cannot be removed
+    try:
+        probe.touch()
+        return S_IMODE(probe.stat().st_mode)
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:

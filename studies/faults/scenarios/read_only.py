@@ -64,7 +64,8 @@ def _injected(workspace: Workspace, command: str, name: str, error: int) -> Verd
     left = {
         name: value for name, value in file_hashes(folder).items() if not name.endswith(".tmp")
     }  # temporary files cannot be removed either
-    return refused(what) if left == before else lost(what, "files have changed")
+    changed = sorted({name for name, _ in left.items() ^ before.items()})
+    return lost(what, f"files have changed: {', '.join(changed)}") if changed else refused(what)
 
 
 def _mounted(workspace: Workspace, place: Path, freeze: object) -> Iterator[Verdict]:
