@@ -14,11 +14,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
+from PIL import Image
 from shown_commands import ROOT, shown_commands
 from starting import environment
 
-from studies.faults.process import ForkedProcess
+from studies.faults.process import ForkedProcess, run_command
 from tracer.cli import app, flags, sweep_dry_run
 from tracer.cli.commands import sweep, train
 
@@ -112,3 +114,46 @@ def test_a_command_that_is_shown_is_understood(
     assert program == "tracer", SHOWN[command]
     with pytest.raises(WouldStart):
         assert app.main(words) == 0
+
+
+# Served until they are stopped, or work of many minutes: their flags are checked above.
+LONG = ("tracer demo", "tracer try", "tracer sweep", "tracer fit")
+SHORT = [command for command in SHOWN if not command.startswith(("python ", *LONG))]
+QUICK = ["--batch", "4", "--templates", "name"]
+
+
+def done_at(home: Path, *words: str) -> None:
+    ended = run_command([*words], inject=partial(os.chdir, home))
+    assert ended.code == 0, ended.output
+
+
+@pytest.fixture(scope="module")
+def at_home(tmp_path_factory: pytest.TempPathFactory, minute: str) -> Path:
+    """A folder with the data, the runs and the model that are named in the commands; all runs have one start."""
+    home, rng = tmp_path_factory.mktemp("home"), np.random.default_rng(0)
+    lines = ["image,caption"]
+    for folder in ("photos", "test", "other", "new"):
+        for number in range(24):
+            place = home / folder / ("cat", "dog")[number % 2] / f"{number}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)).save(place)
+            lines.append(f"{place.relative_to(home)},picture {folder} {number}")
+    (home / "pairs.csv").write_text("\n".join(lines))
+    Image.new("RGB", (32, 32)).save(home / "photo.jpg")
+    data = ["train", "flyp", "--data", "photos", "--steps", "2", *QUICK]
+    done_at(home, *data, "--model", minute, "--pretrained", "none", "--out", "runs/first")
+    done_at(home, "export", "runs/first", "--weights", "pretrained", "--out", "start")
+    for seed, name in enumerate(("1a2b3c", "a", "b", "c", "beta/x", "beta/y", "fit-1a2b/best")):
+        done_at(home, *data, "--model", "start", "--seed", str(seed), "--out", f"runs/{name}")
+    done_at(home, "export", "runs/a", "--out", "my-model")
+    return home
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", SHORT)
+def test_a_command_that_is_shown_does_its_work(command: str, at_home: Path) -> None:
+    """With a small model in the place of ViT-B-16, and few steps."""
+    words = ["start" if word == "ViT-B-16" else word for word in shlex.split(command)[1:]]
+    if words[0] == "train":
+        words += ["--model", "start", *QUICK, *([] if "--epochs" in words else ["--steps", "2"])]
+    done_at(at_home, *words)
