@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import subprocess
 import sys
 import traceback
@@ -214,7 +215,7 @@ def test_a_program_that_trains_outlives_its_terminal() -> None:
 @pytest.mark.parametrize("streams", ["> /dev/full", ">&-", ">&- 2>&- <&-", "2> /dev/full", "| true"])
 def test_the_interpreter_ends_with_that_code_too(streams: str) -> None:
     """It flushes its streams at the end, and exits with 120 if that fails."""
-    command = f"sleep 0.2; {sys.executable} -m tracer --help {streams}"
+    command = f"sleep 0.2; {shlex.quote(sys.executable)} -m tracer --help {streams}"
     script = f"set -o pipefail; {command}"
     done = subprocess.run(
         ["bash", "-c", script], env=environment(), capture_output=True, text=True, check=False
